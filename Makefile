@@ -1,0 +1,121 @@
+# Copyright The fleetgate Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything that is built, started or written lives below this one ignored folder.
+DIR := .fleetgate
+BIN := $(DIR)/bin
+GO ?= go
+TOOL := $(GO) tool -modfile=go.tools.mod
+STEP := hack/step.sh
+
+KUBE_VERSION := v1.36.3
+KUBE_LINKS := etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
+KUBE_STAMP := k8s.io/component-base/version
+KUBE_LDFLAGS := -s -w -X $(KUBE_STAMP).gitVersion=$(KUBE_VERSION) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=36 \
+	-X $(KUBE_STAMP).gitTreeState=clean -X $(KUBE_STAMP).gitCommit=unknown -X $(KUBE_STAMP).buildDate=1970-01-01T00:00:00Z
+
+# Groups of the benchmarks, and how long each figure is measured.
+BENCH ?= .
+BENCHTIME ?= 1s
+# A folder for what a failed integration or end-to-end test leaves behind.
+ARTIFACTS ?= $(DIR)/artifacts
+
+SOURCES := $(shell find cmd pkg -name '*.go' -o -name '*.yaml' 2>/dev/null) go.mod go.sum
+
+.DEFAULT_GOAL := help
+
+##@ Try it
+
+.PHONY: help
+help: ## Print this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET\n"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: tools ## Start a hub and two members on this machine, and run the main job on them.
+	@$(BIN)/fleet up
+
+.PHONY: down
+down: ## Stop what `make up` started and remove its files.
+	@if [ -x $(BIN)/fleet ]; then $(BIN)/fleet down; else echo "Nothing to stop: $(BIN)/fleet was never built"; fi
+
+##@ Build
+
+.PHONY: build
+build: $(BIN)/gateway $(BIN)/agent ## Build gateway and agent.
+
+$(BIN)/gateway: $(SOURCES)
+	@$(STEP) "Building gateway" $(GO) build -o $@ ./cmd/gateway
+
+$(BIN)/agent: $(SOURCES)
+	@$(STEP) "Building agent" $(GO) build -o $@ ./cmd/agent
+
+.PHONY: kube
+kube: $(BIN)/kube $(BIN)/kwok ## Build the Kubernetes programs that tests and `make up` run (once).
+
+$(BIN)/kube: hack/kube/main.go hack/kube/go.mod hack/kube/go.sum
+	@$(STEP) "Building Kubernetes $(KUBE_VERSION) (about 8 minutes on 2 cores, once)" \
+		$(GO) build -C hack/kube -trimpath -ldflags '$(KUBE_LDFLAGS)' -o $(CURDIR)/$@ .
+	@for name in $(KUBE_LINKS); do ln -sf kube $(BIN)/$$name; done
+
+$(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
+	@$(STEP) "Building KWOK" $(GO) build -C hack/kwok -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
+
+$(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
+	@$(STEP) "Building Helm" $(GO) build -C hack/helm -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
+
+$(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
+	@$(STEP) "Building the launcher" $(GO) build -o $@ ./hack/fleet
+
+.PHONY: tools
+tools: kube $(BIN)/helm $(BIN)/gateway $(BIN)/agent $(BIN)/fleet ## Build all that `make up` and the tests run.
+
+##@ Develop
+
+.PHONY: generate
+generate: ## Regenerate deepcopy code, OpenAPI and CRDs.
+	@$(STEP) "Generating" hack/generate.sh
+
+.PHONY: update
+update: generate ## Bring everything up to date that `make verify` compares.
+	@gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+.PHONY: verify
+verify: lint ## Check generated files, formatting, modules, documents and lints.
+	@$(STEP) "Verifying generated files" hack/verify-generated.sh
+	@$(STEP) "Verifying documents" $(GO) test -count=1 ./test/documents
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
+	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
+
+.PHONY: lint
+lint: ## Run go vet, staticcheck and the import table.
+	@$(STEP) "go vet" $(GO) vet ./...
+	@$(STEP) "staticcheck" $(TOOL) staticcheck ./...
+	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-integration test-e2e ## Run units, integration and the end-to-end flow; starts and stops all it needs.
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests with the race detector.
+	$(GO) test -race $$($(GO) list ./... | grep -v /test/)
+
+.PHONY: test-integration
+test-integration: tools ## Run the integration suites on real API servers.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p 1 -count=1 -timeout 20m ./test/env/... ./test/integration/...
+
+.PHONY: test-e2e
+test-e2e: tools ## Run the main job end to end, with its assertions.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
+
+.PHONY: test-matrix
+test-matrix: tools ## Run what is longer: repeated kills of each process during the main job.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/...
+
+.PHONY: bench
+bench: tools ## Print figures beside their baselines; BENCH=tunnel|proxy|membership chooses a group.
+	@$(GO) test -run '^$$' -bench '(?i)^Benchmark$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./test/benchmark/...

@@ -1,0 +1,315 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+)
+
+// version is the agent's own; what a newer one installed on the member is left alone.
+const version = "v0.1.0"
+
+const (
+	shutdownGrace     = 20 * time.Second
+	memberRetry       = 2 * time.Second
+	readHeaderTimeout = 10 * time.Second
+)
+
+// agent is everything that the parts share.
+type agent struct {
+	*Config
+	scheme *runtime.Scheme
+	// direct reads and writes the member without a cache.
+	direct    client.Client
+	clientset kubernetes.Interface
+	enroller  *enroll.Enroller
+}
+
+// Run runs the agent until the context ends, or fails with a sentence that says
+// what is in the way. What the hub or the network can mend is retried instead,
+// and told by /readyz and the log.
+func Run(ctx context.Context, config *Config) error {
+	a, err := newAgent(config)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.serveProbes(ctx) })
+	group.Go(func() error {
+		if !a.prepareMember(ctx) {
+			return nil
+		}
+		group.Go(func() error { return a.enroller.Run(ctx) })
+		return a.serveHub(ctx)
+	})
+	return explain(group.Wait())
+}
+
+// explain adds the remedy to errors that have one.
+func explain(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: another program has this port; choose another with --metrics-bind-address or --health-probe-bind-address", err)
+	}
+	return err
+}
+
+func newAgent(config *Config) (*agent, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, msav1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering types: %w", err)
+		}
+	}
+	direct, err := client.New(config.Member, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
+	}
+	clientset, err := kubernetes.NewForConfig(config.Member)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
+	}
+	options := enroll.Options{Member: clientset, Namespace: config.Namespace, ClientID: config.ClientID, Labels: config.Labels}
+	if config.Bootstrap != nil {
+		options.Bootstrap = enroll.Given(config.Bootstrap)
+	}
+	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: enroll.New(options)}, nil
+}
+
+// prepareMember makes what the agent needs on the member itself, as often as it
+// takes. It returns false when the context ended before.
+func (a *agent) prepareMember(ctx context.Context) bool {
+	told := ""
+	for {
+		err := a.tryPrepareMember(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil && err.Error() != told {
+			told = err.Error()
+			log.FromContext(ctx).Info("The member is not ready for the agent: "+told, "retryEvery", memberRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(memberRetry):
+		}
+	}
+}
+
+func (a *agent) tryPrepareMember(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	if err := a.direct.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+	}
+	definitions, err := crds.ForMember()
+	if err != nil {
+		return fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	installer := install.Installer{Client: a.direct, Definitions: definitions, Version: version, Clock: clock.RealClock{}}
+	return installer.InstallDefinitions(ctx)
+}
+
+// serveHub waits until the agent is enrolled, and does then what the hub wants.
+func (a *agent) serveHub(ctx context.Context) error {
+	member, err := a.enroller.Member(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	hubConfig, err := a.enroller.HubConfig(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	hub, err := a.newHubManager(hubConfig, clusterv1beta1.MemberNamespace(member))
+	if err != nil {
+		return err
+	}
+	for _, add := range []func(ctrl.Manager, string) error{a.addWorks, a.addHeartbeat, a.addTokens} {
+		if err := add(hub, member); err != nil {
+			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return hub.Start(ctx) })
+	group.Go(func() error { return a.serveTunnel(ctx, hubConfig, member) })
+	return group.Wait()
+}
+
+// newHubManager sees the member's own namespace on the hub, and nothing else.
+func (a *agent) newHubManager(hub *rest.Config, namespace string) (ctrl.Manager, error) {
+	grace := shutdownGrace
+	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
+	config := rest.CopyConfig(hub)
+	config.QPS = -1 // The hub's own priority and fairness limits the agent.
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  a.scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		GracefulShutdownTimeout: &grace,
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{namespace: {}},
+			ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// A Secret that lost its label must still be seen: reads go to the hub.
+			DisableFor: []client.Object{&corev1.Secret{}},
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
+	}
+	return mgr, nil
+}
+
+func (a *agent) addWorks(hub ctrl.Manager, member string) error {
+	works, err := apply.New(apply.Options{Member: member, MemberConfig: a.Member})
+	if err != nil {
+		return err
+	}
+	return works.SetupWithManager(hub)
+}
+
+func (a *agent) addHeartbeat(hub ctrl.Manager, member string) error {
+	return (&heartbeat.Reconciler{Hub: hub.GetClient(), Member: a.clientset, Name: member, Clock: clock.RealClock{}}).SetupWithManager(hub)
+}
+
+func (a *agent) addTokens(hub ctrl.Manager, member string) error {
+	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
+	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
+		o.Scheme = a.scheme
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
+			Label:      managed,
+			Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+		}}
+	})
+	if err != nil {
+		return fmt.Errorf("watching service accounts of the member: %w", err)
+	}
+	if err := hub.Add(accounts); err != nil {
+		return err
+	}
+	return (&rotator.Reconciler{
+		Hub: hub.GetClient(), Member: a.direct, MemberCache: accounts.GetCache(),
+		HubNamespace: clusterv1beta1.MemberNamespace(member), MemberCA: a.memberCA, Clock: clock.RealClock{},
+	}).SetupWithManager(hub)
+}
+
+// memberCA reads the CA of the member's API server, anew each time: in a Pod the
+// file changes when the CA is rotated.
+func (a *agent) memberCA() ([]byte, error) {
+	if len(a.Member.CAData) > 0 {
+		return a.Member.CAData, nil
+	}
+	return os.ReadFile(a.Member.CAFile)
+}
+
+// serveTunnel keeps the tunnel open through the hub's own API server, and serves
+// what the gateway opens in it: the member's API server, and the agent itself.
+func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string) error {
+	hubTLS, err := rest.TLSConfigFor(hub)
+	if err != nil {
+		return fmt.Errorf("trusting the hub: %w", err)
+	}
+	apiServer, err := addressOf(a.Member.Host)
+	if err != nil {
+		return err
+	}
+	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token}
+	own := tunnel.NewListener(tunnel.Agent)
+	connector := &tunnel.Connector{
+		Member: member,
+		Dial:   dialer.Dial,
+		Targets: map[string]tunnel.Target{
+			tunnel.APIServer: tunnel.TCP(apiServer),
+			tunnel.Agent:     own.Target(),
+		},
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return connector.Run(ctx) })
+	group.Go(func() error {
+		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
+	})
+	return group.Wait()
+}
+
+func tunnelURL(hub, member string) string {
+	return strings.TrimSuffix(hub, "/") + "/apis/" + tunnelv1alpha1.GroupVersion.String() + "/" +
+		tunnelv1alpha1.Resource + "/" + member + "/" + tunnelv1alpha1.SubresourceProxy
+}
+
+// addressOf is the host and port of a server's URL.
+func addressOf(server string) (string, error) {
+	parsed, err := url.Parse(server)
+	if err != nil || parsed.Hostname() == "" {
+		return "", fmt.Errorf("the member's API server %q is not a URL", server)
+	}
+	port := parsed.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(parsed.Hostname(), port), nil
+}
+
+// serve runs an HTTP server on a listener until the context ends.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// ignoreEnd drops the errors that come of stopping.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

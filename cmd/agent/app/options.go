@@ -1,0 +1,138 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+)
+
+const maxBootstrapBytes = 1 << 20
+
+// Options are the agent's flags. This file is the only one that reads them.
+type Options struct {
+	MemberKubeconfig string
+	Namespace        string
+	BootstrapFile    string
+	ClientID         string
+	Labels           map[string]string
+	Metrics          string
+	HealthProbes     string
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Namespace:    clusterv1beta1.SystemNamespace,
+		Metrics:      ":8080",
+		HealthProbes: ":8081",
+	}
+}
+
+// AddFlags binds the options to a command line.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", o.MemberKubeconfig, "Kubeconfig of the member. Empty: the account of the Pod that the agent runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the agent on the member, where it keeps its key and its credential.")
+	flags.StringVar(&o.BootstrapFile, "bootstrap-file", o.BootstrapFile,
+		"File with the values of a ClusterRegistrationToken, as its Secret holds them. Needed until the agent is registered; empty: Secret "+enroll.BootstrapSecret+" in --namespace.")
+	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
+	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
+	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
+	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
+}
+
+// Validate returns every error at once.
+func (o *Options) Validate() error {
+	var all []error
+	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
+		all = append(all, fmt.Errorf("--namespace %q: %s", o.Namespace, problem))
+	}
+	for key, value := range o.Labels {
+		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
+			all = append(all, fmt.Errorf("--labels %s=%s: %s", key, value, problem))
+		}
+	}
+	if _, _, err := net.SplitHostPort(o.Metrics); err != nil && o.Metrics != "0" {
+		all = append(all, fmt.Errorf("--metrics-bind-address %q is not host:port", o.Metrics))
+	}
+	if _, _, err := net.SplitHostPort(o.HealthProbes); err != nil {
+		all = append(all, fmt.Errorf("--health-probe-bind-address %q is not host:port", o.HealthProbes))
+	}
+	return errors.Join(all...)
+}
+
+// Config is what the options mean, ready to run with.
+type Config struct {
+	Options
+	// Member reaches the member's own API server.
+	Member *rest.Config
+	// Bootstrap is what a file gave to register with, or nil.
+	Bootstrap *enroll.Bootstrap
+}
+
+// Config reads the files that the options name. Call Validate before.
+func (o *Options) Config() (*Config, error) {
+	member, err := loadMember(o.MemberKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	member.QPS = -1 // The member's own priority and fairness limits the agent.
+	bootstrap, err := loadBootstrap(o.BootstrapFile)
+	if err != nil {
+		return nil, err
+	}
+	return &Config{Options: *o, Member: member, Bootstrap: bootstrap}, nil
+}
+
+func loadMember(path string) (*rest.Config, error) {
+	if path == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("finding the member: %w: run the agent in a Pod of the member or give --member-kubeconfig", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("reading --member-kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// loadBootstrap reads the file if it is there: once the agent is registered it
+// is not needed, and whoever wrote it may have removed it.
+func loadBootstrap(path string) (*enroll.Bootstrap, error) {
+	if path == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info.Size() > maxBootstrapBytes {
+		err = fmt.Errorf("it has more than %d bytes", maxBootstrapBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading --bootstrap-file: %w", err)
+	}
+	values, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading --bootstrap-file: %w", err)
+	}
+	bootstrap, err := enroll.ParseBootstrap(values)
+	if err != nil {
+		return nil, fmt.Errorf("reading --bootstrap-file %s: %w", path, err)
+	}
+	return bootstrap, nil
+}

@@ -1,0 +1,46 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app is the gateway's command: flags become Options, Options become Config,
+// and gateway.go wires everything that Config asks for, a line per part.
+package app
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// NewCommand returns the gateway's command line.
+func NewCommand() *cobra.Command {
+	options, logging := NewOptions(), logsapi.NewLoggingConfiguration()
+	command := &cobra.Command{
+		Use:   "gateway",
+		Short: "fleetgate on the hub: admits, places, delivers and proxies",
+		Long: `The gateway admits clusters into a fleet, decides what runs where, delivers it,
+and lets kubectl, Helm and other clients reach every member through the hub.`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
+				return fmt.Errorf("setting up logs: %w", err)
+			}
+			logger := klog.Background()
+			ctrl.SetLogger(logger)
+			if err := options.Validate(); err != nil {
+				return err
+			}
+			config, err := options.Config()
+			if err != nil {
+				return err
+			}
+			return Run(ctrl.LoggerInto(command.Context(), logger), config)
+		},
+	}
+	options.AddFlags(command.Flags())
+	logsapi.AddFlags(logging, command.Flags())
+	return command
+}

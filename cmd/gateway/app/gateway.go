@@ -1,0 +1,475 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
+	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/dispatch"
+)
+
+// version is the gateway's own; what a newer one installed is left alone.
+const version = "v0.1.0"
+
+const (
+	leaderLease = "fleetgate-gateway"
+	// shutdownGrace is how long requests and reconciles under way may take to end.
+	shutdownGrace = 25 * time.Second
+	// tunnelDrain is how much of it streams in tunnels get.
+	tunnelDrain = 5 * time.Second
+	// servingCheck is how often the leader looks whether what leads to the gateway is still right.
+	servingCheck = 30 * time.Second
+)
+
+// gateway is everything that the parts share.
+type gateway struct {
+	*Config
+	scheme *runtime.Scheme
+	// direct reads and writes the hub without a cache.
+	direct       client.Client
+	clientset    kubernetes.Interface
+	certificates *serving.Certificates
+	installer    *install.Installer
+	manager      ctrl.Manager
+}
+
+// Run runs the gateway until the context ends, or fails with a sentence that
+// says what is in the way.
+func Run(ctx context.Context, config *Config) error {
+	g, err := newGateway(config)
+	if err != nil {
+		return err
+	}
+	if err := g.prepareHub(ctx); err != nil {
+		return err
+	}
+	if g.manager, err = g.newManager(); err != nil {
+		return err
+	}
+	for _, add := range []func(context.Context) error{
+		g.addServing,
+		g.addWebhooks,
+		g.addProxy,
+		g.addMembership,
+		g.addPlacement,
+	} {
+		if err := add(ctx); err != nil {
+			return explain(err)
+		}
+	}
+	return explain(g.manager.Start(ctx))
+}
+
+// explain adds the remedy to errors that have one.
+func explain(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: another program has this port; choose another with --secure-port, --webhook-port, --metrics-bind-address or --health-probe-bind-address", err)
+	}
+	return err
+}
+
+func newGateway(config *Config) (*gateway, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	direct, err := client.New(config.Hub, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Hub.Host, err)
+	}
+	clientset, err := kubernetes.NewForConfig(config.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Hub.Host, err)
+	}
+	g := &gateway{Config: config, scheme: scheme, direct: direct, clientset: clientset}
+	service := config.Service + "." + config.Namespace + ".svc"
+	g.certificates = serving.New(config.Hub, direct, config.Namespace, []string{service, service + ".cluster.local", "localhost"})
+	g.installer, err = g.newInstaller()
+	return g, err
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
+		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering types: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// newInstaller says what belongs on the hub for the chosen APIs.
+func (g *gateway) newInstaller() (*install.Installer, error) {
+	groups := map[string][]string{
+		apiFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
+		apiRancher:   {registrationv1alpha1.GroupVersion.Group},
+		apiMSA:       {msav1beta1.GroupVersion.Group},
+		apiProfile:   {multiclusterv1alpha1.GroupVersion.Group},
+		apiAdmission: {admissionv1alpha1.GroupVersion.Group},
+	}
+	var chosen []string
+	for _, api := range g.APIs {
+		chosen = append(chosen, groups[api]...)
+	}
+	definitions, err := crds.ForHub(chosen...)
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	installer := &install.Installer{
+		Client:      g.direct,
+		Definitions: definitions,
+		Hub: install.Hub{
+			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
+		},
+		Version: version,
+		Adopt:   g.Adopt,
+		Clock:   clock.RealClock{},
+	}
+	if g.runs(componentProxy) && g.serves(apiGateway) {
+		installer.APIs = []install.GroupVersion{
+			{Group: gatewayv1alpha1.GroupVersion.Group, Version: gatewayv1alpha1.GroupVersion.Version},
+			{Group: tunnelv1alpha1.GroupVersion.Group, Version: tunnelv1alpha1.GroupVersion.Version},
+		}
+	}
+	return installer, nil
+}
+
+// prepareHub returns when every kind that the gateway works with is served.
+func (g *gateway) prepareHub(ctx context.Context) error {
+	if !g.Install {
+		return g.installer.WaitForDefinitions(ctx)
+	}
+	if err := g.installer.InstallBase(ctx); err != nil {
+		return err
+	}
+	return install.Exclusively(ctx, g.clientset, g.Namespace, identity(), g.installer.InstallDefinitions)
+}
+
+// identity tells this process from every other, also on the same machine.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "gateway"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}
+
+func (g *gateway) newManager() (ctrl.Manager, error) {
+	grace := shutdownGrace
+	mgr, err := ctrl.NewManager(g.Hub, ctrl.Options{
+		Scheme:                        g.scheme,
+		Metrics:                       metricsserver.Options{BindAddress: g.Metrics},
+		HealthProbeBindAddress:        g.HealthProbes,
+		LivenessEndpointName:          "/livez",
+		LeaderElection:                g.LeaderElect,
+		LeaderElectionID:              leaderLease,
+		LeaderElectionNamespace:       g.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &grace,
+		Cache:                         cache.Options{ByObject: dispatch.CacheOptions()},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// Secrets are never cached as a whole: a typed read would start a watch
+			// on every Secret of the hub.
+			DisableFor: []client.Object{&corev1.Secret{}},
+		}},
+		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Host: g.BindAddress, Port: g.WebhookPort,
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = g.certificates.GetCertificate }},
+		}),
+	})
+	if err != nil {
+		return nil, explain(fmt.Errorf("setting up the gateway: %w", err))
+	}
+	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
+}
+
+// addServing keeps the certificate current, and, in the leader, what leads the
+// hub's API server to it.
+func (g *gateway) addServing(context.Context) error {
+	if !g.runs(componentProxy) && !g.runs(componentWebhook) {
+		return nil
+	}
+	if err := g.manager.Add(g.certificates); err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
+		_, err := g.certificates.GetCertificate(nil)
+		return err
+	}); err != nil {
+		return err
+	}
+	if !g.Install {
+		return nil
+	}
+	return g.manager.Add(manager.RunnableFunc(g.keepServingInstalled))
+}
+
+// keepServingInstalled runs in the leader.
+func (g *gateway) keepServingInstalled(ctx context.Context) error {
+	ticker := time.NewTicker(servingCheck)
+	defer ticker.Stop()
+	for {
+		ca, err := g.certificates.CABundle(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		g.installer.Hub.CABundle = ca
+		g.installer.Extra = g.admission(ca)
+		if err := g.installer.InstallServing(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("installing what leads to the gateway: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// admission returns the policies and webhook configurations of the chosen parts.
+func (g *gateway) admission(ca []byte) []client.Object {
+	objects := webhook.MemberPolicies(g.AgentTokenLifetime)
+	if g.runs(componentWebhook) && g.serves(apiFleet) {
+		objects = append(objects, webhook.Configurations(webhook.Endpoint{
+			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,
+		})...)
+	}
+	return objects
+}
+
+func (g *gateway) addWebhooks(context.Context) error {
+	if !g.runs(componentWebhook) || !g.serves(apiFleet) {
+		return nil
+	}
+	webhook.Register(g.manager)
+	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+}
+
+// addProxy serves the aggregated APIs, and takes the tunnels of agents.
+func (g *gateway) addProxy(context.Context) error {
+	if !g.runs(componentProxy) || !g.serves(apiGateway) {
+		return nil
+	}
+	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry})
+	if err != nil {
+		return fmt.Errorf("setting up tunnels: %w", err)
+	}
+	credentials := serviceaccount.NewCredentials(g.clientset)
+	if err := g.manager.Add(credentials); err != nil {
+		return err
+	}
+	members := clustergateway.NewMembers()
+	config := apiserver.Config{
+		Hub:         g.Hub,
+		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),
+		Certificate: g.certificates,
+		Members:     members,
+		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
+			credential, err := credentials.Credential(member)
+			return clustergateway.Credential(credential), err
+		}),
+		Dialer:       registry,
+		NotConnected: tunnel.ErrNotConnected,
+		Tunnels: tunnels.UpgraderFunc(func(w http.ResponseWriter, r *http.Request, member string) {
+			registry.UpgradeHandler(member).ServeHTTP(w, r)
+		}),
+		MembersOf: (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
+		Connected: registry.Connected,
+		Metrics:   metrics.Registry,
+	}
+	completed, err := config.Complete()
+	if err != nil {
+		return err
+	}
+	return g.manager.Add(everywhere(func(ctx context.Context) error {
+		return g.serveAPI(ctx, completed, members, credentials, registry)
+	}))
+}
+
+// serveAPI runs the API server once it can answer: with a certificate, the
+// inventory and the credentials that are there.
+func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Members,
+	credentials *serviceaccount.Credentials, registry *tunnel.Registry) error {
+	informer, err := g.manager.GetCache().GetInformer(ctx, &clusterv1beta1.MemberCluster{})
+	if err != nil {
+		return fmt.Errorf("watching MemberClusters: %w", err)
+	}
+	_, stop, err := members.Follow(informer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stop() }()
+	if err := g.certificates.WaitForFirst(ctx); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-credentials.Synced():
+	}
+	server, err := config.New(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	err = server.Run(ctx)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), tunnelDrain)
+	defer cancel()
+	return errors.Join(err, registry.Close(drain))
+}
+
+// ignoreEnd drops the errors that come of stopping.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// addMembership joins clusters, and gives the gateway an account on each.
+func (g *gateway) addMembership(context.Context) error {
+	if !g.runs(componentControllers) {
+		return nil
+	}
+	secrets, err := membership.NewSecretCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	if err := g.manager.Add(secrets); err != nil {
+		return err
+	}
+	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
+	recorder := g.manager.GetEventRecorder(membership.EventSource)
+	var controllers []controller
+	if g.serves(apiFleet) {
+		controllers = append(controllers,
+			&membership.Reconciler{
+				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
+				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait, Secrets: secrets,
+			},
+			&membership.StatusReconciler{Client: hub, Recorder: recorder},
+		)
+	}
+	if g.serves(apiRancher) {
+		controllers = append(controllers,
+			&registration.TokenReconciler{
+				Client: hub, Live: live, Clock: clock.RealClock{},
+				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA},
+			},
+			&registration.GrantReconciler{
+				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets,
+			},
+			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}},
+		)
+	}
+	if g.serves(apiMSA) {
+		controllers = append(controllers, &serviceaccount.Reconciler{Client: hub})
+	}
+	return g.setUp(controllers)
+}
+
+// memberRules are the rights of a member's agent in its namespace on the hub:
+// what each of its parts needs, and no more.
+func memberRules(member string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, serviceaccount.HubRules} {
+		rules = append(rules, of(member)...)
+	}
+	return rules
+}
+
+// tunnelRules let a member's agent open a tunnel for this member only.
+func tunnelRules(member string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups:     []string{tunnelv1alpha1.GroupVersion.Group},
+		Resources:     []string{tunnelv1alpha1.Resource + "/" + tunnelv1alpha1.SubresourceProxy},
+		ResourceNames: []string{member},
+		Verbs:         []string{"create"},
+	}}
+}
+
+// addPlacement decides what goes where, rolls it out and hands it to members.
+func (g *gateway) addPlacement(ctx context.Context) error {
+	if !g.runs(componentControllers) || !g.serves(apiFleet) {
+		return nil
+	}
+	return placement.SetupWithManager(ctx, g.manager, placement.Options{})
+}
+
+type controller interface {
+	SetupWithManager(ctrl.Manager) error
+}
+
+func (g *gateway) setUp(controllers []controller) error {
+	for _, c := range controllers {
+		if err := c.SetupWithManager(g.manager); err != nil {
+			return fmt.Errorf("setting up a controller: %w", err)
+		}
+	}
+	return nil
+}
+
+// everywhere is a Runnable that runs in every replica, leader or not.
+type everywhere func(context.Context) error
+
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+func (e everywhere) NeedLeaderElection() bool { return false }

@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+func crdNamed(name string, schema apiextensionsv1.JSONSchemaProps) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = name
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+		Name: "v1beta1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &schema},
+	}}
+	return crd
+}
+
+func TestOlderVersionDoesNotChangeTheStoredOne(t *testing.T) {
+	envelopes := []apiextensionsv1.JSON{{Raw: []byte(`"ConfigMap"`)}, {Raw: []byte(`"ResourceEnvelope"`)}}
+	crd := crdNamed("works.placement.kubernetes-fleet.io", apiextensionsv1.JSONSchemaProps{
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"envelope": {Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"type": {Enum: envelopes, Default: &apiextensionsv1.JSON{Raw: []byte(`"ConfigMap"`)}},
+			}},
+		},
+	})
+
+	older := olderVersion(crd, "v1")
+
+	typeOf := func(v apiextensionsv1.CustomResourceDefinitionVersion) apiextensionsv1.JSONSchemaProps {
+		return v.Schema.OpenAPIV3Schema.Properties["envelope"].Properties["type"]
+	}
+	if got := typeOf(older); len(got.Enum) != 1 || string(got.Enum[0].Raw) != `"ResourceEnvelope"` || got.Default != nil {
+		t.Errorf("v1 has %v, want ResourceEnvelope only and no default", got)
+	}
+	if got := typeOf(crd.Spec.Versions[0]); len(got.Enum) != 2 || string(got.Enum[0].Raw) != `"ConfigMap"` || got.Default == nil {
+		t.Errorf("v1beta1 has become %v", got)
+	}
+	if older.Storage || !older.Served || older.Name != "v1" {
+		t.Errorf("got version %q, storage %v, served %v", older.Name, older.Storage, older.Served)
+	}
+}
+
+func TestTableRowWithoutCRDIsAnError(t *testing.T) {
+	err := addOlderVersions([]*apiextensionsv1.CustomResourceDefinition{
+		crdNamed("works.placement.kubernetes-fleet.io", apiextensionsv1.JSONSchemaProps{}),
+	})
+	if err == nil || !strings.Contains(err.Error(), "memberclusters.cluster.kubernetes-fleet.io") {
+		t.Errorf("got %v, want an error that names the row", err)
+	}
+}
+
+func TestEmptyInputKeepsTheOutput(t *testing.T) {
+	to := t.TempDir()
+	kept := filepath.Join(to, "kept.yaml")
+	if err := os.WriteFile(kept, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.TempDir(), to); err == nil {
+		t.Error("got no error for a folder without CRDs")
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the output was removed: %v", err)
+	}
+}

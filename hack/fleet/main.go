@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fleet is what `make up` and `make down` run: a hub and two members on
+// this machine, and the main job on them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "fleet: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
+	dir := flags.String("dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
+	verbosity := flags.Int("v", 0, "Verbosity of gateway and agents.")
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|down\n")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	home, err := env.Home()
+	if err != nil {
+		return err
+	}
+	if *dir == "" {
+		*dir = filepath.Join(home, "up")
+	}
+	switch flags.Arg(0) {
+	case "up":
+		return up(ctx, filepath.Join(home, "bin"), *dir, *verbosity)
+	case "down":
+		return down(ctx, *dir)
+	default:
+		flags.Usage()
+		return errors.New("say up or down")
+	}
+}
+
+// down stops every process whose record lies in the folder, and removes the folder.
+func down(ctx context.Context, dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		fmt.Println("Nothing runs: there is no", dir)
+		return nil
+	}
+	processes, err := env.Processes(dir)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, p := range processes {
+		// Nothing of it stays, so nothing needs to end in order.
+		failures = append(failures, p.Kill())
+	}
+	if err := errors.Join(failures...); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	fmt.Printf("Stopped %d processes and removed %s\n", len(processes), dir)
+	return os.RemoveAll(dir)
+}

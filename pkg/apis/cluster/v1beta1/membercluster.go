@@ -1,0 +1,280 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition types of a MemberCluster. Its status shows ReadyToJoin and Joined;
+// Healthy is a condition of the agent, in status.agentStatus.
+const (
+	// ConditionReadyToJoin is True once all that the member's agent needs is in
+	// place on the hub, and False once the member is leaving.
+	ConditionReadyToJoin = "ReadyToJoin"
+	// ConditionJoined is True while every expected agent of the member says that
+	// it has joined, Unknown until they all have.
+	ConditionJoined = "Joined"
+	// ConditionHealthy is True while the agent finds its own cluster healthy.
+	ConditionHealthy = "Healthy"
+)
+
+// Reasons of a MemberCluster's conditions.
+const (
+	// ReasonMemberClusterReadyToJoin goes with ReadyToJoin=True.
+	ReasonMemberClusterReadyToJoin = "MemberClusterReadyToJoin"
+	// ReasonMemberClusterNotReadyToJoin goes with ReadyToJoin=False: the member
+	// is leaving.
+	ReasonMemberClusterNotReadyToJoin = "MemberClusterNotReadyToJoin"
+	// ReasonMemberClusterNameTooLong goes with ReadyToJoin=False: the name does
+	// not fit MaxMemberNameLength, so the member can have no namespace.
+	ReasonMemberClusterNameTooLong = "MemberClusterNameTooLong"
+	// ReasonMemberClusterJoined goes with Joined=True.
+	ReasonMemberClusterJoined = "MemberClusterJoined"
+	// ReasonMemberClusterLeft goes with Joined=False.
+	ReasonMemberClusterLeft = "MemberClusterLeft"
+	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected
+	// agent has not reported, or agents differ.
+	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+)
+
+// Reasons of the events on a MemberCluster.
+const (
+	EventNamespaceCreated                 = "NamespaceCreated"
+	EventNamespacePatched                 = "NamespacePatched"
+	EventRoleCreated                      = "RoleCreated"
+	EventRoleUpdated                      = "RoleUpdated"
+	EventRoleBindingCreated               = "RoleBindingCreated"
+	EventRoleBindingUpdated               = "RoleBindingUpdated"
+	EventInternalMemberClusterCreated     = "InternalMemberClusterCreated"
+	EventInternalMemberClusterSpecUpdated = "InternalMemberClusterSpecUpdated"
+	EventMemberClusterReadyToJoin         = "MemberClusterReadyToJoin"
+	EventMemberClusterJoined              = "MemberClusterJoined"
+	// EventMemberClusterJoinStateUnknown is a warning.
+	EventMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+)
+
+// AgentType names a kind of agent that reports for a member.
+type AgentType string
+
+const (
+	// MemberAgent is the agent that every member has.
+	MemberAgent AgentType = "MemberAgent"
+	// MultiClusterServiceAgent belongs to a networking add-on; fleetgate runs
+	// none, but shows what one reports.
+	MultiClusterServiceAgent AgentType = "MultiClusterServiceAgent"
+	// ServiceExportImportAgent belongs to a networking add-on; fleetgate runs
+	// none, but shows what one reports.
+	ServiceExportImportAgent AgentType = "ServiceExportImportAgent"
+)
+
+// Property names that fleetgate reports by itself.
+const (
+	// PropertyNodeCount is the number of nodes, in decimal.
+	PropertyNodeCount PropertyName = "kubernetes-fleet.io/node-count"
+	// PropertyKubernetesVersion is the version of the member's API server, for
+	// example "v1.36.3".
+	PropertyKubernetesVersion PropertyName = "k8s.io/k8s-version"
+)
+
+// MemberCluster is one cluster of the fleet.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,categories={fleet,fleet-cluster},shortName=cluster
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Joined")].status`,name="Joined",type=string
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
+// +kubebuilder:printcolumn:JSONPath=`.status.agentStatus[?(@.type=="MemberAgent")].lastReceivedHeartbeat`,name="Member-Agent-Last-Seen",type=date
+// +kubebuilder:printcolumn:JSONPath=`.status.properties.kubernetes-fleet\.io/node-count.value`,name="Node-Count",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.available.cpu`,name="Available-CPU",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.available.memory`,name="Available-Memory",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.cpu`,name="Allocatable-CPU",priority=1,type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.memory`,name="Allocatable-Memory",priority=1,type=string
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+type MemberCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the fleet's administrator wants of this member.
+	Spec MemberClusterSpec `json:"spec"`
+
+	// status is what the member's agents reported last, and what the hub makes
+	// of it.
+	// +optional
+	Status MemberClusterStatus `json:"status,omitzero"`
+}
+
+// MemberClusterSpec is what the fleet's administrator wants of a member.
+type MemberClusterSpec struct {
+	// identity is the hub's user, group or service account that may act for
+	// this member: it gets the member's Role in the member's namespace. A group
+	// gets the Role too, but cannot open a tunnel.
+	Identity rbacv1.Subject `json:"identity"`
+
+	// heartbeatPeriodSeconds is how often, in seconds, the agent reports. It
+	// defaults to 60.
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=600
+	// +optional
+	HeartbeatPeriodSeconds int32 `json:"heartbeatPeriodSeconds,omitempty"`
+
+	// taints keep placements that do not tolerate them from picking this member.
+	// They never remove what is already placed. Empty means none.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	Taints []Taint `json:"taints,omitempty"`
+
+	// deleteOptions say what is checked before this member may be deleted. Empty
+	// means the strictest.
+	// +optional
+	DeleteOptions *DeleteOptions `json:"deleteOptions,omitempty"`
+}
+
+// Taint marks a member so that only placements that tolerate it pick it.
+type Taint struct {
+	// key is the taint's name, a qualified name as for labels. With its effect
+	// it is unique on a member.
+	Key string `json:"key"`
+
+	// value is the taint's value, of the form of a label's value. It may be
+	// empty.
+	// +optional
+	Value string `json:"value,omitempty"`
+
+	// effect is what the taint does; NoSchedule is the only one.
+	// +kubebuilder:validation:Enum=NoSchedule
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// DeleteValidationMode says how strictly the deletion of a member is checked.
+// +kubebuilder:validation:Enum=Skip;Strict
+type DeleteValidationMode string
+
+const (
+	// DeleteValidationModeSkip lets a member go whatever is left of it.
+	DeleteValidationModeSkip DeleteValidationMode = "Skip"
+	// DeleteValidationModeStrict refuses to delete a member on which others
+	// still depend.
+	DeleteValidationModeStrict DeleteValidationMode = "Strict"
+)
+
+// DeleteOptions say what is checked before a member may be deleted.
+type DeleteOptions struct {
+	// validationMode is Strict, the default, to refuse while others depend on
+	// the member, or Skip to delete in any case.
+	// +kubebuilder:default=Strict
+	// +optional
+	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`
+}
+
+// PropertyName is the name of a property of a member: a qualified name as for
+// labels.
+type PropertyName string
+
+// PropertyValue is one property, as it was observed.
+type PropertyValue struct {
+	// value is the property's value; a placement can order members only by those
+	// that read as quantities.
+	Value string `json:"value"`
+
+	// observationTime is when the value was observed.
+	ObservationTime metav1.Time `json:"observationTime"`
+}
+
+// ResourceUsage is how much a member has, and how much of it is left.
+type ResourceUsage struct {
+	// capacity is the sum over all nodes.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// allocatable is the part of the capacity that pods may use.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// available is the allocatable part less what the pods there request.
+	// +optional
+	Available corev1.ResourceList `json:"available,omitempty"`
+
+	// observationTime is when the sums were made.
+	// +optional
+	ObservationTime metav1.Time `json:"observationTime,omitzero"`
+}
+
+// AgentStatus is what one agent of a member reports about itself.
+type AgentStatus struct {
+	// type says which agent this is.
+	Type AgentType `json:"type"`
+
+	// conditions are the agent's own: Joined and Healthy.
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// lastReceivedHeartbeat is when the agent last reported, by its own clock.
+	// +optional
+	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitzero"`
+}
+
+// MemberClusterStatus is what the hub knows of a member.
+type MemberClusterStatus struct {
+	// conditions are the hub's own, ReadyToJoin and Joined, and those that the
+	// agent reports beyond its own two.
+	// +listType=map
+	// +listMapKey=type
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// properties are facts about the member, by name, that placements can
+	// select and sort by.
+	// +optional
+	Properties map[PropertyName]PropertyValue `json:"properties,omitempty"`
+
+	// resourceUsage is how much CPU and memory the member has and has left.
+	// +optional
+	ResourceUsage ResourceUsage `json:"resourceUsage,omitzero"`
+
+	// agentStatus is what each agent of the member reported last.
+	// +optional
+	AgentStatus []AgentStatus `json:"agentStatus,omitempty"`
+
+	// namespaces are the member's namespaces, each with the name of the work
+	// that owns it, or with nothing. Empty if they are not collected.
+	// +optional
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+}
+
+// MemberClusterList is a list of MemberClusters.
+//
+// +kubebuilder:object:root=true
+type MemberClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the members.
+	Items []MemberCluster `json:"items"`
+}
+
+// AgentStatusOf returns what the agent of that type reported last, or nil if it
+// has not reported.
+func (s *MemberClusterStatus) AgentStatusOf(agent AgentType) *AgentStatus {
+	return agentStatusOf(s.AgentStatus, agent)
+}
+
+func agentStatusOf(all []AgentStatus, agent AgentType) *AgentStatus {
+	for i := range all {
+		if all[i].Type == agent {
+			return &all[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import "strings"
+
+const (
+	// SystemNamespace is the namespace of the gateway on the hub, and of the
+	// agent on a member.
+	SystemNamespace = "fleet-system"
+
+	// MemberNamespacePrefix begins the name of every member's namespace on the
+	// hub.
+	MemberNamespacePrefix = "fleet-member-"
+
+	// AgentAccount is the ServiceAccount, in the member's namespace on the hub,
+	// that is the identity of the member's agent.
+	AgentAccount = "agent"
+
+	// AgentCredentialSecret is the Secret, beside AgentAccount, to which every
+	// token of that account is bound: who deletes it revokes them all.
+	AgentCredentialSecret = "agent-credential"
+
+	// MaxMemberNameLength is the longest name, in characters, of a member that
+	// can join: its namespace must fit the 63 characters of a DNS label.
+	// Generated names keep to it; a longer hand-made MemberCluster, which the
+	// schema allows up to 63, gets a condition that says so.
+	MaxMemberNameLength = 63 - len(MemberNamespacePrefix)
+)
+
+const (
+	// LabelMemberName is on every MemberCluster, with its own name as value, so
+	// that label selectors can pick a cluster by name. The hub restores it.
+	LabelMemberName = "kubernetes-fleet.io/member-name"
+
+	// LabelFleetResource is on every member's namespace, with the value
+	// LabelFleetResourceValue. The hub writes it.
+	LabelFleetResource = "kubernetes-fleet.io/is-fleet-resource"
+
+	// LabelFleetResourceValue is the one value of LabelFleetResource.
+	LabelFleetResourceValue = "true"
+
+	// LabelMember is on what the hub makes for a member (its account, Role,
+	// RoleBinding and Secrets), with the member's name as value. The hub writes
+	// it.
+	LabelMember = "fleetgate.io/member"
+
+	// MemberClusterFinalizer holds a MemberCluster until its member has left.
+	// The hub adds and removes it.
+	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
+
+	// ClusterProfileFinalizer holds a MemberCluster until its ClusterProfile is
+	// gone. The hub adds and removes it.
+	ClusterProfileFinalizer = "kubernetes-fleet.io/cluster-profile-cleanup"
+)
+
+// MemberNamespace is the member's namespace on the hub.
+func MemberNamespace(member string) string { return MemberNamespacePrefix + member }
+
+// MemberOfNamespace is the inverse of MemberNamespace: the member to whom a
+// namespace on the hub belongs, and false if it is no member's.
+func MemberOfNamespace(namespace string) (string, bool) {
+	member, ok := strings.CutPrefix(namespace, MemberNamespacePrefix)
+	if !ok || member == "" {
+		return "", false
+	}
+	return member, true
+}
+
+// RoleName is the Role of the member's agent in the member's namespace.
+func RoleName(member string) string { return "fleet-role-" + member }
+
+// RoleBindingName is the RoleBinding that gives RoleName to the member's
+// identity.
+func RoleBindingName(member string) string { return "fleet-rolebinding-" + member }
+
+const serviceAccountUserPrefix = "system:serviceaccount:"
+
+// AgentUsername is the name by which the hub's API server knows the agent of a
+// member.
+func AgentUsername(member string) string {
+	return serviceAccountUserPrefix + MemberNamespace(member) + ":" + AgentAccount
+}
+
+// MemberOfAgentUsername is the inverse of AgentUsername: the member whose agent
+// the user is, and false for every other user. It says nothing of whether that
+// member exists.
+func MemberOfAgentUsername(username string) (string, bool) {
+	account, ok := strings.CutPrefix(username, serviceAccountUserPrefix)
+	if !ok {
+		return "", false
+	}
+	namespace, name, ok := strings.Cut(account, ":")
+	if !ok || name != AgentAccount {
+		return "", false
+	}
+	return MemberOfNamespace(namespace)
+}

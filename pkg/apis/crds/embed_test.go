@@ -1,0 +1,129 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crds
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+)
+
+func all(t *testing.T) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crds, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(crds) == 0 {
+		t.Fatal("no CRDs are embedded")
+	}
+	return crds
+}
+
+func TestEveryCRDIsValid(t *testing.T) {
+	for _, crd := range all(t) {
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+		internal := &apiextensions.CustomResourceDefinition{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range crd.Spec.Versions {
+			if version.Storage {
+				internal.Status.StoredVersions = []string{version.Name}
+			}
+		}
+		for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), internal) {
+			t.Errorf("%s: %v", crd.Name, err)
+		}
+	}
+}
+
+// kubectl apply keeps a copy of the object in an annotation, and annotations
+// may have 256 KiB in all.
+func TestEveryCRDFitsIntoAnAnnotation(t *testing.T) {
+	for _, crd := range all(t) {
+		encoded, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(encoded) > 250<<10 {
+			t.Errorf("%s has %d KiB", crd.Name, len(encoded)>>10)
+		}
+	}
+}
+
+func TestNothingConvertsSoEveryVersionHasTheSameFields(t *testing.T) {
+	for _, crd := range all(t) {
+		if crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter {
+			t.Errorf("%s has conversion %s", crd.Name, crd.Spec.Conversion.Strategy)
+		}
+		var stored, other map[string]bool
+		for _, version := range crd.Spec.Versions {
+			if version.Storage {
+				stored = fields(version.Schema.OpenAPIV3Schema)
+			}
+		}
+		for _, version := range crd.Spec.Versions {
+			other = fields(version.Schema.OpenAPIV3Schema)
+			for field := range stored {
+				if !other[field] {
+					t.Errorf("%s %s lacks %s", crd.Name, version.Name, field)
+				}
+			}
+			if len(other) != len(stored) {
+				t.Errorf("%s %s has %d fields, the stored version %d", crd.Name, version.Name, len(other), len(stored))
+			}
+		}
+	}
+}
+
+// fields are the paths of all fields of a schema.
+func fields(schema *apiextensionsv1.JSONSchemaProps) map[string]bool {
+	paths := map[string]bool{}
+	var walk func(path string, schema *apiextensionsv1.JSONSchemaProps)
+	walk = func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+		paths[path] = true
+		for name, property := range schema.Properties {
+			walk(path+"."+name, &property)
+		}
+		if schema.Items != nil {
+			walk(path+"[]", schema.Items.Schema)
+		}
+		if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+			walk(path+"{}", schema.AdditionalProperties.Schema)
+		}
+	}
+	walk("", schema)
+	return paths
+}
+
+func TestHubAndMemberGetTheirCRDs(t *testing.T) {
+	names := func(crds []*apiextensionsv1.CustomResourceDefinition, err error) []string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, crd := range crds {
+			names = append(names, crd.Name)
+		}
+		return names
+	}
+	hub := names(ForHub("placement.kubernetes-fleet.io"))
+	if len(hub) != 24 || slices.Contains(hub, AppliedWorks) {
+		t.Errorf("a hub with placements gets %d CRDs %v, want 24 without %s", len(hub), hub, AppliedWorks)
+	}
+	if member := names(ForMember()); !slices.Equal(member, []string{AppliedWorks}) {
+		t.Errorf("a member gets %v, want %s only", member, AppliedWorks)
+	}
+	if none := names(ForHub()); len(none) > 0 {
+		t.Errorf("a hub without any group gets %v", none)
+	}
+}

@@ -1,0 +1,97 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apis
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+)
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(
+		admissionv1alpha1.AddToScheme(scheme),
+		msav1beta1.AddToScheme(scheme),
+		clusterv1beta1.AddToScheme(scheme),
+		gatewayv1alpha1.AddToScheme(scheme),
+		multiclusterv1alpha1.AddToScheme(scheme),
+		registrationv1alpha1.AddToScheme(scheme),
+		tunnelv1alpha1.AddToScheme(scheme),
+	); err != nil {
+		t.Fatalf("Adding the groups to one scheme: %v", err)
+	}
+	return scheme
+}
+
+// A manifest that users have must mean the same to our types: each fixture is
+// read strictly, so that no field of it is unknown, and must come out as it
+// went in.
+func TestManifestsSurviveOurTypes(t *testing.T) {
+	scheme := newScheme(t)
+	paths, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("No fixtures: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			in, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := values(t, in)
+			object, err := scheme.New(schema.FromAPIVersionAndKind(before["apiVersion"].(string), before["kind"].(string)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := yaml.UnmarshalStrict(in, object); err != nil {
+				t.Fatalf("Reading the fixture: %v", err)
+			}
+			out, err := yaml.Marshal(object.DeepCopyObject())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, values(t, out)); diff != "" {
+				t.Errorf("The object changed on its way (-in +out):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryKindHasAFixture(t *testing.T) {
+	for gvk := range newScheme(t).AllKnownTypes() {
+		if !strings.Contains(gvk.Group, ".") || gvk.Version == runtime.APIVersionInternal ||
+			strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Kind == "WatchEvent" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join("testdata", gvk.Kind+".yaml")); err != nil {
+			t.Errorf("%s has no fixture: %v", gvk, err)
+		}
+	}
+}
+
+func values(t *testing.T, in []byte) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	if err := yaml.Unmarshal(in, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,23 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of published clusters.
+const GroupName = "multicluster.x-k8s.io"
+
+// GroupVersion is the version that is stored, and that Go code speaks.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package with a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &ClusterProfile{}, &ClusterProfileList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Labels of an approval request.
+const (
+	// TargetUpdateRunLabel is the update run's name.
+	TargetUpdateRunLabel = KeyPrefix + "targetUpdateRun"
+	// TargetUpdatingStageLabel is the stage's name.
+	TargetUpdatingStageLabel = KeyPrefix + "targetUpdatingStage"
+	// TaskTypeLabel is BeforeStageTask or AfterStageTask.
+	TaskTypeLabel = KeyPrefix + "taskType"
+	// IsLatestUpdateRunApprovalLabel is "true" on the newest approval request
+	// of its update run, "false" on the others.
+	IsLatestUpdateRunApprovalLabel = KeyPrefix + "isLatestUpdateRunApproval"
+
+	// BeforeStageTask and AfterStageTask are the values of TaskTypeLabel.
+	BeforeStageTask = "beforeStage"
+	AfterStageTask  = "afterStage"
+)
+
+// The conditions of an approval request.
+const (
+	// ConditionApprovalRequestApproved is set by the user who approves, at the
+	// request's current generation.
+	ConditionApprovalRequestApproved = "Approved"
+	// ConditionApprovalRequestApprovalAccepted: the update run goes on, and the
+	// approval cannot be taken back.
+	ConditionApprovalRequestApprovalAccepted = "ApprovalAccepted"
+)
+
+// ReasonApprovalRequestApprovalAccepted is the reason of
+// ConditionApprovalRequestApprovalAccepted.
+const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"
+
+// BeforeStageApprovalName names the approval request for the beginning of a
+// stage.
+func BeforeStageApprovalName(updateRun, stage string) string {
+	return updateRun + "-before-" + stage
+}
+
+// AfterStageApprovalName names the approval request for the end of a stage.
+func AfterStageApprovalName(updateRun, stage string) string {
+	return updateRun + "-after-" + stage
+}
+
+// ClusterApprovalRequest asks a user to let a ClusterStagedUpdateRun go on.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=careq,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
+// +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterApprovalRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec names the update run and the stage; it cannot be changed.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec ApprovalRequestSpec `json:"spec"`
+
+	// status has the approval.
+	//
+	// +optional
+	Status ApprovalRequestStatus `json:"status,omitzero"`
+}
+
+// ClusterApprovalRequestList is a list of ClusterApprovalRequests.
+//
+// +kubebuilder:object:root=true
+type ClusterApprovalRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterApprovalRequest `json:"items"`
+}
+
+// ApprovalRequest asks a user to let a StagedUpdateRun of its namespace go on.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=areq,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Update-Run",type=string,JSONPath=`.spec.parentStageRollout`
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.targetStage`
+// +kubebuilder:printcolumn:name="Approved",type=string,JSONPath=`.status.conditions[?(@.type=="Approved")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ApprovalRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec names the update run and the stage; it cannot be changed.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="The spec field is immutable"
+	Spec ApprovalRequestSpec `json:"spec"`
+
+	// status has the approval.
+	//
+	// +optional
+	Status ApprovalRequestStatus `json:"status,omitzero"`
+}
+
+// ApprovalRequestList is a list of ApprovalRequests.
+//
+// +kubebuilder:object:root=true
+type ApprovalRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ApprovalRequest `json:"items"`
+}
+
+// ApprovalRequestSpec names an update run and a stage.
+type ApprovalRequestSpec struct {
+	// parentStageRollout is the update run's name.
+	//
+	// +required
+	ParentStageRollout string `json:"parentStageRollout"`
+
+	// targetStage is the stage's name.
+	//
+	// +required
+	TargetStage string `json:"targetStage"`
+}
+
+// ApprovalRequestStatus has the approval.
+type ApprovalRequestStatus struct {
+	// conditions are Approved, set by a user, and ApprovalAccepted.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

@@ -1,0 +1,58 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ClusterResourcePlacementDisruptionBudget limits the evictions of the
+// ClusterResourcePlacement of its name.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=crpdb,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+type ClusterResourcePlacementDisruptionBudget struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the limit.
+	//
+	// +required
+	Spec PlacementDisruptionBudgetSpec `json:"spec"`
+}
+
+// ClusterResourcePlacementDisruptionBudgetList is a list of ClusterResourcePlacementDisruptionBudgets.
+//
+// +kubebuilder:object:root=true
+type ClusterResourcePlacementDisruptionBudgetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterResourcePlacementDisruptionBudget `json:"items"`
+}
+
+// PlacementDisruptionBudgetSpec is a limit, said in one of two ways.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnavailable) || !has(self.minAvailable)",message="Both MaxUnavailable and MinAvailable cannot be specified"
+type PlacementDisruptionBudgetSpec struct {
+	// maxUnavailable is how many of the wanted members may be without working
+	// resources after an eviction: a number or a percentage, rounded up. For
+	// PickN placements only; not together with minAvailable.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^([0-9]{1,2}|100)%$')",message="If supplied value is String should match regex '^(100|[0-9]{1,2})%$' or If supplied value is Integer must be greater than or equal to 0"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// minAvailable is on how many members the resources must still work after
+	// an eviction: a number or, for PickN placements, a percentage of the
+	// wanted members, rounded up. Not together with maxUnavailable.
+	//
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^([0-9]{1,2}|100)%$')",message="If supplied value is String should match regex '^(100|[0-9]{1,2})%$' or If supplied value is Integer must be greater than or equal to 0"
+	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+}

@@ -1,0 +1,331 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// UpdateRunFinalizer holds an update run until its approval requests are
+	// gone.
+	UpdateRunFinalizer = KeyPrefix + "stagedupdaterun-finalizer"
+	// DeleteStageName is the name of the last stage, in which members that were
+	// unscheduled lose the resources.
+	DeleteStageName = KeyPrefix + "deleteStage"
+	// UpdateRunNameMaxLength is the limit of an update run's name in characters.
+	UpdateRunNameMaxLength = 63
+)
+
+// The conditions of an update run; Progressing and Succeeded are those of its
+// stages too.
+const (
+	ConditionUpdateRunInitialized = "Initialized"
+	ConditionUpdateRunProgressing = "Progressing"
+	ConditionUpdateRunSucceeded   = "Succeeded"
+)
+
+// The conditions of a member in a stage.
+const (
+	ConditionClusterUpdatingStarted   = "Started"
+	ConditionClusterUpdatingSucceeded = "Succeeded"
+)
+
+// The conditions of a task of a stage.
+const (
+	ConditionStageTaskApprovalRequestCreated  = "ApprovalRequestCreated"
+	ConditionStageTaskApprovalRequestApproved = "ApprovalRequestApproved"
+	ConditionStageTaskWaitTimeElapsed         = "WaitTimeElapsed"
+)
+
+// The reasons of an update run's conditions.
+const (
+	ReasonUpdateRunInitializedSuccessfully = "UpdateRunInitializedSuccessfully"
+	ReasonUpdateRunInitializedFailed       = "UpdateRunInitializedFailed"
+	ReasonUpdateRunProgressing             = "UpdateRunProgressing"
+	ReasonUpdateRunWaiting                 = "UpdateRunWaiting"
+	ReasonUpdateRunStuck                   = "UpdateRunStuck"
+	ReasonUpdateRunStopping                = "UpdateRunStopping"
+	ReasonUpdateRunStopped                 = "UpdateRunStopped"
+	ReasonUpdateRunFailed                  = "UpdateRunFailed"
+	ReasonUpdateRunSucceeded               = "UpdateRunSucceeded"
+
+	ReasonStageUpdatingStarted           = "StageUpdatingStarted"
+	ReasonStageUpdatingWaiting           = "StageUpdatingWaiting"
+	ReasonStageUpdatingStopping          = "StageUpdatingStopping"
+	ReasonStageUpdatingStopped           = "StageUpdatingStopped"
+	ReasonStageUpdatingFailed            = "StageUpdatingFailed"
+	ReasonStageUpdatingSucceeded         = "StageUpdatingSucceeded"
+	ReasonStageUpdatingSkippedNoClusters = "StageUpdatingSkippedNoClusters"
+
+	ReasonClusterUpdatingStarted   = "ClusterUpdatingStarted"
+	ReasonClusterUpdatingFailed    = "ClusterUpdatingFailed"
+	ReasonClusterUpdatingSucceeded = "ClusterUpdatingSucceeded"
+)
+
+// ClusterStagedUpdateRun moves the members of a ClusterResourcePlacement with
+// an external rollout to one resource snapshot, stage by stage.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=csur,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,JSONPath=`.spec.resourceSnapshotIndex`
+// +kubebuilder:printcolumn:name="Policy-Snapshot-Index",type=string,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name max length is 63"
+type ClusterStagedUpdateRun struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what to roll out, and whether to go on.
+	//
+	// +required
+	Spec UpdateRunSpec `json:"spec"`
+
+	// status is how far it is.
+	//
+	// +optional
+	Status UpdateRunStatus `json:"status,omitzero"`
+}
+
+// ClusterStagedUpdateRunList is a list of ClusterStagedUpdateRuns.
+//
+// +kubebuilder:object:root=true
+type ClusterStagedUpdateRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterStagedUpdateRun `json:"items"`
+}
+
+// StagedUpdateRun moves the members of a ResourcePlacement of its namespace
+// with an external rollout to one resource snapshot, stage by stage.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=sur,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Resource-Snapshot-Index",type=string,JSONPath=`.spec.resourceSnapshotIndex`
+// +kubebuilder:printcolumn:name="Policy-Snapshot-Index",type=string,JSONPath=`.status.policySnapshotIndexUsed`
+// +kubebuilder:printcolumn:name="Initialized",type=string,JSONPath=`.status.conditions[?(@.type=="Initialized")].status`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].status`
+// +kubebuilder:printcolumn:name="Succeeded",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Strategy",type=string,priority=1,JSONPath=`.spec.stagedRolloutStrategyName`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name max length is 63"
+type StagedUpdateRun struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what to roll out, and whether to go on.
+	//
+	// +required
+	Spec UpdateRunSpec `json:"spec"`
+
+	// status is how far it is.
+	//
+	// +optional
+	Status UpdateRunStatus `json:"status,omitzero"`
+}
+
+// StagedUpdateRunList is a list of StagedUpdateRuns.
+//
+// +kubebuilder:object:root=true
+type StagedUpdateRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StagedUpdateRun `json:"items"`
+}
+
+// UpdateRunSpec says what to roll out, and whether to go on.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Initialize' || self.state != 'Stop'",message="invalid state transition: cannot transition from Initialize to Stop"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Run' || self.state != 'Initialize'",message="invalid state transition: cannot transition from Run to Initialize"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || !has(self.state) || oldSelf.state != 'Stop' || self.state != 'Initialize'",message="invalid state transition: cannot transition from Stop to Initialize"
+type UpdateRunSpec struct {
+	// placementName is the placement's name; it cannot be changed.
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="placementName is immutable"
+	PlacementName string `json:"placementName"`
+
+	// resourceSnapshotIndex is the index of the group of resource snapshots to
+	// roll out; it cannot be changed. Empty means the newest.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="resourceSnapshotIndex is immutable"
+	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
+
+	// stagedRolloutStrategyName is the update strategy's name; it cannot be
+	// changed.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="stagedRolloutStrategyName is immutable"
+	StagedRolloutStrategyName string `json:"stagedRolloutStrategyName"`
+
+	// state is what the run shall do. Default Initialize. From there to Run,
+	// from Run to Stop and back.
+	//
+	// +optional
+	// +kubebuilder:default=Initialize
+	State UpdateRunState `json:"state,omitempty"`
+}
+
+// UpdateRunState is what an update run shall do.
+//
+// +kubebuilder:validation:Enum=Initialize;Run;Stop
+type UpdateRunState string
+
+const (
+	// UpdateRunInitialize works out the stages and waits.
+	UpdateRunInitialize UpdateRunState = "Initialize"
+	// UpdateRunRun goes on.
+	UpdateRunRun UpdateRunState = "Run"
+	// UpdateRunStop finishes the members begun and stops.
+	UpdateRunStop UpdateRunState = "Stop"
+)
+
+// UpdateRunStatus is how far an update run is.
+type UpdateRunStatus struct {
+	// policySnapshotIndexUsed is the index of the policy snapshot at the start.
+	//
+	// +optional
+	PolicySnapshotIndexUsed string `json:"policySnapshotIndexUsed,omitempty"`
+
+	// policyObservedClusterCount is how many members the policy wanted then.
+	//
+	// +optional
+	PolicyObservedClusterCount int `json:"policyObservedClusterCount,omitempty"`
+
+	// resourceSnapshotIndexUsed is the index of the resource snapshots that are
+	// rolled out.
+	//
+	// +optional
+	ResourceSnapshotIndexUsed string `json:"resourceSnapshotIndexUsed,omitempty"`
+
+	// appliedStrategy is the placement's apply strategy at the start.
+	//
+	// +optional
+	AppliedStrategy *ApplyStrategy `json:"appliedStrategy,omitempty"`
+
+	// stagedUpdateStrategySnapshot is the update strategy at the start.
+	//
+	// +optional
+	StagedUpdateStrategySnapshot *UpdateStrategySpec `json:"stagedUpdateStrategySnapshot,omitempty"`
+
+	// stagesStatus is how far each stage is, in their order.
+	//
+	// +optional
+	StagesStatus []StageUpdatingStatus `json:"stagesStatus,omitempty"`
+
+	// deletionStageStatus is how far the last stage is, which takes the
+	// resources off unscheduled members.
+	//
+	// +optional
+	DeletionStageStatus *StageUpdatingStatus `json:"deletionStageStatus,omitempty"`
+
+	// conditions are Initialized, Progressing and Succeeded.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageUpdatingStatus is how far a stage is.
+type StageUpdatingStatus struct {
+	// stageName is the stage's name.
+	//
+	// +required
+	StageName string `json:"stageName"`
+
+	// clusters are the members of the stage in their order. The API server
+	// refuses null here: none is an empty list, not nil.
+	//
+	// +required
+	Clusters []ClusterUpdatingStatus `json:"clusters"`
+
+	// afterStageTaskStatus is how far each task after the stage is.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=2
+	AfterStageTaskStatus []StageTaskStatus `json:"afterStageTaskStatus,omitempty"`
+
+	// beforeStageTaskStatus is how far each task before the stage is.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=1
+	BeforeStageTaskStatus []StageTaskStatus `json:"beforeStageTaskStatus,omitempty"`
+
+	// startTime is when the stage began. Empty means that it has not.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// endTime is when the stage was over. Empty means that it is not.
+	//
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// conditions are Progressing and Succeeded.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterUpdatingStatus is how far a member of a stage is.
+type ClusterUpdatingStatus struct {
+	// clusterName is the member's name.
+	//
+	// +required
+	ClusterName string `json:"clusterName"`
+
+	// resourceOverrideSnapshots are the ResourceOverride snapshots that apply.
+	//
+	// +optional
+	ResourceOverrideSnapshots []NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
+
+	// clusterResourceOverrideSnapshots are the ClusterResourceOverride
+	// snapshots that apply.
+	//
+	// +optional
+	ClusterResourceOverrideSnapshots []string `json:"clusterResourceOverrideSnapshots,omitempty"`
+
+	// conditions are Started and Succeeded.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageTaskStatus is how far a task is.
+type StageTaskStatus struct {
+	// type of the task.
+	//
+	// +required
+	Type StageTaskType `json:"type"`
+
+	// approvalRequestName is the approval request of an Approval.
+	//
+	// +optional
+	ApprovalRequestName string `json:"approvalRequestName,omitempty"`
+
+	// conditions are ApprovalRequestCreated and ApprovalRequestApproved, or
+	// WaitTimeElapsed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

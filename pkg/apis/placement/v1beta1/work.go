@@ -1,0 +1,325 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Labels and annotations of a Work, on the hub.
+const (
+	// ParentBindingLabel is the name of the binding that the Work belongs to.
+	ParentBindingLabel = KeyPrefix + "parent-resource-binding"
+	// ParentPlacementNamespaceLabel is the namespace of the placement; absent
+	// for a cluster-scoped one.
+	ParentPlacementNamespaceLabel = KeyPrefix + "parent-placement-namespace"
+	// ParentResourceSnapshotIndexLabel is the index of the group of resource
+	// snapshots that the Work was made from.
+	ParentResourceSnapshotIndexLabel = KeyPrefix + "parent-resource-snapshot-index"
+	// EnvelopeTypeLabel, EnvelopeNameLabel and EnvelopeNamespaceLabel are on a
+	// Work made from an envelope and name it.
+	EnvelopeTypeLabel      = KeyPrefix + "envelope-work"
+	EnvelopeNameLabel      = KeyPrefix + "envelope-name"
+	EnvelopeNamespaceLabel = KeyPrefix + "envelope-namespace"
+
+	// ParentResourceSnapshotNameAnnotation is the name of the resource
+	// snapshot that the Work was made from.
+	ParentResourceSnapshotNameAnnotation = KeyPrefix + "parent-resource-snapshot-name"
+	// ParentResourceOverrideSnapshotHashAnnotation and
+	// ParentClusterResourceOverrideSnapshotHashAnnotation tell which override
+	// snapshots went into the Work.
+	ParentResourceOverrideSnapshotHashAnnotation        = KeyPrefix + "parent-resource-override-snapshot-hash"
+	ParentClusterResourceOverrideSnapshotHashAnnotation = KeyPrefix + "parent-cluster-resource-override-snapshot-hash"
+)
+
+// Annotations of an applied object, on the member.
+const (
+	// ManifestHashAnnotation is the hash of the manifest last applied.
+	ManifestHashAnnotation = KeyPrefix + "spec-hash"
+	// LastAppliedConfigAnnotation is the manifest last applied; absent when it
+	// was applied server-side.
+	LastAppliedConfigAnnotation = KeyPrefix + "last-applied-configuration"
+)
+
+// ConditionStatusTrimmed is on a Work whose status was too large to be written
+// in full. Its other conditions are ConditionApplied, ConditionAvailable and
+// ConditionDiffReported.
+const ConditionStatusTrimmed = "StatusTrimmed"
+
+// The reasons of a Work's conditions.
+const (
+	ReasonAllManifestsApplied        = "AllManifestsApplied"
+	ReasonSomeManifestsAreNotApplied = "SomeManifestsAreNotApplied"
+
+	ReasonAllManifestsAvailable        = "AllManifestsAvailable"
+	ReasonWorkNotTrackable             = "WorkNotTrackable"
+	ReasonSomeManifestsAreNotAvailable = "SomeManifestsAreNotAvailable"
+
+	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"
+	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff"
+)
+
+// The reasons of the conditions of one manifest of a Work.
+const (
+	// Of ConditionApplied when it is true.
+	ReasonApplied                         = "Applied"
+	ReasonAppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
+
+	// Of ConditionApplied when it is false.
+	ReasonDecodingErred                  = "DecodingErred"
+	ReasonFoundGenerateName              = "FoundGenerateName"
+	ReasonDuplicated                     = "Duplicated"
+	ReasonFailedToFindObjInMemberCluster = "FailedToFindObjInMemberCluster"
+	ReasonFailedToTakeOver               = "FailedToTakeOver"
+	ReasonNotTakenOver                   = "NotTakenOver"
+	ReasonFailedToRunDriftDetection      = "FailedToRunDriftDetection"
+	ReasonFoundDrifts                    = "FoundDrifts"
+	ReasonFoundDriftsInDegradedMode      = "FoundDriftsInDegradedMode"
+	ReasonManifestApplyFailed            = "ManifestApplyFailed"
+
+	// Of ConditionDiffReported.
+	ReasonNoDiffFound             = "NoDiffFound"
+	ReasonFoundDiff               = "FoundDiff"
+	ReasonFoundDiffInDegradedMode = "FoundDiffInDegradedMode"
+	ReasonFailedToReportDiff      = "FailedToReportDiff"
+
+	// Of ConditionAvailable.
+	ReasonAvailable               = "Available"
+	ReasonManifestNotAvailableYet = "ManifestNotAvailableYet"
+	ReasonNotTrackable            = "NotTrackable"
+	ReasonFailed                  = "Failed"
+	ReasonSkipped                 = "Skipped"
+)
+
+// WorkName names the Work of a placement's master snapshot. The namespace is
+// empty for a cluster-scoped placement.
+func WorkName(namespace, placement string) string {
+	return workNameBase(namespace, placement) + "-work"
+}
+
+// SubWorkName names the Work of the snapshot of the group with a subindex.
+func SubWorkName(namespace, placement string, subindex int) string {
+	return workNameBase(namespace, placement) + "-" + strconv.Itoa(subindex)
+}
+
+// EnvelopeWorkName names the Work of an envelope, which may be in the same
+// group as others of its name and is told from them by a hash.
+func EnvelopeWorkName(namespace, placement string, envelope EnvelopeIdentifier) string {
+	id := string(envelope.Type) + "/" + envelope.Namespace + "/" + envelope.Name
+	sum := sha256.Sum256([]byte(id))
+	return workNameBase(namespace, placement) + "-envelope-" + hex.EncodeToString(sum[:8])
+}
+
+func workNameBase(namespace, placement string) string {
+	if namespace == "" {
+		return placement
+	}
+	return namespace + "." + placement
+}
+
+// Work is what a member shall apply, in the member's namespace on the hub.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
+// +kubebuilder:storageversion
+type Work struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what to apply, and how.
+	//
+	// +optional
+	Spec WorkSpec `json:"spec,omitzero"`
+
+	// status is what the member says became of it.
+	//
+	// +optional
+	Status WorkStatus `json:"status,omitzero"`
+}
+
+// WorkList is a list of Works.
+//
+// +kubebuilder:object:root=true
+type WorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Work `json:"items"`
+}
+
+// WorkSpec is what to apply on a member, and how.
+type WorkSpec struct {
+	// workload has the objects.
+	//
+	// +optional
+	Workload WorkloadTemplate `json:"workload,omitzero"`
+
+	// applyStrategy says how they are applied. Empty means all defaults.
+	//
+	// +optional
+	ApplyStrategy *ApplyStrategy `json:"applyStrategy,omitempty"`
+
+	// reportBackStrategy says whether their status is brought back. Empty means
+	// no.
+	//
+	// +optional
+	ReportBackStrategy *ReportBackStrategy `json:"reportBackStrategy,omitempty"`
+}
+
+// WorkloadTemplate has the objects of a Work.
+type WorkloadTemplate struct {
+	// manifests are whole objects. None is fine: then what was applied before
+	// is removed.
+	//
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// WorkStatus is what a member says became of a Work.
+type WorkStatus struct {
+	// conditions of the Work as a whole. The API server refuses null here: none
+	// is an empty list, not nil.
+	//
+	// +required
+	Conditions []metav1.Condition `json:"conditions"`
+
+	// manifestConditions has an entry per object, also for one that was taken
+	// out of the Work and is not gone yet.
+	//
+	// +optional
+	ManifestConditions []ManifestCondition `json:"manifestConditions,omitempty"`
+}
+
+// WorkResourceIdentifier names an object of a Work.
+type WorkResourceIdentifier struct {
+	// ordinal is the place of the object in the Work's manifests, from 0.
+	//
+	// +required
+	Ordinal int `json:"ordinal"`
+
+	// group of the object, empty for the core group.
+	//
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// version of the object. Empty when the manifest cannot be decoded.
+	//
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// kind of the object. Empty when the manifest cannot be decoded.
+	//
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// resource is the plural name. Empty when the member does not know the kind.
+	//
+	// +optional
+	Resource string `json:"resource,omitempty"`
+
+	// namespace of the object, empty for a cluster-scoped one.
+	//
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the object.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ManifestCondition is what became of one object of a Work.
+type ManifestCondition struct {
+	// identifier is the object.
+	//
+	// +required
+	Identifier WorkResourceIdentifier `json:"identifier"`
+
+	// conditions of the object: Applied, Available, DiffReported.
+	//
+	// +required
+	Conditions []metav1.Condition `json:"conditions"`
+
+	// driftDetails says how it was changed on the member. Empty means not.
+	//
+	// +optional
+	DriftDetails *DriftDetails `json:"driftDetails,omitempty"`
+
+	// diffDetails says how it differs from the hub's, without having been
+	// written. Empty means not.
+	//
+	// +optional
+	DiffDetails *DiffDetails `json:"diffDetails,omitempty"`
+
+	// backReportedStatus is its status on the member, if asked for.
+	//
+	// +optional
+	BackReportedStatus *BackReportedStatus `json:"backReportedStatus,omitempty"`
+}
+
+// DriftDetails says how an applied object was changed on the member.
+type DriftDetails struct {
+	// observationTime is when it was last looked at.
+	//
+	// +required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// observedInMemberClusterGeneration is the generation that was looked at.
+	//
+	// +required
+	ObservedInMemberClusterGeneration int64 `json:"observedInMemberClusterGeneration"`
+
+	// firstDriftedObservedTime is when the drift was first seen.
+	//
+	// +required
+	FirstDriftedObservedTime metav1.Time `json:"firstDriftedObservedTime"`
+
+	// observedDrifts are the fields that differ.
+	//
+	// +optional
+	ObservedDrifts []PatchDetail `json:"observedDrifts,omitempty"`
+}
+
+// DiffDetails says how an object on the member differs from the hub's.
+type DiffDetails struct {
+	// observationTime is when it was last looked at.
+	//
+	// +required
+	ObservationTime metav1.Time `json:"observationTime"`
+
+	// observedInMemberClusterGeneration is the generation that was looked at.
+	// Empty means that there is no such object.
+	//
+	// +optional
+	ObservedInMemberClusterGeneration *int64 `json:"observedInMemberClusterGeneration,omitempty"`
+
+	// firstDiffedObservedTime is when the difference was first seen.
+	//
+	// +required
+	FirstDiffedObservedTime metav1.Time `json:"firstDiffedObservedTime"`
+
+	// observedDiffs are the fields that differ.
+	//
+	// +optional
+	ObservedDiffs []PatchDetail `json:"observedDiffs,omitempty"`
+}
+
+// BackReportedStatus is the status of an object on the member.
+type BackReportedStatus struct {
+	// observedStatus has apiVersion, kind, metadata.name and status of the
+	// object, and nothing else.
+	//
+	// +optional
+	ObservedStatus Manifest `json:"observedStatus,omitzero"`
+
+	// observationTime is when it was read.
+	//
+	// +required
+	ObservationTime metav1.Time `json:"observationTime"`
+}

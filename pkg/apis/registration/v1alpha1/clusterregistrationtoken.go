@@ -1,0 +1,105 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition types of a ClusterRegistrationToken.
+const (
+	// TokenConditionReady is True once the Secret with the agent's values is
+	// there and its token works.
+	TokenConditionReady = "Ready"
+)
+
+// Reasons of a ClusterRegistrationToken's condition Ready.
+const (
+	// TokenReasonIssued goes with True.
+	TokenReasonIssued = "Issued"
+	// TokenReasonExpired goes with False: the time to live is over.
+	TokenReasonExpired = "Expired"
+	// TokenReasonServerURLMissing goes with False: the gateway was not told
+	// under which URL members reach the hub, so the values would be useless.
+	TokenReasonServerURLMissing = "ServerURLMissing"
+	// TokenReasonSecretNotOurs goes with False: a Secret with the token's name
+	// exists that is not the hub's.
+	TokenReasonSecretNotOurs = "SecretNotOurs"
+)
+
+// ClusterRegistrationToken lets clusters register in its namespace. Any number
+// of clusters may use one, until it expires or is deleted.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:JSONPath=`.status.secretName`,name="Secret-Name",type=string
+type ClusterRegistrationToken struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is how long the token lives. Empty means for ever.
+	// +optional
+	Spec ClusterRegistrationTokenSpec `json:"spec,omitzero"`
+
+	// status says where the values are, and until when they work.
+	// +optional
+	Status ClusterRegistrationTokenStatus `json:"status,omitzero"`
+}
+
+// ClusterRegistrationTokenSpec is how long a token lives.
+type ClusterRegistrationTokenSpec struct {
+	// ttl is how long the token lives from its creation, as a Go duration such
+	// as 240h. Null, zero and negative mean for ever. Days and weeks are not
+	// units.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self == '0' || (self.matches('^-?([0-9]+([.][0-9]+)?(ns|us|µs|ms|s|m|h))+$') && duration(self) <= duration('2562047h') && duration(self) >= duration('-2562047h'))",message="must be a valid Go duration using units ns, us, µs, ms, s, m, h (e.g. 15s, 5m, 2h, 1h30m); units like d (days) or w (weeks) are not supported"
+	// +nullable
+	// +optional
+	TTL *metav1.Duration `json:"ttl,omitempty"`
+}
+
+// ClusterRegistrationTokenStatus is where a token's values are, and until when
+// they work.
+type ClusterRegistrationTokenStatus struct {
+	// expires is when the token stops working. Empty means never.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+
+	// secretName is the Secret, in the same namespace, whose key "values" holds
+	// the agent's values.yaml. Empty until it is there.
+	// +nullable
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// conditions say whether the token can be used, and if not, what to do.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterRegistrationTokenList is a list of ClusterRegistrationTokens.
+//
+// +kubebuilder:object:root=true
+type ClusterRegistrationTokenList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the tokens.
+	Items []ClusterRegistrationToken `json:"items"`
+}
+
+// Lifetime is how long a token with that spec.ttl lives from its creation. A
+// ttl that is nil, zero or negative is infinite; the duration is then zero.
+func Lifetime(ttl *metav1.Duration) (d time.Duration, infinite bool) {
+	if ttl == nil || ttl.Duration <= 0 {
+		return 0, true
+	}
+	return ttl.Duration, false
+}

@@ -1,0 +1,59 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func TestClusterNameIsTheKnownHash(t *testing.T) {
+	// printf really-random | sha256sum | cut -c1-12
+	if got, want := ClusterName("really-random"), "cluster-08f9d8eb5b7d"; got != want {
+		t.Errorf("ClusterName = %q, want %q", got, want)
+	}
+	long := strings.Repeat("x", 100)
+	if ClusterName(long) != ClusterName(long+"y") {
+		t.Error("The hash reads more than the first 100 bytes, as no other implementation does")
+	}
+}
+
+func TestRequestNameIsAFunctionOfTheKey(t *testing.T) {
+	name := RequestName([]byte("key"))
+	if name != RequestName([]byte("key")) || name == RequestName([]byte("another key")) {
+		t.Error("RequestName does not tell keys apart, or is not stable")
+	}
+	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
+		t.Errorf("RequestName %q is no object name: %v", name, errs)
+	}
+}
+
+func TestIsReservedLabel(t *testing.T) {
+	for key, want := range map[string]bool{
+		"env":                                           false,
+		"example.com/team":                              false,
+		"notfleetgate.io/x":                             false,
+		"fleet.cattle.io/created-by-agent-pod":          false,
+		"fleet.cattle.io/cluster":                       true,
+		"management.cattle.io/cluster-name":             true,
+		"fleetgate.io/member":                           true,
+		"placement.fleetgate.io/x":                      true,
+		"kubernetes-fleet.io/member-name":               true,
+		"placement.kubernetes-fleet.io/x":               true,
+		"cluster.open-cluster-management.io/clusterset": true,
+		"multicluster.x-k8s.io/clusterset":              true,
+	} {
+		if got := IsReservedLabel(key); got != want {
+			t.Errorf("IsReservedLabel(%q) = %v, want %v", key, got, want)
+		}
+	}
+}
+
+func TestSealedTokenAADTellsRequestsApart(t *testing.T) {
+	if string(SealedTokenAAD("uid", "client")) == string(SealedTokenAAD("uidcl", "ient")) {
+		t.Error("Two requests share the data that should tell them apart")
+	}
+}

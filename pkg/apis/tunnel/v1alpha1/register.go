@@ -1,0 +1,40 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"errors"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of tunnels.
+const GroupName = "tunnel.fleetgate.io"
+
+// GroupVersion is the only version of the group.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package with a scheme, and all that
+// an API server needs to serve them: the options of its requests, and how the
+// options of the subresource proxy are read from a query.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Tunnel{}, &TunnelList{}, &TunnelProxyOptions{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return errors.Join(
+		scheme.SetVersionPriority(GroupVersion),
+		scheme.AddConversionFunc((*url.Values)(nil), (*TunnelProxyOptions)(nil), proxyOptionsFromQuery),
+	)
+}
+
+// proxyOptionsFromQuery reads TunnelProxyOptions from the query that the API
+// server makes of a request's path.
+func proxyOptionsFromQuery(in, out any, _ conversion.Scope) error {
+	query, options := in.(*url.Values), out.(*TunnelProxyOptions)
+	options.Path = query.Get("path")
+	return nil
+}

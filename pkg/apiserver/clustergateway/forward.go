@@ -1,0 +1,231 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/klog/v2"
+)
+
+// exchange is one request on its way to a member.
+type exchange struct {
+	request *Request
+	link    *link
+	as      Impersonation
+}
+
+type exchangeKey struct{}
+
+func exchangeFrom(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// forward sends an admitted request on.
+func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
+	if !x.request.LongRunning {
+		defer x.link.inFlight.Add(-1)
+		if x.link.inFlight.Add(1) > h.maxInFlight {
+			h.refuse(w, r, unavailable(x.request.Member, fmt.Sprintf(
+				"more than %d requests for member %q are under way: ask again", h.maxInFlight, x.request.Member)))
+			return
+		}
+	}
+	ctx, cancel := h.contextFor(r.Context(), x)
+	defer cancel()
+	refusal, err := x.link.grants.ensure(ctx, x.as)
+	switch {
+	case err != nil:
+		h.refuse(w, r, failureOf(ctx, x.request.Member, err, h.notConnected))
+		return
+	case refusal != "":
+		h.refuse(w, r, apierrors.NewForbidden(proxyResource, x.request.Member, fmt.Errorf(
+			"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal)))
+		return
+	}
+	h.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+}
+
+// contextFor ends long requests when the server stops.
+func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context, func()) {
+	if !x.request.LongRunning {
+		return ctx, func() {}
+	}
+	return h.lasting.begin(ctx)
+}
+
+// lasting knows the requests that may last, to end them all at once.
+type lasting struct {
+	// mu guards the rest.
+	mu      sync.Mutex
+	stopped bool
+	cancels map[*context.CancelCauseFunc]struct{}
+}
+
+func (l *lasting) begin(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		cancel(errStopping)
+		return ctx, func() {}
+	}
+	if l.cancels == nil {
+		l.cancels = map[*context.CancelCauseFunc]struct{}{}
+	}
+	l.cancels[&cancel] = struct{}{}
+	return ctx, func() {
+		l.mu.Lock()
+		delete(l.cancels, &cancel)
+		l.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+func (l *lasting) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	for cancel := range l.cancels {
+		(*cancel)(errStopping)
+	}
+}
+
+// rewrite runs after the headers that Connection nominates are gone, so that no
+// caller can have ours removed.
+func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
+	x := exchangeFrom(pr.In.Context())
+	to := x.request.URL()
+	to.Scheme, to.Host = "https", h.serverName
+	pr.Out.URL, pr.Out.Host = to, h.serverName
+	pr.Out.Trailer = nil
+	stripIdentity(pr.Out.Header)
+	setIdentity(pr.Out.Header, x.as)
+}
+
+type roundTripperFunc func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls f.
+func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func roundTrip(out *http.Request) (*http.Response, error) {
+	x := exchangeFrom(out.Context())
+	if x == nil || x.as.User == "" {
+		return nil, errors.New("the request has no identity")
+	}
+	if err := checkIdentity(out.Header, x.as); err != nil {
+		return nil, err
+	}
+	return x.link.send(out, x.request.Upgrade)
+}
+
+// repliesOfOurs are headers that the gateway writes itself, or that a member
+// must not set for the hub's origin.
+var repliesOfOurs = []string{
+	"Audit-Id", "Cache-Control", "Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security",
+	"X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
+}
+
+// checkReply refuses a redirect and a reply that says that the gateway itself is
+// not known, and removes headers by which a member would act on the hub's
+// origin.
+func checkReply(res *http.Response) error {
+	x := exchangeFrom(res.Request.Context())
+	if redirects(res) {
+		return badGateway(x.request.Member, fmt.Sprintf("member %q answered with a redirect, which is not followed", x.request.Member))
+	}
+	if res.StatusCode == http.StatusUnauthorized && x.request.Info.Subresource != "proxy" {
+		return unavailable(x.request.Member, fmt.Sprintf("member %q does not accept the gateway's token", x.request.Member))
+	}
+	for _, name := range repliesOfOurs {
+		res.Header.Del(name)
+	}
+	for name := range res.Header {
+		if strings.HasPrefix(name, "Access-Control-") {
+			res.Header.Del(name)
+		}
+	}
+	res.Header.Set("X-Content-Type-Options", "nosniff")
+	if strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html") {
+		res.Header.Set("Content-Security-Policy", "sandbox")
+	}
+	return nil
+}
+
+func redirects(res *http.Response) bool {
+	switch res.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return res.StatusCode >= 300 && res.StatusCode < 400 && res.Header.Get("Location") != ""
+}
+
+// fail answers for a member that did not.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	ctx := r.Context()
+	x := exchangeFrom(ctx)
+	failure := failureOf(ctx, x.request.Member, err, h.notConnected)
+	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", printable(failure.Error(), 512))
+	h.refuse(w, r, failure)
+}
+
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errClientGone) {
+		// 499, as proxies say; nobody reads it but the metrics.
+		w.WriteHeader(499)
+		return
+	}
+	responsewriters.RespondWithError(w, r, err, h.serializer)
+}
+
+// countedWriter remembers the code. Everything else of the writer below is
+// reached by Unwrap.
+type countedWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader remembers the first code that is final.
+func (w *countedWriter) WriteHeader(code int) {
+	if w.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// status is the code: a hijacked connection has switched protocols without
+// saying so here.
+func (w *countedWriter) status() int {
+	if w.code == 0 {
+		return http.StatusSwitchingProtocols
+	}
+	return w.code
+}
+
+// bufferPool keeps buffers between responses.
+type bufferPool struct{ pool sync.Pool }
+
+// Get returns a buffer.
+func (p *bufferPool) Get() []byte {
+	if b, ok := p.pool.Get().(*[]byte); ok {
+		return *b
+	}
+	return make([]byte, copyBuffer)
+}
+
+// Put takes a buffer back.
+func (p *bufferPool) Put(b []byte) { p.pool.Put(&b) }

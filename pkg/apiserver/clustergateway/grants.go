@@ -1,0 +1,163 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+const (
+	grantsPerMember = 1024
+	grantedFor      = 5 * time.Minute
+	refusedFor      = 5 * time.Second
+	askTimeout      = 20 * time.Second
+	maxRefusal      = 512
+)
+
+// grants asks the agent of one member to let the gateway act as somebody, and
+// remembers its answers for as long as the connection to the agent lasts, at
+// most grantedFor.
+type grants struct {
+	member    string
+	transport *http.Transport
+	asking    singleflight.Group
+	// answers maps Impersonation.key to an answer. A broken connection replaces
+	// it, so that an answer of an earlier session is never found in it.
+	answers atomic.Pointer[cache.LRUExpireCache]
+}
+
+// answer is an agent's decision: a refusal is its text, empty means granted.
+type answer struct{ refusal string }
+
+// grantRequest is the body of POST /v1/impersonations.
+type grantRequest struct {
+	User   string   `json:"user"`
+	Groups []string `json:"groups"`
+}
+
+func newGrants(member string, dialer Dialer) *grants {
+	g := &grants{member: member}
+	g.forget()
+	g.transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			conn, err := dialer.DialMember(ctx, member, targetAgent)
+			if err != nil {
+				return nil, err
+			}
+			return &watchedConn{Conn: conn, closed: g.forget}, nil
+		},
+		MaxConnsPerHost:        2,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        2 * grantedFor,
+		ResponseHeaderTimeout:  askTimeout,
+		MaxResponseHeaderBytes: 16 << 10,
+		DisableCompression:     true,
+	}
+	return g
+}
+
+// ensure asks the agent unless its answer is known. A refusal is the agent's
+// reason in its own words; an error means that it could not be asked.
+func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, err error) {
+	answers, key := g.answers.Load(), as.key()
+	if known, ok := answers.Get(key); ok {
+		return known.(answer).refusal, nil
+	}
+	// The one who asks may go away while others wait for the same answer.
+	result := g.asking.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		defer cancel()
+		got, err := g.ask(ctx, as)
+		if err != nil {
+			return nil, err
+		}
+		ttl := grantedFor
+		if got.refusal != "" {
+			ttl = refusedFor
+		}
+		answers.Add(key, got, ttl)
+		return got, nil
+	})
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case r := <-result:
+		if r.Err != nil {
+			return "", fmt.Errorf("asking the agent of member %q: %w", g.member, r.Err)
+		}
+		return r.Val.(answer).refusal, nil
+	}
+}
+
+func (g *grants) ask(ctx context.Context, as Impersonation) (answer, error) {
+	groups := as.Groups
+	if groups == nil {
+		groups = []string{}
+	}
+	body, err := json.Marshal(grantRequest{User: as.User, Groups: groups})
+	if err != nil {
+		return answer{}, fmt.Errorf("encoding the question: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/v1/impersonations", bytes.NewReader(body))
+	if err != nil {
+		return answer{}, fmt.Errorf("making the question: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := g.transport.RoundTrip(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	return readAnswer(res)
+}
+
+func readAnswer(res *http.Response) (answer, error) {
+	content, err := io.ReadAll(io.LimitReader(res.Body, 8<<10))
+	switch {
+	case err != nil:
+		return answer{}, fmt.Errorf("reading the answer: %w", err)
+	case res.StatusCode == http.StatusNoContent:
+		return answer{}, nil
+	case res.StatusCode != http.StatusForbidden:
+		return answer{}, fmt.Errorf("the agent answered %d", res.StatusCode)
+	}
+	var reply struct {
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(content, &reply); err != nil || reply.Message == "" {
+		return answer{refusal: "the agent gave no reason"}, nil
+	}
+	return answer{refusal: printable(reply.Message, maxRefusal)}, nil
+}
+
+func (g *grants) forget() { g.answers.Store(cache.NewLRUExpireCache(grantsPerMember)) }
+
+func (g *grants) close() { g.transport.CloseIdleConnections() }
+
+// watchedConn tells once that it was closed, by whomever.
+type watchedConn struct {
+	net.Conn
+	once   sync.Once
+	closed func()
+}
+
+// Close closes the connection.
+func (c *watchedConn) Close() error {
+	c.once.Do(c.closed)
+	return c.Conn.Close()
+}

@@ -1,0 +1,70 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+)
+
+const healthTimeout = 5 * time.Second
+
+// healthREST looks whether a member answers right now: it asks the member's API
+// server whether it is ready, as the gateway itself.
+type healthREST struct{ handler *Handler }
+
+// New returns an empty ClusterGateway.
+func (r *healthREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
+
+// Destroy does nothing.
+func (r *healthREST) Destroy() {}
+
+// Get returns the ClusterGateway with a status of this moment.
+func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	member, ok := r.handler.members.Get(name)
+	if !ok {
+		return nil, notFound(name)
+	}
+	_, err := r.handler.credentials.Credential(name)
+	gateway := View(member, err == nil)
+	gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{}
+	if err != nil {
+		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNoCredential
+		return gateway, nil
+	}
+	ready, err := r.handler.ready(ctx, name)
+	switch {
+	case err != nil && r.handler.notConnected != nil && errors.Is(err, r.handler.notConnected):
+		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNotConnected
+	case err != nil || !ready:
+		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonUnhealthy
+	default:
+		gateway.Status.Healthy = true
+	}
+	return gateway, nil
+}
+
+func (h *Handler) ready(ctx context.Context, member string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+h.serverName+"/readyz", nil)
+	if err != nil {
+		return false, err
+	}
+	res, err := h.links.of(member).send(req, false)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	return res.StatusCode == http.StatusOK, nil
+}

@@ -1,0 +1,185 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// HubPrefix begins the name that a member sees for a system: name of the hub,
+// such as a ServiceAccount: the same name means somebody else over there.
+const HubPrefix = "hub:"
+
+const systemPrefix = "system:"
+
+// Impersonation is whom the member sees.
+type Impersonation struct {
+	User string
+	// Groups are sorted and without duplicates.
+	Groups []string
+}
+
+// Impersonate says as whom a caller of the hub acts on a member. A refusal is
+// not empty if it cannot be told truthfully; it names the remedy.
+//
+// Neither uid nor extra is carried over: a member answers 403 to the whole
+// request for each single thing that the impersonator may not use. Groups of
+// system: are dropped, the member adds its own.
+func Impersonate(caller user.Info) (as Impersonation, refusal string) {
+	name := caller.GetName()
+	switch {
+	case name == "":
+		return as, "the caller has no name"
+	case slices.Contains(caller.GetGroups(), user.SystemPrivilegedGroup):
+		return as, "a caller in group system:masters has no identity that a member can limit: " +
+			"use an ordinary user or group, allow it clustergateways/proxy on the hub, and bind it on the member " +
+			"(kubectl create clusterrolebinding NAME --clusterrole=ROLE --user=USER)"
+	case strings.HasPrefix(name, HubPrefix):
+		return as, fmt.Sprintf("names that begin with %q are kept for the hub's own accounts: use another user", HubPrefix)
+	case strings.HasPrefix(name, systemPrefix):
+		name = HubPrefix + name
+	}
+	if !validIdentity(name) {
+		return as, "the caller's name cannot be written into a header"
+	}
+	for _, group := range caller.GetGroups() {
+		if group == "" || strings.HasPrefix(group, systemPrefix) {
+			continue
+		}
+		if !validIdentity(group) {
+			return Impersonation{}, "one of the caller's groups cannot be written into a header"
+		}
+		as.Groups = append(as.Groups, group)
+	}
+	slices.Sort(as.Groups)
+	as.User, as.Groups = name, slices.Compact(as.Groups)
+	return as, ""
+}
+
+// validIdentity also refuses leading and trailing spaces: they are lost on the
+// way and the name would be another's.
+func validIdentity(s string) bool {
+	return httpguts.ValidHeaderFieldValue(s) && strings.TrimSpace(s) == s
+}
+
+const (
+	headerAuthorization = "Authorization"
+	headerUser          = "Impersonate-User"
+	headerGroup         = "Impersonate-Group"
+	headerSubprotocol   = "Sec-Websocket-Protocol"
+
+	bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
+)
+
+// carriesIdentity is true for a header that could tell a member, or something
+// behind it, who is calling. Servers exist that read "_" as "-".
+func carriesIdentity(header string) bool {
+	name := strings.ReplaceAll(strings.ToLower(header), "_", "-")
+	switch name {
+	case "authorization", "proxy-authorization", "cookie", "forwarded":
+		return true
+	}
+	for _, prefix := range []string{"impersonate-", "x-remote-", "x-forwarded-", "x-kubernetes-pf-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// stripIdentity removes all that says who the caller is.
+func stripIdentity(h http.Header) {
+	for name := range h {
+		if carriesIdentity(name) {
+			delete(h, name)
+		}
+	}
+	stripBearerSubprotocol(h)
+}
+
+// stripBearerSubprotocol removes a token that a browser sends as a WebSocket
+// subprotocol, the only header that it can set.
+func stripBearerSubprotocol(h http.Header) {
+	values := h[headerSubprotocol]
+	if len(values) == 0 {
+		return
+	}
+	var kept []string
+	for _, protocol := range strings.Split(strings.Join(values, ","), ",") {
+		if protocol = strings.TrimSpace(protocol); protocol != "" && !isBearerSubprotocol(protocol) {
+			kept = append(kept, protocol)
+		}
+	}
+	if len(kept) == 0 {
+		h.Del(headerSubprotocol)
+		return
+	}
+	h[headerSubprotocol] = []string{strings.Join(kept, ", ")}
+}
+
+func isBearerSubprotocol(protocol string) bool {
+	return len(protocol) >= len(bearerSubprotocol) && strings.EqualFold(protocol[:len(bearerSubprotocol)], bearerSubprotocol)
+}
+
+// setIdentity writes whom the member is to see.
+func setIdentity(h http.Header, as Impersonation) {
+	h[headerUser] = []string{as.User}
+	if len(as.Groups) > 0 {
+		h[headerGroup] = slices.Clone(as.Groups)
+	}
+}
+
+var errForeignIdentity = errors.New("a header that carries an identity was left in the request")
+
+// checkIdentity fails unless the headers carry exactly that identity. It is the
+// last look before a request is sent.
+func checkIdentity(h http.Header, as Impersonation) error {
+	for name, values := range h {
+		switch {
+		case name == headerUser && slices.Equal(values, []string{as.User}) && as.User != "":
+		case name == headerGroup && slices.Equal(values, as.Groups) && as.User != "":
+		case carriesIdentity(name):
+			return fmt.Errorf("%w: %s", errForeignIdentity, printable(name, 64))
+		case name == "Connection" && !slices.Equal(values, []string{"Upgrade"}):
+			return fmt.Errorf("%w: Connection", errForeignIdentity)
+		}
+	}
+	if as.User != "" && len(h[headerUser]) == 0 || len(as.Groups) > 0 && len(h[headerGroup]) == 0 {
+		return errors.New("the identity was lost from the request")
+	}
+	return nil
+}
+
+// key identifies the pair in caches. It contains no secret.
+func (i Impersonation) key() string {
+	var b strings.Builder
+	for _, part := range append([]string{i.User}, i.Groups...) {
+		b.WriteString(base64.RawStdEncoding.EncodeToString([]byte(part)))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// printable makes a text from elsewhere fit for a message: bounded in bytes, one
+// line.
+func printable(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, s)
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "..."
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,127 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+func TestImpersonationPrefixes(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		caller user.DefaultInfo
+		want   Impersonation
+		// refused is part of the refusal; empty means none.
+		refused string
+	}{
+		"OrdinaryUser": {
+			reason: "uid and extra stay on the hub; the member adds system:authenticated by itself.",
+			caller: user.DefaultInfo{
+				Name: "jane", UID: "1", Groups: []string{"ops", "devs", "system:authenticated", "devs", ""},
+				Extra: map[string][]string{"authentication.kubernetes.io/credential-id": {"x"}},
+			},
+			want: Impersonation{User: "jane", Groups: []string{"devs", "ops"}},
+		},
+		"HubServiceAccount": {
+			reason: "The member may have an account of the same name.",
+			caller: user.DefaultInfo{Name: "system:serviceaccount:ci:deployer", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci"}},
+			want:   Impersonation{User: "hub:system:serviceaccount:ci:deployer"},
+		},
+		"Controller": {
+			caller: user.DefaultInfo{Name: "system:kube-scheduler"},
+			want:   Impersonation{User: "hub:system:kube-scheduler"},
+		},
+		"Node": {
+			reason: "A node of the hub is none of the member's.",
+			caller: user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}},
+			want:   Impersonation{User: "hub:system:node:n1"},
+		},
+		"Masters":       {caller: user.DefaultInfo{Name: "admin", Groups: []string{"devs", "system:masters"}}, refused: "use an ordinary user"},
+		"NoName":        {caller: user.DefaultInfo{Groups: []string{"devs"}}, refused: "no name"},
+		"TakenPrefix":   {reason: "Nobody may be named as a prefixed account is.", caller: user.DefaultInfo{Name: "hub:system:serviceaccount:ci:deployer"}, refused: "kept for"},
+		"NewlineInName": {caller: user.DefaultInfo{Name: "jane\r\nImpersonate-Group: x"}, refused: "header"},
+		"SpaceAround":   {reason: "Spaces are lost on the way.", caller: user.DefaultInfo{Name: "jane "}, refused: "header"},
+		"NewlineInGroup": {
+			caller: user.DefaultInfo{Name: "jane", Groups: []string{"a\nb"}}, refused: "groups",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, refusal := Impersonate(&tc.caller)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
+			}
+			if (tc.refused == "") != (refusal == "") || !strings.Contains(refusal, tc.refused) {
+				t.Errorf("%s\ngot refusal %q, want one with %q", tc.reason, refusal, tc.refused)
+			}
+		})
+	}
+}
+
+func TestCheckIdentityFailsClosed(t *testing.T) {
+	as := Impersonation{User: "jane", Groups: []string{"a", "b"}}
+	cases := map[string]struct {
+		change func(http.Header)
+		ok     bool
+	}{
+		"AsSet":         {change: func(http.Header) {}, ok: true},
+		"Upgrade":       {change: func(h http.Header) { h.Set("Connection", "Upgrade"); h.Set("Upgrade", "websocket") }, ok: true},
+		"SecondUser":    {change: func(h http.Header) { h.Add("Impersonate-User", "root") }},
+		"OtherUser":     {change: func(h http.Header) { h.Set("Impersonate-User", "root") }},
+		"MoreGroups":    {change: func(h http.Header) { h.Add("Impersonate-Group", "c") }},
+		"LessGroups":    {change: func(h http.Header) { h.Del("Impersonate-Group") }},
+		"NoUser":        {change: func(h http.Header) { h.Del("Impersonate-User") }},
+		"Uid":           {change: func(h http.Header) { h.Set("Impersonate-Uid", "1") }},
+		"Extra":         {change: func(h http.Header) { h.Set("Impersonate-Extra-Scopes", "x") }},
+		"LowerCase":     {change: func(h http.Header) { h["impersonate-user"] = []string{"root"} }},
+		"Underscore":    {change: func(h http.Header) { h["Impersonate_user"] = []string{"root"} }},
+		"Authorization": {change: func(h http.Header) { h.Set("Authorization", "Bearer x") }},
+		"RemoteUser":    {change: func(h http.Header) { h.Set("X-Remote-User", "root") }},
+		"Nominated":     {change: func(h http.Header) { h.Set("Connection", "Impersonate-User") }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := http.Header{"Accept": {"*/*"}}
+			setIdentity(h, as)
+			tc.change(h)
+			if err := checkIdentity(h, as); (err == nil) != tc.ok {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestStripIdentityLeavesTheRest(t *testing.T) {
+	h := http.Header{
+		"Accept": {"*/*"}, "Audit-Id": {"1"}, "Sec-Websocket-Protocol": {"a", "base64url.bearer.authorization.k8s.io.eA, b"},
+		"Authorization": {"x"}, "Impersonate-User": {"x"}, "X-Remote-Group": {"x"}, "X_remote_user": {"x"}, "Cookie": {"x"},
+	}
+	stripIdentity(h)
+	if diff := cmp.Diff(http.Header{"Accept": {"*/*"}, "Audit-Id": {"1"}, "Sec-Websocket-Protocol": {"a, b"}}, h); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestKeysOfDifferentPairsDiffer(t *testing.T) {
+	a := Impersonation{User: "a", Groups: []string{"b c"}}
+	b := Impersonation{User: "a", Groups: []string{"b", "c"}}
+	c := Impersonation{User: "a b", Groups: []string{"c"}}
+	if a.key() == b.key() || b.key() == c.key() || a.key() == c.key() {
+		t.Errorf("%q, %q and %q are not all different", a.key(), b.key(), c.key())
+	}
+}
+
+func TestPrintableIsOneBoundedLine(t *testing.T) {
+	if got := printable("a\nb\x00c", 10); got != "a b c" {
+		t.Errorf("got %q", got)
+	}
+	if got := printable(strings.Repeat("é", 10), 5); got != "éé..." {
+		t.Errorf("got %q", got)
+	}
+}

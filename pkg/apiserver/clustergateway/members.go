@@ -1,0 +1,181 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// historyLength is how many changes a watch may be behind before it has to list
+// again.
+const historyLength = 1024
+
+// Informer is the part of a shared informer that Members needs: the informers of
+// client-go and of controller-runtime's cache have it.
+type Informer interface {
+	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
+}
+
+// change is one change of the inventory: old is nil for a new member, now is nil
+// for one that is gone.
+type change struct {
+	old, now *clusterv1beta1.MemberCluster
+	version  uint64
+}
+
+// Members is the inventory as the API server sees it: what an informer told,
+// with the last changes, so that one can list and then watch without a gap.
+// The objects are shared: nobody changes them.
+type Members struct {
+	// mu guards all below, and is held while watchers are told, so that each
+	// sees changes in their order.
+	mu      sync.Mutex
+	byName  map[string]*clusterv1beta1.MemberCluster
+	history []change
+	// version is the largest resourceVersion seen; a watch can begin at floor or
+	// later.
+	version, floor uint64
+	watchers       map[*memberWatch]struct{}
+	gone           []func(member string)
+}
+
+// NewMembers returns an empty inventory.
+func NewMembers() *Members {
+	return &Members{
+		byName:   map[string]*clusterv1beta1.MemberCluster{},
+		watchers: map[*memberWatch]struct{}{},
+	}
+}
+
+// Follow fills the inventory from an informer of MemberClusters until stop is
+// called. It returns a function that is true once the first list is in.
+func (m *Members) Follow(informer Informer) (synced func() bool, stop func() error, err error) {
+	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { m.set(obj, initial) },
+		UpdateFunc: func(_, obj any) { m.set(obj, false) },
+		DeleteFunc: m.remove,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("following MemberClusters: %w", err)
+	}
+	return handle.HasSynced, func() error { return informer.RemoveEventHandler(handle) }, nil
+}
+
+// Get returns a member.
+func (m *Members) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	member, ok := m.byName[name]
+	return member, ok
+}
+
+// List returns all members in the order of their names, and the resourceVersion
+// from which a watch sees what happens next.
+func (m *Members) List() ([]*clusterv1beta1.MemberCluster, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sorted(), strconv.FormatUint(m.version, 10)
+}
+
+// Touch tells watchers of a member again, since something other than its
+// MemberCluster changed how it looks: its credential came or went.
+func (m *Members) Touch(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if member, ok := m.byName[name]; ok {
+		m.tell(change{old: member, now: member, version: m.version})
+	}
+}
+
+// OnGone has f called after a member is deleted. It must be called before
+// Follow, and f must not block.
+func (m *Members) OnGone(f func(member string)) { m.gone = append(m.gone, f) }
+
+func (m *Members) sorted() []*clusterv1beta1.MemberCluster {
+	all := make([]*clusterv1beta1.MemberCluster, 0, len(m.byName))
+	for _, member := range m.byName {
+		all = append(all, member)
+	}
+	slices.SortFunc(all, func(a, b *clusterv1beta1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (m *Members) set(obj any, initial bool) {
+	member, ok := obj.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return
+	}
+	version := versionOf(member)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.byName[member.Name]
+	if old != nil && old.ResourceVersion == member.ResourceVersion && old.UID == member.UID {
+		return
+	}
+	m.byName[member.Name] = member
+	m.version = max(m.version, version)
+	if initial {
+		// What was before the first list cannot be told to a watch.
+		m.floor = max(m.floor, version)
+		m.history = nil
+	}
+	m.tell(change{old: old, now: member, version: version})
+}
+
+func (m *Members) remove(obj any) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unknown.Obj
+	}
+	member, ok := obj.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return
+	}
+	m.mu.Lock()
+	delete(m.byName, member.Name)
+	m.version = max(m.version, versionOf(member))
+	m.tell(change{old: member, version: versionOf(member)})
+	m.mu.Unlock()
+	for _, f := range m.gone {
+		f(member.Name)
+	}
+}
+
+// tell is called with mu held.
+func (m *Members) tell(c change) {
+	m.history = append(m.history, c)
+	if excess := len(m.history) - historyLength; excess > 0 {
+		m.floor = max(m.floor, m.history[excess-1].version)
+		m.history = slices.Clone(m.history[excess:])
+	}
+	for w := range m.watchers {
+		if !w.send(c) {
+			m.drop(w)
+		}
+	}
+}
+
+// drop is called with mu held.
+func (m *Members) drop(w *memberWatch) {
+	if _, ok := m.watchers[w]; ok {
+		delete(m.watchers, w)
+		close(w.events)
+	}
+}
+
+func versionOf(member *clusterv1beta1.MemberCluster) uint64 {
+	version, err := strconv.ParseUint(member.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
+}

@@ -1,0 +1,84 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	labelMember = "member"
+	labelVerb   = "verb"
+	labelCode   = "code"
+)
+
+// metrics count what goes to members. Labels are bounded: known members, known
+// verbs, codes; never a path, a resource or a user.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetgate_proxy_requests_total",
+			Help: "Requests for members by member, verb on the member and code of the reply.",
+		}, []string{labelMember, labelVerb, labelCode}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "fleetgate_proxy_request_duration_seconds",
+			Help:    "Seconds until a short request for a member was answered, by verb on the member.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 13),
+		}, []string{labelVerb}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_proxy_requests_in_flight",
+			Help: "Requests for members that are under way, by member, the long ones too.",
+		}, []string{labelMember}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
+		errs = append(errs, registerer.Register(collector))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return m, nil
+}
+
+func (m *metrics) finished(request *Request, code int, took time.Duration) {
+	verb := verbLabel(request)
+	m.requests.WithLabelValues(request.Member, verb, strconv.Itoa(code)).Inc()
+	if !request.LongRunning {
+		m.duration.WithLabelValues(verb).Observe(took.Seconds())
+	}
+}
+
+func (m *metrics) forget(member string) {
+	m.requests.DeletePartialMatch(prometheus.Labels{labelMember: member})
+	m.inFlight.DeletePartialMatch(prometheus.Labels{labelMember: member})
+}
+
+var knownVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+func verbLabel(request *Request) string {
+	switch {
+	case request.Upgrade:
+		return "connect"
+	case request.Info.IsResourceRequest && slices.Contains(knownVerbs, request.Info.Verb):
+		return request.Info.Verb
+	case !request.Info.IsResourceRequest:
+		return "nonresource"
+	}
+	return "other"
+}

@@ -1,0 +1,225 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+)
+
+// DefaultMaxInFlight is how many short requests for one member may be under way.
+const DefaultMaxInFlight = 400
+
+const copyBuffer = 32 << 10
+
+// Config is what a Handler needs. All but the last four are required.
+type Config struct {
+	Members     *Members
+	Credentials Credentials
+	Dialer      Dialer
+	// Authorizer decides on the hub what the verb of the outer request does not
+	// say.
+	Authorizer authorizer.UnconditionalAuthorizer
+	// Serializer writes refusals in the form that the caller asked for.
+	Serializer runtime.NegotiatedSerializer
+
+	// NotConnected is what the Dialer's errors are if no agent of the member is
+	// connected.
+	NotConnected error
+	// MaxInFlight is how many short requests for one member may be under way, by
+	// default DefaultMaxInFlight.
+	MaxInFlight int
+	// ServerName is what the certificates of the members' API servers are valid
+	// for, by default MemberServerName.
+	ServerName string
+	// Metrics are registered here; nil means that nobody reads them.
+	Metrics prometheus.Registerer
+}
+
+// Handler forwards requests to members. It is behind authentication and
+// authorization, and in front of it is WithParsed.
+type Handler struct {
+	members      *Members
+	credentials  Credentials
+	links        *links
+	authorizer   authorizer.UnconditionalAuthorizer
+	serializer   runtime.NegotiatedSerializer
+	notConnected error
+	maxInFlight  int64
+	serverName   string
+	metrics      *metrics
+	proxy        *httputil.ReverseProxy
+	lasting      lasting
+}
+
+// New makes a Handler.
+func New(c Config) (*Handler, error) {
+	metrics, err := newMetrics(c.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{
+		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
+		notConnected: c.NotConnected, maxInFlight: int64(c.MaxInFlight), serverName: c.ServerName, metrics: metrics,
+	}
+	if h.maxInFlight <= 0 {
+		h.maxInFlight = DefaultMaxInFlight
+	}
+	if h.serverName == "" {
+		h.serverName = MemberServerName
+	}
+	h.links = &links{byMember: map[string]*link{}, newLink: func(member string) *link {
+		return &link{
+			member: member, credentials: c.Credentials, dialer: c.Dialer,
+			serverName: h.serverName, grants: newGrants(member, c.Dialer),
+		}
+	}}
+	h.proxy = &httputil.ReverseProxy{
+		Rewrite:        h.rewrite,
+		Transport:      roundTripperFunc(roundTrip),
+		ModifyResponse: checkReply,
+		ErrorHandler:   h.fail,
+		BufferPool:     &bufferPool{},
+		ErrorLog:       log.New(io.Discard, "", 0),
+	}
+	c.Members.OnGone(func(member string) {
+		h.links.forget(member)
+		h.metrics.forget(member)
+	})
+	return h, nil
+}
+
+// StopLongRunning ends all requests that may last, so that a server that stops
+// need not wait for them; their callers ask another replica.
+func (h *Handler) StopLongRunning() { h.lasting.stop() }
+
+// Close ends connections that nothing uses.
+func (h *Handler) Close() { h.links.closeAll() }
+
+// Handles is true for a request that the hub has authorized as one for the
+// subresource proxy of a ClusterGateway. What was authorized must be what was
+// parsed: a path with a namespace, or with a verb in it, is neither.
+func Handles(r *http.Request) bool {
+	info, ok := apirequest.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" ||
+		info.APIGroup != gatewayv1alpha1.GroupName || info.APIVersion != gatewayv1alpha1.GroupVersion.Version ||
+		info.Resource != gatewayv1alpha1.Resource || info.Subresource != gatewayv1alpha1.SubresourceProxy ||
+		info.Namespace != "" {
+		return false
+	}
+	p, ok := parsedFrom(r.Context())
+	return ok && (p.err != nil || p.request.Member == info.Name)
+}
+
+// ServeHTTP forwards a request to its member, or says why not.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p, ok := parsedFrom(r.Context())
+	if !ok || p.err != nil {
+		h.refuse(w, r, badPath(p.err))
+		return
+	}
+	began := time.Now()
+	x, err := h.admit(r, p.request)
+	if x == nil {
+		h.refuse(w, r, err)
+		return
+	}
+	counted := &countedWriter{ResponseWriter: w}
+	inFlight := h.metrics.inFlight.WithLabelValues(p.request.Member)
+	inFlight.Inc()
+	defer func() {
+		inFlight.Dec()
+		h.metrics.finished(p.request, counted.status(), time.Since(began))
+	}()
+	if err != nil {
+		h.refuse(counted, r, err)
+		return
+	}
+	h.forward(counted, r, x)
+}
+
+func badPath(err error) error {
+	if err == nil {
+		err = errors.New("the path could not be read")
+	}
+	return apierrors.NewBadRequest("refusing the request for a member: " + err.Error())
+}
+
+// admit says whether a request may go to its member. The order matters: whoever
+// has no right learns nothing about members. The exchange is nil unless the
+// member exists.
+func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
+	ctx := r.Context()
+	outer, err := filters.GetAuthorizerAttributes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading who asks for what: %w", err)
+	}
+	if err := h.authorizeMore(ctx, outer, r.Method, request); err != nil {
+		return nil, err
+	}
+	if _, ok := h.members.Get(request.Member); !ok {
+		return nil, notFound(request.Member)
+	}
+	x := &exchange{request: request, link: h.links.of(request.Member)}
+	as, refusal := Impersonate(outer.GetUser())
+	if refusal != "" {
+		return x, apierrors.NewForbidden(proxyResource, request.Member, errors.New(refusal))
+	}
+	x.as = as
+	return x, nil
+}
+
+// authorizeMore asks for the rights that the HTTP method does not show.
+func (h *Handler) authorizeMore(ctx context.Context, outer authorizer.Attributes, method string, request *Request) error {
+	switch outer.GetVerb() {
+	case "get", "create", "update", "patch", "delete":
+	default:
+		return apierrors.NewMethodNotSupported(proxyResource, method)
+	}
+	for verb, needed := range map[string]bool{
+		"create":           request.Upgrade,
+		"deletecollection": request.DeletesCollection(method),
+	} {
+		if !needed || verb == outer.GetVerb() {
+			continue
+		}
+		if err := h.authorize(ctx, outer, verb); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Handler) authorize(ctx context.Context, outer authorizer.Attributes, verb string) error {
+	attributes := authorizer.AttributesRecord{
+		User: outer.GetUser(), Verb: verb, Name: outer.GetName(),
+		APIGroup: outer.GetAPIGroup(), APIVersion: outer.GetAPIVersion(),
+		Resource: outer.GetResource(), Subresource: outer.GetSubresource(),
+		ResourceRequest: true, Path: outer.GetPath(),
+	}
+	decision, reason, err := h.authorizer.Authorize(ctx, attributes)
+	if decision == authorizer.DecisionAllow {
+		return nil
+	}
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorizing %s: %w", verb, err))
+	}
+	return responsewriters.ForbiddenStatusError(attributes, reason)
+}

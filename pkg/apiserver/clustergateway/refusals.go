@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ReasonBadGateway is the reason of a 502: the member was reached, and did not
+// answer as a member should.
+const ReasonBadGateway metav1.StatusReason = "BadGateway"
+
+const retryAfterSeconds = 1
+
+var proxyResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "clustergateways/proxy"}
+
+// failure is a Status that names the member, says which hop failed and, if the
+// caller does well to ask again, when.
+func failure(member string, code int32, reason metav1.StatusReason, retryAfter int32, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    code,
+		Reason:  reason,
+		Message: message,
+		Details: &metav1.StatusDetails{
+			Group: proxyResource.Group, Kind: "clustergateways", Name: member, RetryAfterSeconds: retryAfter,
+		},
+	}}
+}
+
+func unavailable(member, message string) *apierrors.StatusError {
+	return failure(member, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfterSeconds, message)
+}
+
+func badGateway(member, message string) *apierrors.StatusError {
+	return failure(member, http.StatusBadGateway, ReasonBadGateway, 0, message)
+}
+
+// errClientGone means that nobody waits for the reply.
+var errClientGone = errors.New("the caller has gone")
+
+// errStopping is the cause with which the gateway ends long requests.
+var errStopping = errors.New("the gateway is stopping")
+
+// failureOf turns what went wrong on the way to the member into a Status. The
+// error's text may come from a member, so it is bounded.
+func failureOf(ctx context.Context, member string, err, notConnected error) error {
+	var status *apierrors.StatusError
+	var certificate *tls.CertificateVerificationError
+	var network net.Error
+	text := printable(err.Error(), 512)
+	switch {
+	case errors.As(err, &status):
+		return status
+	case notConnected != nil && errors.Is(err, notConnected):
+		return unavailable(member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", member))
+	case errors.Is(context.Cause(ctx), errStopping):
+		return unavailable(member, "the gateway is stopping: ask again")
+	case errors.Is(err, errForeignIdentity):
+		return failure(member, http.StatusInternalServerError, metav1.StatusReasonInternalError, 0, text)
+	case errors.Is(err, errCredential):
+		return unavailable(member, fmt.Sprintf("the gateway cannot prove itself to member %q yet: %s", member, text))
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return errClientGone
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return failure(member, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, 0,
+			fmt.Sprintf("member %q did not answer in time: %s", member, text))
+	case errors.As(err, &certificate):
+		return badGateway(member, fmt.Sprintf(
+			"the certificate of member %q's API server does not match the CA that came with the gateway's token: %s", member, text))
+	}
+	return badGateway(member, fmt.Sprintf("the connection to member %q failed: %s", member, text))
+}

@@ -1,0 +1,195 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// ProxyPathPrefix begins the path of every request about one ClusterGateway;
+// the member's name follows.
+const ProxyPathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
+
+// Request is one request for a member, read once from what the caller sent.
+type Request struct {
+	// Member is the name of the member that the caller asks for.
+	Member string
+	// Path is the decoded path that the member gets, RawPath its encoding on the
+	// wire; RawQuery is the query as the caller wrote it.
+	Path, RawPath, RawQuery string
+	// Info is the request as the member's API server will understand it.
+	Info *apirequest.RequestInfo
+	// Upgrade is true for a request that wants to switch protocols: exec,
+	// attach, port-forward.
+	Upgrade bool
+	// LongRunning is true for a request that may last: it has no time limit and
+	// does not count against the limits on concurrent requests.
+	LongRunning bool
+}
+
+// Parse reads a request for a member. It returns nil without an error for a
+// request that is none, and an error for one that must be refused because two
+// readers could understand its path differently.
+func Parse(r *http.Request) (*Request, error) {
+	member, ok := memberOfPath(r.URL.Path)
+	if !ok {
+		return nil, nil
+	}
+	prefix := ProxyPathPrefix + member + "/proxy"
+	raw, ok := strings.CutPrefix(r.URL.EscapedPath(), prefix)
+	if !ok {
+		return nil, fmt.Errorf("the path must begin with %q without percent-encoding", prefix)
+	}
+	inner := &Request{
+		Member:   member,
+		Path:     orRoot(strings.TrimPrefix(r.URL.Path, prefix)),
+		RawPath:  orRoot(raw),
+		RawQuery: r.URL.RawQuery,
+		Upgrade:  wantsUpgrade(r.Header),
+	}
+	if err := checkPath(inner.Path, inner.RawPath); err != nil {
+		return nil, err
+	}
+	info, err := memberRequestInfo.NewRequestInfo(&http.Request{Method: r.Method, URL: inner.URL()})
+	if err != nil {
+		return nil, fmt.Errorf("the path %q is not one of a Kubernetes API server", inner.Path)
+	}
+	inner.Info = info
+	inner.LongRunning = inner.Upgrade || isLongRunning(info, r.URL.Query())
+	return inner, nil
+}
+
+// URL is the path and query that the member gets.
+func (r *Request) URL() *url.URL {
+	return &url.URL{Path: r.Path, RawPath: r.RawPath, RawQuery: r.RawQuery}
+}
+
+// DeletesCollection is true for a DELETE of resources that names none.
+func (r *Request) DeletesCollection(method string) bool {
+	return method == http.MethodDelete && r.Info.IsResourceRequest && r.Info.Name == ""
+}
+
+// memberRequestInfo reads paths as every kube-apiserver does.
+var memberRequestInfo = &apirequest.RequestInfoFactory{
+	APIPrefixes:          sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api"),
+}
+
+func memberOfPath(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, ProxyPathPrefix)
+	if !ok {
+		return "", false
+	}
+	member, tail, _ := strings.Cut(rest, "/")
+	return member, member != "" && (tail == "proxy" || strings.HasPrefix(tail, "proxy/"))
+}
+
+func orRoot(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return path
+}
+
+// checkPath refuses what proxies and servers are known to read differently: dot
+// segments, empty segments, encoded separators and dots, backslashes, control
+// characters.
+func checkPath(path, raw string) error {
+	if strings.ContainsFunc(path, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) {
+		return errors.New("the path contains a control character or a backslash")
+	}
+	lower := strings.ToLower(raw)
+	for _, encoded := range []string{"%2f", "%5c", "%2e"} {
+		if strings.Contains(lower, encoded) {
+			return fmt.Errorf("the path contains %q, which readers understand differently", encoded)
+		}
+	}
+	segments := strings.Split(strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/"), "/")
+	if path == "/" {
+		return nil
+	}
+	for _, segment := range segments {
+		if segment == "" || segment == "." || segment == ".." {
+			return errors.New(`the path contains an empty segment, "." or ".."`)
+		}
+	}
+	return nil
+}
+
+// wantsUpgrade errs on the side of yes: one of the two headers is enough.
+func wantsUpgrade(h http.Header) bool {
+	return len(h["Upgrade"]) > 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
+}
+
+var streamingSubresources = []string{"exec", "attach", "portforward", "proxy"}
+
+func isLongRunning(info *apirequest.RequestInfo, query url.Values) bool {
+	switch {
+	case info.Verb == "watch" || info.Verb == "proxy":
+		return true
+	case !info.IsResourceRequest:
+		return false
+	case slices.Contains(streamingSubresources, info.Subresource):
+		return true
+	}
+	return info.Subresource == "log" && isTrue(query, "follow")
+}
+
+// isTrue reads a boolean query parameter as API servers do: present is true
+// unless it says otherwise.
+func isTrue(query url.Values, name string) bool {
+	values, ok := query[name]
+	if !ok || len(values) == 0 {
+		return false
+	}
+	value := strings.ToLower(values[0])
+	return value != "false" && value != "0"
+}
+
+type parsedKey struct{}
+
+type parsed struct {
+	request *Request
+	err     error
+}
+
+// WithParsed reads a request for a member before any other handler sees it and
+// leaves the result in its context, for LongRunning and Handler. It refuses
+// nothing: whoever the caller is must be known before it is told anything.
+func WithParsed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request, err := Parse(r)
+		if request == nil && err == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		ctx := context.WithValue(r.Context(), parsedKey{}, parsed{request: request, err: err})
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func parsedFrom(ctx context.Context) (parsed, bool) {
+	p, ok := ctx.Value(parsedKey{}).(parsed)
+	return p, ok
+}
+
+// LongRunning says whether the request of that context is one for a member that
+// may last. The second result is false if it is not for a member at all.
+func LongRunning(ctx context.Context) (longRunning, isProxied bool) {
+	p, ok := parsedFrom(ctx)
+	if !ok {
+		return false, false
+	}
+	return p.request != nil && p.request.LongRunning, true
+}

@@ -1,0 +1,276 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Targets of a dial into a member, as its agent knows them.
+const (
+	targetAPIServer = "apiserver"
+	targetAgent     = "agent"
+)
+
+// MemberServerName is the name that the certificate of every Kubernetes API
+// server is valid for.
+const MemberServerName = "kubernetes.default.svc"
+
+const (
+	dialTimeout         = 10 * time.Second
+	handshakeTimeout    = 10 * time.Second
+	idleTimeout         = 5 * time.Minute
+	pingAfter           = 15 * time.Second
+	pingTimeout         = 15 * time.Second
+	upgradeReplyTimeout = time.Minute
+	maxReplyHeader      = 1 << 20
+)
+
+// Dialer opens streams into members. If no agent of the member is connected it
+// fails at once, with an error that Is Config.NotConnected.
+type Dialer interface {
+	DialMember(ctx context.Context, member, target string) (net.Conn, error)
+}
+
+// DialerFunc is a function that dials.
+type DialerFunc func(ctx context.Context, member, target string) (net.Conn, error)
+
+// DialMember calls f.
+func (f DialerFunc) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	return f(ctx, member, target)
+}
+
+// Credential is what the gateway proves itself with on a member, and what the
+// member proves itself with to the gateway.
+type Credential struct {
+	// Token is the bearer token of the gateway's account on the member.
+	Token string
+	// CA is the bundle, in PEM, that the certificate of the member's API server
+	// is verified against.
+	CA []byte
+}
+
+// Credentials gives the current credential of a member, from memory: it is
+// asked once per request.
+type Credentials interface {
+	Credential(member string) (Credential, error)
+}
+
+// CredentialsFunc is a function that gives credentials.
+type CredentialsFunc func(member string) (Credential, error)
+
+// Credential calls f.
+func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
+
+// link is all that the gateway holds for one member: its connections, what its
+// agent has granted, and how many requests are under way.
+type link struct {
+	member      string
+	credentials Credentials
+	dialer      Dialer
+	serverName  string
+	grants      *grants
+	inFlight    atomic.Int64
+
+	current atomic.Pointer[pool]
+	// mu makes sure that only one new pool is made.
+	mu sync.Mutex
+}
+
+// pool is the connections verified against one CA. Requests of all callers
+// share them: who is calling, and the gateway's token, are in each request.
+type pool struct {
+	ca []byte
+	// streams speaks HTTP/2 where the member does.
+	streams *http.Transport
+	// upgrades speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
+	upgrades *http.Transport
+}
+
+func (l *link) poolFor(ca []byte) (*pool, error) {
+	if p := l.current.Load(); p != nil && string(p.ca) == string(ca) {
+		return p, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.current.Load()
+	if old != nil && string(old.ca) == string(ca) {
+		return old, nil
+	}
+	p, err := l.newPool(ca)
+	if err != nil {
+		return nil, err
+	}
+	l.current.Store(p)
+	if old != nil {
+		old.closeIdle()
+	}
+	return p, nil
+}
+
+func (l *link) newPool(ca []byte) (*pool, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("the credential of member %q contains no CA certificate", l.member)
+	}
+	p := &pool{ca: ca, streams: l.newTransport(roots), upgrades: l.newTransport(roots)}
+	p.streams.Protocols = new(http.Protocols)
+	p.streams.Protocols.SetHTTP1(true)
+	p.streams.Protocols.SetHTTP2(true)
+	p.streams.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	p.upgrades.Protocols = new(http.Protocols)
+	p.upgrades.Protocols.SetHTTP1(true)
+	p.upgrades.ResponseHeaderTimeout = upgradeReplyTimeout
+	return p, nil
+}
+
+// newTransport leaves bodies as they are: the caller asked for an encoding, not
+// the gateway.
+func (l *link) newTransport(roots *x509.CertPool) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			return l.dialer.DialMember(ctx, l.member, targetAPIServer)
+		},
+		TLSClientConfig:        &tls.Config{RootCAs: roots, ServerName: l.serverName, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    handshakeTimeout,
+		DisableCompression:     true,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    32,
+		MaxResponseHeaderBytes: maxReplyHeader,
+		WriteBufferSize:        32 << 10,
+		ReadBufferSize:         32 << 10,
+	}
+}
+
+func (p *pool) closeIdle() {
+	p.streams.CloseIdleConnections()
+	p.upgrades.CloseIdleConnections()
+}
+
+// close ends what is idle; requests under way end with their tunnel.
+func (l *link) close() {
+	if p := l.current.Load(); p != nil {
+		p.closeIdle()
+	}
+	l.grants.close()
+}
+
+// errCredential is in the chain of an error because of which there is no
+// credential to send.
+var errCredential = errors.New("no usable credential")
+
+// send gives the member a request with the gateway's token of this moment. A
+// request without a body is sent a second time if the member did not know the
+// token and there is a newer one by now.
+func (l *link) send(out *http.Request, upgrade bool) (*http.Response, error) {
+	res, used, err := l.sendOnce(out, upgrade)
+	if err != nil || res.StatusCode != http.StatusUnauthorized || hasBody(out) {
+		return res, err
+	}
+	if now, err := l.credentials.Credential(l.member); err != nil || now.Token == used {
+		return res, nil
+	}
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	_ = res.Body.Close()
+	res, _, err = l.sendOnce(out, upgrade)
+	return res, err
+}
+
+func (l *link) sendOnce(out *http.Request, upgrade bool) (*http.Response, string, error) {
+	credential, err := l.credentials.Credential(l.member)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
+	}
+	if credential.Token == "" {
+		return nil, "", fmt.Errorf("%w: the token is empty", errCredential)
+	}
+	p, err := l.poolFor(credential.CA)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
+	}
+	transport := p.streams
+	if upgrade {
+		transport = p.upgrades
+	}
+	res, err := transport.RoundTrip(authorized(out, credential.Token))
+	if err != nil {
+		return nil, credential.Token, err
+	}
+	res.Request = out
+	return res, credential.Token, nil
+}
+
+// authorized is the request with the token, and without the trace by which
+// informational replies of the member would reach the caller.
+func authorized(out *http.Request, token string) *http.Request {
+	r := out.WithContext(withoutValues{out.Context()})
+	r.Header = maps.Clone(out.Header)
+	r.Header[headerAuthorization] = []string{"Bearer " + token}
+	return r
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// withoutValues is a context that ends with its parent and carries nothing else
+// of it.
+type withoutValues struct{ context.Context }
+
+// Value returns nil.
+func (withoutValues) Value(any) any { return nil }
+
+// AfterFunc spares a goroutine per context that is derived from this one.
+func (c withoutValues) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
+
+// links holds the links of known members.
+type links struct {
+	newLink func(member string) *link
+	// mu guards byMember.
+	mu       sync.Mutex
+	byMember map[string]*link
+}
+
+// of returns the link of a member that the caller knows to exist.
+func (l *links) of(member string) *link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found, ok := l.byMember[member]; ok {
+		return found
+	}
+	made := l.newLink(member)
+	l.byMember[member] = made
+	return made
+}
+
+// forget drops a member's link.
+func (l *links) forget(member string) {
+	l.mu.Lock()
+	found, ok := l.byMember[member]
+	delete(l.byMember, member)
+	l.mu.Unlock()
+	if ok {
+		found.close()
+	}
+}
+
+func (l *links) closeAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for member, link := range l.byMember {
+		link.close()
+		delete(l.byMember, member)
+	}
+}

@@ -1,0 +1,53 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+)
+
+// View is the way into a member, as a function of its MemberCluster and of
+// whether the gateway has a credential for it. Whether a tunnel is open at this
+// moment is not in it, so that all replicas answer alike; the subresource health
+// looks.
+func View(member *clusterv1beta1.MemberCluster, hasCredential bool) *gatewayv1alpha1.ClusterGateway {
+	gateway := &gatewayv1alpha1.ClusterGateway{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              member.Name,
+			UID:               member.UID,
+			ResourceVersion:   member.ResourceVersion,
+			CreationTimestamp: member.CreationTimestamp,
+			Labels:            maps.Clone(member.Labels),
+		},
+		Spec: gatewayv1alpha1.ClusterGatewaySpec{Access: gatewayv1alpha1.ClusterAccess{
+			Endpoint: &gatewayv1alpha1.ClusterEndpoint{Type: gatewayv1alpha1.EndpointClusterProxy},
+		}},
+	}
+	if hasCredential {
+		gateway.Spec.Access.Credential = &gatewayv1alpha1.ClusterAccessCredential{
+			Type: gatewayv1alpha1.CredentialServiceAccountToken,
+		}
+	}
+	gateway.Status = statusOf(member, hasCredential)
+	return gateway
+}
+
+func statusOf(member *clusterv1beta1.MemberCluster, hasCredential bool) gatewayv1alpha1.ClusterGatewayStatus {
+	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	switch {
+	case !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined):
+		return gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
+	case !hasCredential:
+		return gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}
+	case agent == nil || !meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionHealthy):
+		return gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonUnhealthy}
+	}
+	return gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}
+}

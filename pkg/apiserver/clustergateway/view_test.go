@@ -1,0 +1,52 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+)
+
+func TestView(t *testing.T) {
+	yes := func(kind string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue}}
+	}
+	joined := clusterv1beta1.MemberClusterStatus{
+		Conditions:  yes(clusterv1beta1.ConditionJoined),
+		AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: yes(clusterv1beta1.ConditionHealthy)}},
+	}
+	ailing := clusterv1beta1.MemberClusterStatus{Conditions: yes(clusterv1beta1.ConditionJoined)}
+	cases := map[string]struct {
+		status        clusterv1beta1.MemberClusterStatus
+		hasCredential bool
+		want          gatewayv1alpha1.ClusterGatewayStatus
+	}{
+		"Healthy":      {status: joined, hasCredential: true, want: gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}},
+		"New":          {want: gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}},
+		"NoCredential": {status: joined, want: gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}},
+		"Ailing":       {status: ailing, hasCredential: true, want: gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonUnhealthy}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			member := memberAt("a", 3, "x")
+			member.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+			member.Status = tc.status
+			got := View(member, tc.hasCredential)
+			if diff := cmp.Diff(tc.want, got.Status); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got.Annotations != nil || got.Labels["team"] != "x" || got.ResourceVersion != "3" {
+				t.Errorf("got %+v", got.ObjectMeta)
+			}
+			if (got.Spec.Access.Credential != nil) != tc.hasCredential {
+				t.Errorf("got credential %v", got.Spec.Access.Credential)
+			}
+		})
+	}
+}

@@ -1,0 +1,141 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// watchBacklog is how many events a slow watcher may be behind; then its watch
+// ends and it lists again.
+const watchBacklog = 256
+
+// memberWatch is one watch. Its events are sent with the lock of Members held,
+// so they never block.
+type memberWatch struct {
+	members *Members
+	events  chan watch.Event
+	view    func(*clusterv1beta1.MemberCluster) runtime.Object
+	matches func(*clusterv1beta1.MemberCluster) bool
+}
+
+// watchOptions say what a watch sees and where it begins.
+type watchOptions struct {
+	// from is the resourceVersion after which to begin; "" and "0" begin with
+	// the present members.
+	from string
+	// initial asks for the present members, and a bookmark behind them, whatever
+	// from is.
+	initial bool
+	matches func(*clusterv1beta1.MemberCluster) bool
+	view    func(*clusterv1beta1.MemberCluster) runtime.Object
+	// bookmark makes the object of the bookmark behind the present members.
+	bookmark func(resourceVersion string) runtime.Object
+}
+
+var _ watch.Interface = (*memberWatch)(nil)
+
+// watch begins a watch. It fails with 410 if from is further back than what is
+// remembered.
+func (m *Members) watch(o watchOptions) (*memberWatch, error) {
+	present := o.initial || o.from == "" || o.from == "0"
+	var from uint64
+	if !present {
+		var err error
+		if from, err = strconv.ParseUint(o.from, 10, 64); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resourceVersion %q", o.from))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := &memberWatch{members: m, view: o.view, matches: o.matches}
+	if present {
+		w.sendPresent(m.sorted())
+		if o.initial {
+			w.events <- watch.Event{Type: watch.Bookmark, Object: o.bookmark(strconv.FormatUint(m.version, 10))}
+		}
+	} else if err := w.sendSince(from, m.floor, m.history); err != nil {
+		return nil, err
+	}
+	m.watchers[w] = struct{}{}
+	return w, nil
+}
+
+func (w *memberWatch) sendPresent(all []*clusterv1beta1.MemberCluster) {
+	w.events = make(chan watch.Event, len(all)+1+watchBacklog)
+	for _, member := range all {
+		w.send(change{now: member})
+	}
+}
+
+func (w *memberWatch) sendSince(from, floor uint64, history []change) error {
+	if from < floor {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, floor))
+	}
+	w.events = make(chan watch.Event, len(history)+watchBacklog)
+	for _, c := range history {
+		if c.version > from {
+			w.send(c)
+		}
+	}
+	return nil
+}
+
+// send reports whether there was room.
+func (w *memberWatch) send(c change) bool {
+	event, ok := w.eventOf(c)
+	if !ok {
+		return true
+	}
+	select {
+	case w.events <- event:
+		return true
+	default:
+		return false
+	}
+}
+
+// eventOf tells a change as this watch sees it: a member that no longer matches
+// is deleted for it.
+func (w *memberWatch) eventOf(c change) (watch.Event, bool) {
+	before := c.old != nil && w.matches(c.old)
+	after := c.now != nil && w.matches(c.now)
+	switch {
+	case after && before:
+		return watch.Event{Type: watch.Modified, Object: w.view(c.now)}, true
+	case after:
+		return watch.Event{Type: watch.Added, Object: w.view(c.now)}, true
+	case before && c.now != nil:
+		return watch.Event{Type: watch.Deleted, Object: w.atVersion(c.old, c.now.ResourceVersion)}, true
+	case before:
+		return watch.Event{Type: watch.Deleted, Object: w.view(c.old)}, true
+	}
+	return watch.Event{}, false
+}
+
+func (w *memberWatch) atVersion(member *clusterv1beta1.MemberCluster, version string) runtime.Object {
+	object := w.view(member)
+	if accessor, ok := object.(metav1.Object); ok {
+		accessor.SetResourceVersion(version)
+	}
+	return object
+}
+
+// ResultChan is the watch's events; it is closed when the watch ends.
+func (w *memberWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch.
+func (w *memberWatch) Stop() {
+	w.members.mu.Lock()
+	defer w.members.mu.Unlock()
+	w.members.drop(w)
+}

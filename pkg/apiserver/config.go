@@ -1,0 +1,111 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+)
+
+// Config is all that the API server is made of.
+type Config struct {
+	// Hub is how the hub's API server is reached, to authenticate and authorize
+	// callers: TokenReview, SubjectAccessReview and the ConfigMap
+	// kube-system/extension-apiserver-authentication. Not needed if both
+	// Authenticator and Authorizer are given.
+	Hub *rest.Config
+	// Authenticator and Authorizer replace the hub's, in tests.
+	Authenticator authenticator.Request
+	Authorizer    authorizer.Authorizer
+
+	// Listener is where to serve; if nil, Address is listened on.
+	Listener net.Listener
+	// Address is a host and port, by default ":8443".
+	Address string
+	// Certificate is what the server shows; it may change at any time.
+	Certificate dynamiccertificates.CertKeyContentProvider
+
+	// Members is the inventory, filled by whoever hands it in.
+	Members *clustergateway.Members
+	// Credentials are the gateway's own on the members.
+	Credentials clustergateway.Credentials
+	// Dialer opens streams into members.
+	Dialer clustergateway.Dialer
+	// NotConnected is what the Dialer's errors are (errors.Is) if no agent of
+	// the member is connected.
+	NotConnected error
+	// MemberServerName is what the certificates of the members' API servers are
+	// valid for, by default kubernetes.default.svc.
+	MemberServerName string
+	// MaxInFlightPerMember is how many short requests for one member may be
+	// under way, by default 400.
+	MaxInFlightPerMember int
+
+	// Tunnels returns what takes over a request by which the agent of a member
+	// opens a tunnel. If nil, the group tunnel.fleetgate.io is not served.
+	Tunnels func(member string) http.Handler
+	// MembersOf tells which members a user may open tunnels for. Required with
+	// Tunnels.
+	MembersOf func(ctx context.Context, username string) ([]string, error)
+	// Connected tells whether a member has a tunnel open; nil means that nobody
+	// knows.
+	Connected func(member string) bool
+
+	// RequestTimeout limits requests that are not long-running, by default one
+	// minute.
+	RequestTimeout time.Duration
+	// ShutdownDelay is how long the server still takes requests, not ready, after
+	// Run's context has ended.
+	ShutdownDelay time.Duration
+	// ReadyChecks are added to /readyz.
+	ReadyChecks map[string]func(*http.Request) error
+	// Metrics are registered here; nil means that nobody reads them.
+	Metrics prometheus.Registerer
+}
+
+// CompletedConfig is a Config that can be built.
+type CompletedConfig struct{ config *Config }
+
+const (
+	defaultAddress        = ":8443"
+	defaultRequestTimeout = time.Minute
+)
+
+// Complete fills in defaults and fails, with everything that is missing at once,
+// if the rest is not enough.
+func (c Config) Complete() (CompletedConfig, error) {
+	if c.Address == "" {
+		c.Address = defaultAddress
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = defaultRequestTimeout
+	}
+	if c.Connected == nil {
+		c.Connected = func(string) bool { return false }
+	}
+	var missing []error
+	need := func(present bool, what string) {
+		if !present {
+			missing = append(missing, errors.New("the API server needs "+what))
+		}
+	}
+	need(c.Hub != nil || c.Authenticator != nil && c.Authorizer != nil, "a connection to the hub")
+	need(c.Certificate != nil, "a serving certificate")
+	need(c.Members != nil, "the inventory of members")
+	need(c.Credentials != nil, "credentials for members")
+	need(c.Dialer != nil, "a dialer into members")
+	need(c.Tunnels == nil || c.MembersOf != nil, "to know which members a user may open tunnels for")
+	return CompletedConfig{config: &c}, errors.Join(missing...)
+}

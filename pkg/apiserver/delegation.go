@@ -1,0 +1,151 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/path"
+	"k8s.io/apiserver/pkg/authorization/union"
+	genericserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Where the hub's API server publishes how it identifies itself and its callers
+// to aggregated servers.
+const (
+	authenticationNamespace = "kube-system"
+	authenticationConfigMap = "extension-apiserver-authentication"
+)
+
+// How long the hub's decisions are believed.
+const (
+	authenticatedFor = 10 * time.Second
+	authorizedFor    = 10 * time.Second
+	reviewTimeout    = 10 * time.Second
+)
+
+// probePaths are what anonymous callers may have.
+var probePaths = []string{"/livez", "/readyz", "/healthz"}
+
+// delegation asks the hub who callers are and what they may do.
+type delegation struct{ client kubernetes.Interface }
+
+// newDelegation allows many requests: every caller's first one costs two.
+func newDelegation(hub *rest.Config) (*delegation, error) {
+	config := rest.CopyConfig(hub)
+	config.QPS, config.Burst = 200, 400
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return &delegation{client: client}, nil
+}
+
+// authentication fills in who may be a caller. The front proxy's CA and headers
+// and the CA of client certificates are followed as they change.
+func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) error {
+	clientCA, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
+		"client-ca", authenticationNamespace, authenticationConfigMap, "client-ca-file", d.client)
+	if err != nil {
+		return fmt.Errorf("following the hub's client CA: %w", err)
+	}
+	requestHeader, err := d.requestHeader(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ca := range []dynamiccertificates.CAContentProvider{clientCA, requestHeader.CAContentProvider} {
+		if err := config.Authentication.ApplyClientCert(ca, config.SecureServing); err != nil {
+			return fmt.Errorf("accepting client certificates: %w", err)
+		}
+	}
+	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
+		Anonymous:                          anonymousProbes(),
+		TokenAccessReviewClient:            d.client.AuthenticationV1(),
+		TokenAccessReviewTimeout:           reviewTimeout,
+		WebhookRetryBackoff:                options.DefaultAuthWebhookRetryBackoff(),
+		CacheTTL:                           authenticatedFor,
+		ClientCertificateCAContentProvider: clientCA,
+		RequestHeaderConfig:                requestHeader,
+	}.New()
+	if err != nil {
+		return fmt.Errorf("delegating authentication: %w", err)
+	}
+	config.Authentication.Authenticator = authenticator
+	config.Authentication.RequestHeaderConfig = requestHeader
+	return nil
+}
+
+func (d *delegation) requestHeader(ctx context.Context) (*authenticatorfactory.RequestHeaderConfig, error) {
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
+		"request-header-ca", authenticationNamespace, authenticationConfigMap, "requestheader-client-ca-file", d.client)
+	if err != nil {
+		return nil, fmt.Errorf("following the front proxy's CA: %w", err)
+	}
+	// One value that is both, so that whoever runs the CA runs the headers too.
+	proxy := &options.DynamicRequestHeaderController{
+		ConfigMapCAController: ca,
+		RequestHeaderAuthRequestController: headerrequest.NewRequestHeaderAuthRequestController(
+			authenticationConfigMap, authenticationNamespace, d.client,
+			"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+			"requestheader-extra-headers-prefix", "requestheader-allowed-names"),
+	}
+	if err := proxy.RunOnce(ctx); err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s/%s of the hub (the gateway needs the Role extension-apiserver-authentication-reader): %w",
+			authenticationNamespace, authenticationConfigMap, err)
+	}
+	return &authenticatorfactory.RequestHeaderConfig{
+		CAContentProvider:   proxy,
+		UsernameHeaders:     headerrequest.StringSliceProviderFunc(proxy.UsernameHeaders),
+		UIDHeaders:          headerrequest.StringSliceProviderFunc(proxy.UIDHeaders),
+		GroupHeaders:        headerrequest.StringSliceProviderFunc(proxy.GroupHeaders),
+		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(proxy.ExtraHeaderPrefixes),
+		AllowedClientNames:  headerrequest.StringSliceProviderFunc(proxy.AllowedClientNames),
+	}, nil
+}
+
+func anonymousProbes() *apiserver.AnonymousAuthConfig {
+	anonymous := &apiserver.AnonymousAuthConfig{Enabled: true}
+	for _, p := range probePaths {
+		anonymous.Conditions = append(anonymous.Conditions, apiserver.AnonymousAuthCondition{Path: p})
+	}
+	return anonymous
+}
+
+// authorizer asks the hub for everything but the probes, and lets
+// system:masters through as the hub would.
+func (d *delegation) authorizer() (authorizer.Authorizer, error) {
+	probes, err := path.NewAuthorizer(probePaths)
+	if err != nil {
+		return nil, fmt.Errorf("allowing the probes: %w", err)
+	}
+	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: d.client.AuthorizationV1(),
+		AllowCacheTTL:             authorizedFor,
+		DenyCacheTTL:              authorizedFor,
+		WebhookRetryBackoff:       options.DefaultAuthWebhookRetryBackoff(),
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("delegating authorization: %w", err)
+	}
+	all, err := union.New(
+		union.NamedAuthorizer{AuthorizerName: "system-masters", Authorizer: authorizerfactory.NewPrivilegedGroups("system:masters")},
+		union.NamedAuthorizer{AuthorizerName: "probes", Authorizer: probes},
+		union.NamedAuthorizer{AuthorizerName: "hub", Authorizer: reviews},
+	)
+	if err != nil {
+		return nil, fmt.Errorf("joining authorizers: %w", err)
+	}
+	return all, nil
+}

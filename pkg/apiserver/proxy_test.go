@@ -1,0 +1,585 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+)
+
+func oneMember(t *testing.T, options ...option) (*gateway, *member) {
+	t.Helper()
+	m := newMember(t, http.HandlerFunc(echo))
+	return newGateway(t, map[string]*member{"m1": m}, options...), m
+}
+
+func TestRequestReachesItsMemberAsItsCaller(t *testing.T) {
+	g, m := oneMember(t)
+	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/configmaps?dryRun=All&fieldManager=x", "jane",
+		strings.NewReader(`{"a":1}`), header("X-Remote-Group", "devs", "system:authenticated", "ops"),
+		header("Content-Type", "application/json"))
+	got := seenBy(t, res)
+	if want := "/api/v1/namespaces/a/configmaps?dryRun=All&fieldManager=x"; got.URI != want {
+		t.Errorf("got %s, want %s", got.URI, want)
+	}
+	if got.Body != `{"a":1}` {
+		t.Errorf("got body %s", got.Body)
+	}
+	if got.Proto != "HTTP/2.0" {
+		t.Errorf("got %s, want HTTP/2", got.Proto)
+	}
+	want := map[string][]string{
+		"Impersonate-User": {"jane"}, "Impersonate-Group": {"devs", "ops"}, "Authorization": {"Bearer token-1"},
+	}
+	for name, values := range want {
+		if diff := cmp.Diff(values, got.Header[name]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name := range got.Header {
+		if strings.HasPrefix(name, "X-Remote-") {
+			t.Errorf("the member got %s", name)
+		}
+	}
+	if m.asked.Load() != 1 {
+		t.Errorf("the agent was asked %d times, want once", m.asked.Load())
+	}
+}
+
+func TestPathAndQueryArriveAsTheyWere(t *testing.T) {
+	g, _ := oneMember(t)
+	for path, want := range map[string]string{
+		"m1/proxy":              "/",
+		"m1/proxy/":             "/",
+		"m1/proxy/healthz":      "/healthz",
+		"m1/proxy/api/v1/pods/": "/api/v1/pods/",
+		"m1/proxy/api/v1/namespaces/a/services/https%3Aname%3Aport/proxy/x%20y?q=%zz&b=;": "/api/v1/namespaces/a/services/https%3Aname%3Aport/proxy/x%20y?q=%zz&b=;",
+	} {
+		if got := seenBy(t, g.do(http.MethodGet, prefix+path, "jane", nil)).URI; got != want {
+			t.Errorf("%s: the member got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestPathTricksAreRefused(t *testing.T) {
+	g, _ := oneMember(t)
+	for _, path := range []string{
+		"m1/proxy/api/v1/namespaces/a/../../nodes",
+		"m1/proxy/api/v1/%2e%2e/x",
+		"m1/proxy/api/v1/x%2fy",
+		"m1/proxy//api",
+		"m1/proxy/api//v1",
+		"m1/proxy/api/v1/x%00",
+		"m1/proxy/api/v1/x%5cy",
+		"m1/%70roxy/api",
+		"m1/proxy/api/./v1",
+	} {
+		_, _, res := g.raw("GET " + prefix + path + " HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n\r\n")
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: got %d, want 400", path, res.StatusCode)
+		}
+	}
+}
+
+func TestOuterPathsThatMeanSomethingElseReachNoMember(t *testing.T) {
+	g, m := oneMember(t)
+	for _, path := range []string{
+		"/apis/cluster.core.oam.dev/v1alpha1/namespaces/mine/clustergateways/m1/proxy/api",
+		"/apis/cluster.core.oam.dev/v1alpha1/watch/clustergateways/m1/proxy/api",
+		"/apis/cluster.core.oam.dev/v1alpha1/proxy/clustergateways/m1/proxy/api",
+		"//apis/cluster.core.oam.dev/v1alpha1/clustergateways/m1/proxy/api",
+		"/apis/cluster.core.oam.dev/v1alpha1/clustergateways//m1/proxy/api",
+		"/apis/cluster.core.oam.dev/v1alpha1/clustergateways/m1/health/proxy/api",
+	} {
+		_, _, res := g.raw("GET " + path + " HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n\r\n")
+		if res.StatusCode < 300 {
+			t.Errorf("%s: got %d", path, res.StatusCode)
+		}
+	}
+	if m.dials.Load() != 0 {
+		t.Error("a request reached the member")
+	}
+}
+
+func TestHopByHopIdentityStrip(t *testing.T) {
+	g, _ := oneMember(t)
+	for name, lines := range map[string]string{
+		"nominated":            "Connection: Impersonate-User, Impersonate-Group, Authorization",
+		"nominated twice":      "Connection: impersonate-user\r\nconnection: Authorization, impersonate-group, X-Remote-User",
+		"by TE and Trailer":    "Connection: TE, Impersonate-User\r\nTE: trailers\r\nTrailer: Impersonate-User",
+		"keep-alive as a name": "Connection: keep-alive, Impersonate-User\r\nKeep-Alive: timeout=5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, res := g.raw("GET " + prefix + "m1/proxy/api HTTP/1.1\r\nHost: h\r\n" +
+				"X-Remote-User: jane\r\nX-Remote-Group: devs\r\n" + lines + "\r\n\r\n")
+			got := seenBy(t, res)
+			if diff := cmp.Diff([]string{"jane"}, got.Header["Impersonate-User"]); diff != "" {
+				t.Errorf("user (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"devs"}, got.Header["Impersonate-Group"]); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"Bearer token-1"}, got.Header["Authorization"]); diff != "" {
+				t.Errorf("token (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHeadersOfTheCallerThatCarryIdentityDoNotArrive(t *testing.T) {
+	g, _ := oneMember(t)
+	_, _, res := g.raw("GET " + prefix + "m1/proxy/api HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n" +
+		"Cookie: a=b\r\nImpersonate_User: root\r\nX-Remote-Extra-Scopes: all\r\nX-Remote-Custom: x\r\n" +
+		"X-Forwarded-For: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nProxy-Authorization: Basic x\r\n" +
+		"Sec-WebSocket-Protocol: v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.YWJj\r\n\r\n")
+	got := seenBy(t, res)
+	for _, name := range []string{"Cookie", "Impersonate_User", "X-Remote-Extra-Scopes", "X-Remote-Custom", "X-Forwarded-For", "Forwarded", "Proxy-Authorization"} {
+		if values, ok := got.Header[name]; ok {
+			t.Errorf("the member got %s: %v", name, values)
+		}
+	}
+	if diff := cmp.Diff([]string{"v5.channel.k8s.io"}, got.Header["Sec-Websocket-Protocol"]); diff != "" {
+		t.Errorf("subprotocols (-want +got):\n%s", diff)
+	}
+}
+
+func TestCallerOfSystemMastersGetsTheRemedy(t *testing.T) {
+	g, m := oneMember(t)
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "root", nil, header("X-Remote-Group", "system:masters"))
+	wantCode(t, res, http.StatusForbidden)
+	if got := statusOf(t, res); got.Reason != metav1.StatusReasonForbidden || !strings.Contains(got.Message, "use an ordinary user") {
+		t.Errorf("got %s: %s", got.Reason, got.Message)
+	}
+	if m.dials.Load() != 0 || m.asked.Load() != 0 {
+		t.Error("the request went on")
+	}
+}
+
+func TestWhoHasNoRightLearnsNothingAboutMembers(t *testing.T) {
+	g, m := oneMember(t)
+	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetName() == "other" })
+	for _, name := range []string{"m1", "no-such-member"} {
+		wantCode(t, g.do(http.MethodGet, prefix+name+"/proxy/api", "jane", nil), http.StatusForbidden)
+	}
+	res := g.do(http.MethodGet, prefix+"other/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusNotFound)
+	if got := statusOf(t, res); got.Reason != metav1.StatusReasonNotFound || got.Details.Name != "other" {
+		t.Errorf("got %+v", got)
+	}
+	if m.dials.Load() != 0 {
+		t.Error("a request went on")
+	}
+}
+
+func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
+	g, m := oneMember(t)
+	m.disconnect()
+	for _, when := range []string{"before the agent knows the caller", "after"} {
+		res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+		wantCode(t, res, http.StatusServiceUnavailable)
+		if res.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: there is no Retry-After", when)
+		}
+		if got := statusOf(t, res); got.Reason != metav1.StatusReasonServiceUnavailable || !strings.Contains(got.Message, "not connected") {
+			t.Errorf("%s: got %s: %s", when, got.Reason, got.Message)
+		}
+		m.connected.Store(true)
+		wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
+		m.disconnect()
+	}
+}
+
+func TestAgentThatRefusesIsQuoted(t *testing.T) {
+	g, m := oneMember(t)
+	m.agentAnswers(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if want := `{"user":"jane","groups":[]}`; string(body) != want || r.URL.Path != "/v1/impersonations" {
+			t.Errorf("the agent got %s %s", r.URL.Path, body)
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": "not\nin the chart"})
+	})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusForbidden)
+	if got := statusOf(t, res); !strings.Contains(got.Message, "not in the chart") {
+		t.Errorf("got %s", got.Message)
+	}
+	if m.dials.Load() != 0 {
+		t.Error("the request went on")
+	}
+}
+
+func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
+	g, m := oneMember(t)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { _ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)) })
+	}
+	wg.Wait()
+	if got := m.asked.Load(); got != 1 {
+		t.Errorf("the agent was asked %d times, want once", got)
+	}
+	_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil, header("X-Remote-Group", "devs")))
+	if got := m.asked.Load(); got != 2 {
+		t.Errorf("the agent was asked %d times after a new group, want twice", got)
+	}
+	m.disconnect()
+	m.connected.Store(true)
+	for m.asked.Load() < 3 {
+		// The broken stream is noticed by its reader, a moment later.
+		if t.Context().Err() != nil {
+			t.Fatal("the agent was not asked again in a new session")
+		}
+		_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil))
+	}
+}
+
+func TestExecNeedsCreate(t *testing.T) {
+	g, m := oneMember(t)
+	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetVerb() == "get" && a.GetUser().GetName() == "viewer" })
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods", "viewer", nil), http.StatusOK)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods/p/log?follow=true", "viewer", nil), http.StatusOK)
+	dials := m.dials.Load()
+	for _, lines := range []string{
+		"Connection: Upgrade\r\nUpgrade: websocket",
+		"Connection: keep-alive, upgrade\r\nUpgrade: SPDY/3.1",
+		"Upgrade: websocket",
+	} {
+		_, _, res := g.raw("GET " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec?command=id HTTP/1.1\r\nHost: h\r\nX-Remote-User: viewer\r\n" + lines + "\r\n\r\n")
+		if res.StatusCode != http.StatusForbidden {
+			t.Errorf("%q: got %d, want 403", lines, res.StatusCode)
+		}
+	}
+	if m.dials.Load() != dials {
+		t.Error("a refused upgrade reached the member")
+	}
+}
+
+func TestDeleteOfACollectionNeedsDeletecollection(t *testing.T) {
+	g, _ := oneMember(t)
+	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetVerb() == "delete" })
+	wantCode(t, g.do(http.MethodDelete, prefix+"m1/proxy/api/v1/namespaces/a/pods/p", "jane", nil), http.StatusOK)
+	res := g.do(http.MethodDelete, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", nil)
+	wantCode(t, res, http.StatusForbidden)
+	if got := statusOf(t, res).Message; !strings.Contains(got, `cannot deletecollection resource "clustergateways/proxy"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestMethodWithoutAVerbIsRefused(t *testing.T) {
+	g, m := oneMember(t)
+	for _, method := range []string{http.MethodOptions, http.MethodTrace, "PROPFIND"} {
+		wantCode(t, g.do(method, prefix+"m1/proxy/api", "jane", nil), http.StatusMethodNotAllowed)
+	}
+	if m.dials.Load() != 0 {
+		t.Error("a request reached the member")
+	}
+}
+
+func TestNoRedirectFollow(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer elsewhere.Close()
+	g, m := oneMember(t)
+	for code := 301; code <= 308; code++ {
+		if code == http.StatusNotModified || code == 305 || code == 306 {
+			continue
+		}
+		for _, to := range []string{elsewhere.URL + "/x", "/same/host"} {
+			m.serve(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/same/host" {
+					t.Error("the redirect was followed")
+				}
+				w.Header().Set("Location", to)
+				w.WriteHeader(code)
+			})
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				res := g.do(method, prefix+"m1/proxy/api", "jane", nil)
+				wantCode(t, res, http.StatusBadGateway)
+				if res.Header.Get("Location") != "" {
+					t.Error("the caller got the Location")
+				}
+			}
+			_, _, res := g.raw("GET " + prefix + "m1/proxy/api HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			wantCode(t, res, http.StatusBadGateway)
+		}
+	}
+}
+
+func TestUpgradeRefusedNotHijacked(t *testing.T) {
+	g, m := oneMember(t)
+	var mu sync.Mutex
+	var paths []string
+	for _, code := range []int{http.StatusOK, http.StatusForbidden, http.StatusBadRequest} {
+		m.serve(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			paths = append(paths, r.URL.Path)
+			mu.Unlock()
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, "no")
+		})
+		conn, reader, res := g.raw("GET " + prefix + "m1/proxy/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		wantCode(t, res, code)
+		if got := text(t, res); got != "no" {
+			t.Errorf("got %q", got)
+		}
+		// What follows on the connection is a request to the gateway, with its own
+		// authorization, not bytes for the member.
+		if _, err := io.WriteString(conn, "GET /smuggled HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if next, err := http.ReadResponse(reader, nil); err == nil && next.StatusCode != http.StatusNotFound {
+			t.Errorf("the second request got %d", next.StatusCode)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, path := range paths {
+		if path != "/exec" {
+			t.Errorf("the member got %s", path)
+		}
+	}
+}
+
+func TestUpgradePassesBothWaysUntouched(t *testing.T) {
+	g, m := oneMember(t)
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Impersonate-User") != "jane" || r.ProtoMajor != 1 {
+			t.Errorf("the member got %v over %s", r.Header, r.Proto)
+		}
+		conn, brw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n")
+		line, _ := brw.ReadString('\n')
+		_, _ = io.WriteString(conn, "echo "+line)
+	})
+	conn, reader, res := g.raw("POST " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	wantCode(t, res, http.StatusSwitchingProtocols)
+	if got := res.Header.Get("X-Stream-Protocol-Version"); got != "v4.channel.k8s.io" {
+		t.Errorf("got protocol %q", got)
+	}
+	if _, err := io.WriteString(conn, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := reader.ReadString('\n'); err != nil || line != "echo hello\n" {
+		t.Errorf("got %q, %v", line, err)
+	}
+}
+
+func TestMemberBadCAFailsForGetAndExec(t *testing.T) {
+	m := newMember(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request reached the member") }))
+	m.ca = newAuthority(t)
+	g := newGateway(t, map[string]*member{"m1": m})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusBadGateway)
+	if got := statusOf(t, res).Message; !strings.Contains(got, "certificate") {
+		t.Errorf("got %s", got)
+	}
+	_, _, res = g.raw("GET " + prefix + "m1/proxy/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	wantCode(t, res, http.StatusBadGateway)
+}
+
+func TestTwoUsersOnePool(t *testing.T) {
+	g, m := oneMember(t)
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		wg.Go(func() {
+			name := fmt.Sprintf("user-%d", worker%2)
+			for range 100 {
+				got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", name, nil, header("X-Remote-Group", "group-of-"+name)))
+				if got.Header.Get("Impersonate-User") != name || got.Header.Get("Impersonate-Group") != "group-of-"+name {
+					t.Errorf("the member saw %v for %s", got.Header, name)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := m.dials.Load(); got > 8 {
+		t.Errorf("%d connections for 800 requests: they were not shared", got)
+	}
+}
+
+func TestTokenRotationNoDrop(t *testing.T) {
+	g, m := oneMember(t)
+	events := make(chan string)
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "true" {
+			echo(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush()
+		for event := range events {
+			_, _ = io.WriteString(w, event+"\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
+	wantCode(t, watch, http.StatusOK)
+	lines := bufio.NewScanner(watch.Body)
+	dials := m.dials.Load()
+	for i := range 10 {
+		token := fmt.Sprintf("token-%d", i+2)
+		m.setToken(token)
+		got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil))
+		if got.Header.Get("Authorization") != "Bearer "+token {
+			t.Errorf("got %q after a rotation to %s", got.Header.Get("Authorization"), token)
+		}
+		event := fmt.Sprintf("event-%d", i)
+		events <- event
+		if !lines.Scan() || lines.Text() != event {
+			t.Fatalf("got %q, want %s: %v", lines.Text(), event, lines.Err())
+		}
+	}
+	close(events)
+	if got := m.dials.Load(); got != dials {
+		t.Errorf("%d new connections for 10 rotations", got-dials)
+	}
+}
+
+func TestRequestIsSentAgainWithANewerToken(t *testing.T) {
+	g, m := oneMember(t)
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer token-1" {
+			m.setToken("token-2")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		echo(w, r)
+	})
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
+	m.setToken("token-1")
+	res := g.do(http.MethodPost, prefix+"m1/proxy/api", "jane", strings.NewReader("a body cannot be sent twice"))
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := statusOf(t, res).Message; !strings.Contains(got, "does not accept the gateway's token") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestMemberWithoutACredentialIsUnavailable(t *testing.T) {
+	g, m := oneMember(t)
+	m.setToken("")
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := statusOf(t, res).Message; !strings.Contains(got, "cannot prove itself") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHostileReplyIsTamed(t *testing.T) {
+	g, m := oneMember(t)
+	m.serve(func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Access-Control-Allow-Origin", "X-Kubernetes-Pf-Flowschema-Uid"} {
+			h.Set(name, "x")
+		}
+		h.Set("Content-Type", "text/html")
+		h.Set("Audit-Id", "theirs")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "<script>")
+	})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/", "jane", nil)
+	for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Access-Control-Allow-Origin", "X-Kubernetes-Pf-Flowschema-Uid"} {
+		if values := res.Header.Values(name); len(values) > 0 {
+			t.Errorf("the caller got %s: %v", name, values)
+		}
+	}
+	if got := res.Header.Values("Audit-Id"); len(got) != 1 || got[0] == "theirs" {
+		t.Errorf("got Audit-Id %v", got)
+	}
+	if res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("Content-Security-Policy") != "sandbox" {
+		t.Errorf("got %v", res.Header)
+	}
+}
+
+func TestForbiddenOfTheMemberIsPassedOn(t *testing.T) {
+	g, m := oneMember(t)
+	const message = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"jane\" cannot list","reason":"Forbidden","code":403}`
+	m.serve(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, message)
+	})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods", "jane", nil)
+	wantCode(t, res, http.StatusForbidden)
+	if got := text(t, res); got != message {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOneMemberCannotHaveAllTheGateway(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	slow := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			echo(w, r)
+			return
+		}
+		started <- struct{}{}
+		<-release
+		echo(w, r)
+	}))
+	quick := newMember(t, http.HandlerFunc(echo))
+	g := newGateway(t, map[string]*member{"slow": slow, "quick": quick},
+		func(c *apiserver.Config) { c.MaxInFlightPerMember = 2 })
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"slow/proxy/api", "jane", nil), http.StatusOK) })
+		<-started
+	}
+	res := g.do(http.MethodGet, prefix+"slow/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := res.Header.Get("Retry-After"); got != "1" {
+		t.Errorf("got Retry-After %q", got)
+	}
+	wantCode(t, g.do(http.MethodGet, prefix+"slow/proxy/api/v1/pods?watch=true", "jane", nil), http.StatusOK)
+	wantCode(t, g.do(http.MethodGet, prefix+"quick/proxy/api", "jane", nil), http.StatusOK)
+	close(release)
+	wg.Wait()
+}
+
+func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
+	g, m := oneMember(t)
+	started, release := make(chan struct{}), make(chan struct{})
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		close(started)
+		<-release
+		echo(w, r)
+	})
+	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
+	wantCode(t, watch, http.StatusOK)
+	var wg sync.WaitGroup
+	wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK) })
+	<-started
+	g.stop()
+	_, _ = io.Copy(io.Discard, watch.Body)
+	close(release)
+	wg.Wait()
+	if err := <-g.done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	close(g.done)
+}

@@ -1,0 +1,219 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	registryrest "k8s.io/apiserver/pkg/registry/rest"
+	genericserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apis/openapi"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
+)
+
+// One member alone can have clustergateway.DefaultMaxInFlight requests under
+// way; these bound all of them together.
+const (
+	maxInFlight         = 4000
+	maxMutatingInFlight = 2000
+)
+
+// Server is an API server that can run once.
+type Server struct {
+	generic *genericserver.GenericAPIServer
+	gateway *clustergateway.Handler
+	closing func() error
+}
+
+// New listens and builds the server. The context bounds what is read from the
+// hub on the way.
+func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	generic := genericserver.NewConfig(codecs)
+	listener, err := c.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	generic.SecureServing = &genericserver.SecureServingInfo{Listener: listener, Cert: c.config.Certificate}
+	server, err := c.build(ctx, scheme, codecs, generic)
+	if err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return server, nil
+}
+
+func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
+	if c.config.Listener != nil {
+		return c.config.Listener, nil
+	}
+	var l net.ListenConfig
+	listener, err := l.Listen(ctx, "tcp", c.config.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listening for the API server: %w", err)
+	}
+	return listener, nil
+}
+
+func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
+	if err := c.delegate(ctx, generic); err != nil {
+		return nil, err
+	}
+	gateway, err := clustergateway.New(clustergateway.Config{
+		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
+		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
+		NotConnected: c.config.NotConnected, MaxInFlight: c.config.MaxInFlightPerMember,
+		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var agents *tunnels.Handler
+	if c.config.Tunnels != nil {
+		agents = tunnels.New(tunnels.Config{
+			Members: c.config.Members, MembersOf: c.config.MembersOf, Upgrade: c.config.Tunnels,
+			Connected: c.config.Connected, Serializer: codecs,
+		})
+	}
+	c.configure(generic, scheme, gateway, agents)
+	built, err := generic.Complete(nil).New("fleetgate-gateway", genericserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("building the API server: %w", err)
+	}
+	if err := built.InstallAPIGroup(groupOf(gatewayv1alpha1.GroupVersion, gateway.Storage(), scheme, codecs)); err != nil {
+		return nil, fmt.Errorf("installing %s: %w", gatewayv1alpha1.GroupVersion, err)
+	}
+	if agents != nil {
+		if err := built.InstallAPIGroup(groupOf(tunnelv1alpha1.GroupVersion, agents.Storage(), scheme, codecs)); err != nil {
+			return nil, fmt.Errorf("installing %s: %w", tunnelv1alpha1.GroupVersion, err)
+		}
+	}
+	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close}, nil
+}
+
+// Address is where the server listens.
+func (s *Server) Address() net.Addr { return s.generic.SecureServingInfo.Listener.Addr() }
+
+// Run serves until the context ends, then finishes what is under way: short
+// requests complete, long ones end at once so that their callers turn to another
+// replica.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.gateway.Close()
+	release := context.AfterFunc(ctx, s.gateway.StopLongRunning)
+	defer release()
+	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
+		_ = s.closing()
+		return fmt.Errorf("serving the aggregated API: %w", err)
+	}
+	return nil
+}
+
+func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) error {
+	if c.config.Authenticator != nil && c.config.Authorizer != nil {
+		generic.Authentication.Authenticator = c.config.Authenticator
+		generic.Authorization.Authorizer = c.config.Authorizer
+		return nil
+	}
+	hub, err := newDelegation(c.config.Hub)
+	if err != nil {
+		return err
+	}
+	if err := hub.authentication(ctx, generic); err != nil {
+		return err
+	}
+	generic.Authorization.Authorizer, err = hub.authorizer()
+	return err
+}
+
+func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, gateway *clustergateway.Handler, agents *tunnels.Handler) {
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	// No loopback client: nothing in this process needs to be privileged.
+	generic.LoopbackClientConfig = &rest.Config{}
+	generic.EnableProfiling = false
+	generic.EnableIndex = false
+	generic.RequestTimeout = c.config.RequestTimeout
+	generic.ShutdownDelayDuration = c.config.ShutdownDelay
+	generic.MaxRequestsInFlight = maxInFlight
+	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
+	generic.LongRunningFunc = longRunning
+	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
+		return clustergateway.WithParsed(genericserver.DefaultBuildHandlerChain(intercept(routed, gateway, agents), config))
+	}
+	namer := openapinamer.NewDefinitionNamer(scheme)
+	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIConfig.Info.Title = "fleetgate"
+	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config.Info.Title = "fleetgate"
+	for name, check := range c.config.ReadyChecks {
+		generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck(name, check))
+	}
+}
+
+// intercept takes the requests that are handed over as they are out of the
+// chain, after every filter.
+func intercept(routed http.Handler, gateway *clustergateway.Handler, agents *tunnels.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case clustergateway.Handles(r):
+			gateway.ServeHTTP(w, r)
+		case agents != nil && tunnels.Handles(r):
+			agents.ServeHTTP(w, r)
+		default:
+			routed.ServeHTTP(w, r)
+		}
+	})
+}
+
+var ordinaryLongRunning = genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString())
+
+// longRunning classes a request for a member by what it asks there.
+func longRunning(r *http.Request, info *apirequest.RequestInfo) bool {
+	if long, proxied := clustergateway.LongRunning(r.Context()); proxied {
+		return long
+	}
+	return tunnels.IsTunnel(info) || ordinaryLongRunning(r, info)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := gatewayv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering %s: %w", gatewayv1alpha1.GroupVersion, err)
+	}
+	if err := tunnelv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering %s: %w", tunnelv1alpha1.GroupVersion, err)
+	}
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned,
+		&metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	return scheme, nil
+}
+
+func groupOf(version schema.GroupVersion, storage map[string]registryrest.Storage, scheme *runtime.Scheme, codecs serializer.CodecFactory) *genericserver.APIGroupInfo {
+	group := genericserver.NewDefaultAPIGroupInfo(version.Group, scheme, runtime.NewParameterCodec(scheme), codecs)
+	group.VersionedResourcesStorageMap[version.Version] = storage
+	return &group
+}

@@ -1,0 +1,97 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+)
+
+// Members is the inventory.
+type Members interface {
+	Get(name string) (*clusterv1beta1.MemberCluster, bool)
+	List() (all []*clusterv1beta1.MemberCluster, resourceVersion string)
+}
+
+// Config is what a Handler needs; all of it is required.
+type Config struct {
+	Members Members
+	// MembersOf are the members that a user of the hub is the agent of.
+	MembersOf func(ctx context.Context, username string) ([]string, error)
+	// Upgrade returns what switches protocols on an authorized request and serves
+	// a member's tunnel on the connection until it ends.
+	Upgrade func(member string) http.Handler
+	// Connected tells whether a member has a tunnel to this replica.
+	Connected  func(member string) bool
+	Serializer runtime.NegotiatedSerializer
+}
+
+// Handler lets agents in.
+type Handler struct{ config Config }
+
+// New makes a Handler.
+func New(c Config) *Handler { return &Handler{config: c} }
+
+// IsTunnel is true for what the hub authorizes as a request on tunnels/proxy.
+func IsTunnel(info *apirequest.RequestInfo) bool {
+	return info.IsResourceRequest && info.APIGroup == tunnelv1alpha1.GroupName &&
+		info.APIVersion == tunnelv1alpha1.GroupVersion.Version && info.APIPrefix == "apis" &&
+		info.Resource == tunnelv1alpha1.Resource && info.Subresource == tunnelv1alpha1.SubresourceProxy
+}
+
+// Handles is true for a request that Handler is to answer.
+func Handles(r *http.Request) bool {
+	info, ok := apirequest.RequestInfoFrom(r.Context())
+	return ok && IsTunnel(info)
+}
+
+var proxyResource = tunnelv1alpha1.GroupVersion.WithResource(
+	tunnelv1alpha1.Resource + "/" + tunnelv1alpha1.SubresourceProxy).GroupResource()
+
+// ServeHTTP hands the connection over, or says why not.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, _ := apirequest.RequestInfoFrom(r.Context())
+	if err := h.admit(r, info); err != nil {
+		responsewriters.RespondWithError(w, r, err, h.config.Serializer)
+		return
+	}
+	h.config.Upgrade(info.Name).ServeHTTP(w, r)
+}
+
+// admit also refuses a path with a namespace or a verb in it: the hub would have
+// authorized something else than a tunnel of that member.
+func (h *Handler) admit(r *http.Request, info *apirequest.RequestInfo) error {
+	if r.Method != http.MethodPost {
+		return apierrors.NewMethodNotSupported(proxyResource, r.Method)
+	}
+	if info == nil || info.Verb != "create" || info.Namespace != "" || info.Name == "" || len(info.Parts) != 3 {
+		return apierrors.NewBadRequest("a tunnel is opened by a POST to /apis/" + tunnelv1alpha1.GroupVersion.String() + "/tunnels/<member>/proxy")
+	}
+	user, ok := apirequest.UserFrom(r.Context())
+	if !ok {
+		return apierrors.NewUnauthorized("no user")
+	}
+	members, err := h.config.MembersOf(r.Context(), user.GetName())
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("looking up the members of %q: %w", user.GetName(), err))
+	}
+	if !slices.Contains(members, info.Name) {
+		return apierrors.NewForbidden(proxyResource, info.Name, fmt.Errorf("user %q is not the agent of this member", user.GetName()))
+	}
+	if _, ok := h.config.Members.Get(info.Name); !ok {
+		return apierrors.NewForbidden(proxyResource, info.Name, errors.New("there is no such member"))
+	}
+	return nil
+}

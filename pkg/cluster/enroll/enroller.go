@@ -1,0 +1,432 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// Defaults of Options.
+const (
+	// DefaultTokenLifetime is how long a renewed token is asked to live.
+	DefaultTokenLifetime = 7 * 24 * time.Hour
+	// DefaultRenewInterval is how often the token is renewed.
+	DefaultRenewInterval = time.Hour
+)
+
+// ErrIdentityChanged is returned by Run when the hub gave the agent another name than
+// before: whatever was built on the former one must be built anew, which is easiest
+// done by starting the agent again.
+var ErrIdentityChanged = errors.New("the hub knows this cluster as another member now: start the agent again")
+
+// Options are what an Enroller needs.
+type Options struct {
+	// Member is a client of the member's own API server.
+	Member kubernetes.Interface
+	// Namespace is the agent's namespace on the member. Empty means
+	// clusterv1beta1.SystemNamespace.
+	Namespace string
+	// Bootstrap hands out registration values. Nil, or a nil answer, means those in
+	// Secret BootstrapSecret, if it is there.
+	Bootstrap Source
+	// ClientID, if set, stands over the one in the bootstrap.
+	ClientID string
+	// Labels, if set, stand over those in the bootstrap.
+	Labels map[string]string
+	// TokenLifetime is how long a renewed token is asked to live; what the hub grants
+	// counts. Zero means DefaultTokenLifetime.
+	TokenLifetime time.Duration
+	// RenewInterval is how often the token is renewed. Zero means
+	// DefaultRenewInterval.
+	RenewInterval time.Duration
+	// WrapHubTransport, if set, goes around every transport to the hub.
+	WrapHubTransport func(http.RoundTripper) http.RoundTripper
+	// Clock tells the time. Nil means the real one.
+	Clock clock.Clock
+}
+
+// Enroller enrolls an agent with the hub and keeps it enrolled. Make it with New.
+type Enroller struct {
+	options Options
+	store   *store
+
+	// current is the credential in use; nil until there is one.
+	current atomic.Pointer[credential]
+	// enrolled is closed when the first credential has served.
+	enrolled chan struct{}
+	// trouble is what stands in the way now; nil if nothing does.
+	trouble atomic.Pointer[Problem]
+	// doubted has one place: somebody saw the hub refuse the current token.
+	doubted chan struct{}
+}
+
+// New makes an Enroller.
+func New(options Options) *Enroller {
+	if options.Namespace == "" {
+		options.Namespace = clusterv1beta1.SystemNamespace
+	}
+	if options.TokenLifetime == 0 {
+		options.TokenLifetime = DefaultTokenLifetime
+	}
+	if options.RenewInterval == 0 {
+		options.RenewInterval = DefaultRenewInterval
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	e := &Enroller{
+		options:  options,
+		store:    &store{member: options.Member, namespace: options.Namespace},
+		enrolled: make(chan struct{}),
+		doubted:  make(chan struct{}, 1),
+	}
+	e.trouble.Store(problem(NotStarted, nil, "the agent has not begun to register"))
+	return e
+}
+
+// Run enrolls, and renews until ctx is done. It returns nil then, and otherwise only
+// ErrIdentityChanged: everything else is retried.
+func (e *Enroller) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := e.retry(ctx, e.enroll); err != nil {
+			return err
+		}
+		e.keep(ctx)
+	}
+	return nil
+}
+
+// Ready is nil while the agent is enrolled, and else the Problem that keeps it from
+// that: a readiness check.
+func (e *Enroller) Ready() error {
+	if trouble := e.trouble.Load(); trouble != nil {
+		return trouble
+	}
+	return nil
+}
+
+// Member waits until the agent is enrolled, and returns its member's name.
+func (e *Enroller) Member(ctx context.Context) (string, error) {
+	current, err := e.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	return current.member, nil
+}
+
+// Token waits until the agent is enrolled, and returns the token that is current now.
+func (e *Enroller) Token(ctx context.Context) (string, error) {
+	current, err := e.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	return current.token, nil
+}
+
+// HubConfig waits until the agent is enrolled, and returns how to reach the hub as
+// this member. Its transport always uses the current token.
+func (e *Enroller) HubConfig(ctx context.Context) (*rest.Config, error) {
+	current, err := e.await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config := e.hubConfig(current.server, current.ca, "")
+	config.Timeout = 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bearer{enroller: e, next: next} })
+	return config, nil
+}
+
+// hubConfig is how to reach the hub with a token.
+func (e *Enroller) hubConfig(server string, ca []byte, token string) *rest.Config {
+	return &rest.Config{
+		Host:            server,
+		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+		BearerToken:     token,
+		Timeout:         hubCallTimeout,
+		UserAgent:       "fleetgate-agent",
+		WrapTransport:   e.options.WrapHubTransport,
+	}
+}
+
+func (e *Enroller) await(ctx context.Context) (*credential, error) {
+	select {
+	case <-e.enrolled:
+		return e.current.Load(), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting to be enrolled: %w", ctx.Err())
+	}
+}
+
+// doubt makes keep renew at once.
+func (e *Enroller) doubt() {
+	select {
+	case e.doubted <- struct{}{}:
+	default:
+	}
+}
+
+// retry tries until it works, ctx is done (nil) or the identity changed. What stands
+// in the way is logged when it changes.
+func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) error {
+	backoff, last := newBackoff(), Reason("")
+	for {
+		err := try(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, ErrIdentityChanged) {
+			return err
+		}
+		e.report(ctx, err)
+		if reason := ReasonOf(err); reason != last {
+			backoff, last = newBackoff(), reason
+		}
+		if last == RegistrationPending {
+			backoff.Cap = pendingCap
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-e.options.Clock.After(backoff.Step()):
+		}
+	}
+}
+
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+	// pendingCap is how long to wait at most for a request that the hub has.
+	pendingCap = 2 * time.Second
+)
+
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 1.6, Jitter: 0.2, Steps: 100, Cap: lastRetry}
+}
+
+func (e *Enroller) report(ctx context.Context, err error) {
+	var p *Problem
+	if !errors.As(err, &p) {
+		p = problem(MemberFailed, err, "the member's API server does not do what the agent needs: %v", err)
+	}
+	before := e.trouble.Swap(p)
+	if before == nil || before.Message != p.Message {
+		log.FromContext(ctx).Info("Not enrolled: "+p.Message, "reason", p.Reason)
+	}
+}
+
+// enroll ends with a credential that has served once.
+func (e *Enroller) enroll(ctx context.Context) error {
+	bootstrap, err := e.bootstrap(ctx)
+	if err != nil {
+		return problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
+	}
+	stored, err := e.store.credential(ctx)
+	if err != nil {
+		return err
+	}
+	if stored != nil && stored.expires.After(e.options.Clock.Now()) {
+		err := e.use(ctx, reach(stored, bootstrap))
+		if ReasonOf(err) != CredentialRefused {
+			return err
+		}
+	}
+	if bootstrap == nil {
+		return problem(NeedsToken, nil,
+			"this agent has no credential that the hub accepts, and no registration token: "+
+				"give it the values of a ClusterRegistrationToken, for example in Secret %s of namespace %s", BootstrapSecret, e.options.Namespace)
+	}
+	granted, err := e.register(ctx, bootstrap)
+	if err != nil {
+		return err
+	}
+	return e.use(ctx, granted)
+}
+
+// reach takes the hub's address from the bootstrap, if there is one: that is the newer.
+func reach(stored *credential, bootstrap *Bootstrap) *credential {
+	c := *stored
+	if bootstrap != nil {
+		c.server, c.ca = bootstrap.APIServerURL, []byte(bootstrap.APIServerCA)
+	}
+	return &c
+}
+
+func (e *Enroller) bootstrap(ctx context.Context) (*Bootstrap, error) {
+	b, err := e.givenBootstrap(ctx)
+	if b == nil && err == nil {
+		b, err = e.store.bootstrap(ctx)
+	}
+	if b == nil || err != nil {
+		return nil, err
+	}
+	complete := *b
+	if e.options.ClientID != "" {
+		complete.ClientID = e.options.ClientID
+	}
+	if e.options.Labels != nil {
+		complete.Labels = e.options.Labels
+	}
+	return &complete, complete.Validate()
+}
+
+func (e *Enroller) givenBootstrap(ctx context.Context) (*Bootstrap, error) {
+	if e.options.Bootstrap == nil {
+		return nil, nil
+	}
+	return e.options.Bootstrap(ctx)
+}
+
+// register stores the key before anything is sent, and the credential before it is
+// used.
+func (e *Enroller) register(ctx context.Context, bootstrap *Bootstrap) (*credential, error) {
+	id, err := e.store.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	clientID := bootstrap.ClientID
+	if clientID == "" {
+		if clientID, err = e.store.defaultClientID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	granted, err := e.exchange(ctx, bootstrap, id, clientID)
+	if err != nil {
+		return nil, err
+	}
+	return granted, e.store.putCredential(ctx, granted)
+}
+
+// use renews the credential with itself, which proves that it works, makes the result
+// current, and only then forgets the registration token.
+func (e *Enroller) use(ctx context.Context, c *credential) error {
+	renewed, err := e.renew(ctx, c)
+	if err != nil {
+		return err
+	}
+	if former := e.current.Load(); former != nil && (former.member != renewed.member || former.server != renewed.server) {
+		return ErrIdentityChanged
+	}
+	if err := e.store.deleteBootstrap(ctx); err != nil {
+		return err
+	}
+	e.publish(ctx, renewed)
+	return nil
+}
+
+func (e *Enroller) publish(ctx context.Context, c *credential) {
+	first := e.current.Swap(c) == nil
+	if e.trouble.Swap(nil) != nil {
+		log.FromContext(ctx).Info("Enrolled", "member", c.member, "hub", c.server)
+	}
+	if first {
+		close(e.enrolled)
+	}
+}
+
+// renew asks the hub for a new token and stores it.
+func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
+	hub, err := kubernetes.NewForConfig(e.hubConfig(c.server, c.ca, c.token))
+	if err != nil {
+		return nil, fmt.Errorf("building a client for the hub: %w", err)
+	}
+	request := renewalRequest(clusterv1beta1.AgentCredentialSecret, e.options.TokenLifetime)
+	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(c.member)).
+		CreateToken(ctx, clusterv1beta1.AgentAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, explainRenewal(err, c)
+	}
+	renewed := *c
+	renewed.token, renewed.expires = answer.Status.Token, answer.Status.ExpirationTimestamp.Time
+	return &renewed, e.store.putCredential(ctx, &renewed)
+}
+
+func explainRenewal(err error, c *credential) *Problem {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return problem(CredentialRefused, err,
+			"hub %s no longer accepts the credential of member %q: it was revoked, or the member was deleted there", c.server, c.member)
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return problem(HubNotReady, err,
+			"hub %s does not let member %q renew its token (%v): check that MemberCluster %q is ready to join there", c.server, c.member, err, c.member)
+	default:
+		return explainHub(err, c.server)
+	}
+}
+
+// keep renews until ctx is done or the hub refuses the credential. A failed renewal
+// keeps the token, while that lives.
+func (e *Enroller) keep(ctx context.Context) {
+	backoff := newBackoff()
+	next := e.nextRenewal()
+	for e.awaitRenewal(ctx, next) {
+		renewed, err := e.renew(ctx, e.current.Load())
+		if err == nil {
+			e.publish(ctx, renewed)
+			backoff, next = newBackoff(), e.nextRenewal()
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		e.report(ctx, err)
+		now := e.options.Clock.Now()
+		if ReasonOf(err) == CredentialRefused || !now.Before(e.current.Load().expires) {
+			return
+		}
+		next = now.Add(backoff.Step())
+	}
+}
+
+// awaitRenewal returns true when it is time, or when somebody saw the current token
+// refused, though then not at once again; false when ctx is done.
+func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
+	soonest := e.options.Clock.After(doubtInterval)
+	due := e.options.Clock.After(next.Sub(e.options.Clock.Now()))
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due:
+		return true
+	case <-soonest:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due:
+	case <-e.doubted:
+	}
+	return true
+}
+
+// doubtInterval is the least time between renewals that doubts cause.
+const doubtInterval = time.Second
+
+func (e *Enroller) nextRenewal() time.Time {
+	now := e.options.Clock.Now()
+	return now.Add(renewIn(e.current.Load().expires.Sub(now), e.options.RenewInterval))
+}
+
+// renewIn is when to renew a token that lives that much longer: after the interval or
+// two thirds of its life, whichever is sooner, a little earlier for some than others.
+func renewIn(left, interval time.Duration) time.Duration {
+	const jitter = 0.1
+	next := max(min(interval, left*2/3), time.Second)
+	return next - time.Duration(float64(next)*jitter*rand.Float64())
+}

@@ -1,0 +1,141 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Reason says in one word what stands in the way.
+type Reason string
+
+// Reasons of a Problem.
+const (
+	// NotStarted: the agent has not tried yet.
+	NotStarted Reason = "NotStarted"
+	// NeedsToken: there is neither a credential that works nor a registration token.
+	NeedsToken Reason = "NeedsToken"
+	// BadBootstrap: the registration values cannot be used.
+	BadBootstrap Reason = "BadBootstrap"
+	// TokenRefused: the hub does not accept the registration token.
+	TokenRefused Reason = "TokenRefused"
+	// NamespaceRefused: the registration token is for another namespace.
+	NamespaceRefused Reason = "NamespaceRefused"
+	// CredentialRefused: the hub does not accept this member's credential (any more).
+	CredentialRefused Reason = "CredentialRefused"
+	// HubUnreachable: nothing answers at the hub's URL.
+	HubUnreachable Reason = "HubUnreachable"
+	// HubNotTrusted: what answers there has a certificate that the CA did not sign.
+	HubNotTrusted Reason = "HubNotTrusted"
+	// HubNotReady: the hub answers, but not as a hub does.
+	HubNotReady Reason = "HubNotReady"
+	// RegistrationRefused: the hub says no, and why.
+	RegistrationRefused Reason = "RegistrationRefused"
+	// RegistrationPending: the hub has not granted the request yet.
+	RegistrationPending Reason = "RegistrationPending"
+	// MemberFailed: the member's own API server does not do what the agent needs.
+	MemberFailed Reason = "MemberFailed"
+)
+
+// Problem is why an agent is not, or no longer, enrolled: a sentence that names the
+// thing and what to do about it. It holds no secret.
+type Problem struct {
+	// Reason is for programs.
+	Reason Reason
+	// Message is for people.
+	Message string
+	// Err is the cause, or nil.
+	Err error
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Message }
+
+// Unwrap returns the cause.
+func (p *Problem) Unwrap() error { return p.Err }
+
+func problem(reason Reason, err error, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...), Err: err}
+}
+
+// ReasonOf is the reason of the Problem in err, and empty if there is none.
+func ReasonOf(err error) Reason {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.Reason
+	}
+	return ""
+}
+
+// explainHub turns a failed call to the hub into a Problem. The caller has dealt with
+// answers that mean something to it, such as 401.
+func explainHub(err error, hub string) *Problem {
+	if isUntrusted(err) {
+		return problem(HubNotTrusted, err,
+			"the certificate of hub %s is not signed by the given CA, or is for another name or time (%v): "+
+				"check apiServerURL and apiServerCA in the registration values, and this machine's clock", hub, cause(err))
+	}
+	if isUnreachable(err) {
+		return problem(HubUnreachable, err,
+			"hub %s does not answer (%v): check apiServerURL in the registration values, and the network to it", hub, cause(err))
+	}
+	return problem(HubNotReady, err,
+		"hub %s answers, but not as expected (%v): check that apiServerURL is the hub's API server and that the gateway is installed there",
+		hub, cause(err))
+}
+
+// cause leaves out the method and URL that net/http puts before it.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		return request.Err
+	}
+	return err
+}
+
+func isUntrusted(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		name         x509.HostnameError
+		invalid      x509.CertificateInvalidError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) || errors.As(err, &name) || errors.As(err, &invalid)
+}
+
+func isUnreachable(err error) bool {
+	var (
+		status  apierrors.APIStatus
+		record  tls.RecordHeaderError
+		network net.Error
+		request *url.Error
+	)
+	if errors.As(err, &status) {
+		return false
+	}
+	return errors.As(err, &record) || errors.As(err, &network) || errors.As(err, &request)
+}
+
+// explainRegistration is explainHub for calls with the registration token.
+func explainRegistration(err error, b *Bootstrap) *Problem {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return problem(TokenRefused, err,
+			"hub %s refuses the registration token: it is wrong, has expired or was deleted; "+
+				"give the agent the values of a new ClusterRegistrationToken", b.APIServerURL)
+	case apierrors.IsForbidden(err):
+		return problem(NamespaceRefused, err,
+			"the registration token may not register clusters in namespace %q of hub %s: "+
+				"clusterNamespace must be the namespace of the ClusterRegistrationToken", b.ClusterNamespace, b.APIServerURL)
+	default:
+		return explainHub(err, b.APIServerURL)
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// hubCallTimeout bounds each call that enrolling makes.
+const hubCallTimeout = 15 * time.Second
+
+// registrationClient asks the hub for nothing but registrations: the mapping is
+// given, since discovery is one more thing that a hub may not allow.
+func registrationClient(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := registrationv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building a scheme: %w", err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(registrationv1alpha1.GroupVersion.WithKind("ClusterRegistration"), meta.RESTScopeNamespace)
+	hub, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("building a client for the hub: %w", err)
+	}
+	return hub, nil
+}
+
+// desiredRequest is the registration of the agent with that key: the same object for
+// the same key, whenever it is sent.
+func desiredRequest(b *Bootstrap, id *identity, clientID string) *registrationv1alpha1.ClusterRegistration {
+	request := &registrationv1alpha1.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.ClusterNamespace,
+			Name:      registrationv1alpha1.RequestName(id.key.PublicKey()),
+		},
+		Spec: registrationv1alpha1.ClusterRegistrationSpec{
+			ClientID:      clientID,
+			ClientRandom:  id.random,
+			ClusterLabels: b.Labels,
+			PublicKey:     id.key.PublicKey(),
+		},
+	}
+	if b.TokenName != "" {
+		request.Labels = map[string]string{registrationv1alpha1.LabelRegistrationToken: b.TokenName}
+	}
+	return request
+}
+
+// exchange sends the registration, or finds the one that was sent before, and returns
+// the credential once it is granted; until then, a Problem.
+func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, clientID string) (*credential, error) {
+	hub, err := registrationClient(e.hubConfig(b.APIServerURL, []byte(b.APIServerCA), b.Token))
+	if err != nil {
+		return nil, problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
+	}
+	wanted := desiredRequest(b, id, clientID)
+	request := &registrationv1alpha1.ClusterRegistration{}
+	err = hub.Get(ctx, client.ObjectKeyFromObject(wanted), request)
+	if apierrors.IsNotFound(err) {
+		request = wanted
+		err = hub.Create(ctx, request)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, explainRegistration(err, b)
+	}
+	return readAnswer(request, b, id, clientID)
+}
+
+// readAnswer turns what the hub says to a request into a credential or a Problem.
+func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, id *identity, clientID string) (*credential, error) {
+	if request.Spec.ClientID != "" && request.Spec.ClientID != clientID {
+		return nil, problem(RegistrationRefused, nil,
+			"ClusterRegistration %q on hub %s has this agent's key but another client ID: "+
+				"give the agent its former client ID, or delete Secret %s on the member to start with a new key",
+			request.Name, b.APIServerURL, KeySecret)
+	}
+	granted := meta.FindStatusCondition(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+	if !request.Status.Granted {
+		return nil, explainPending(request, b, granted)
+	}
+	opened, err := id.key.Open(request.Status.SealedToken, request.UID, clientID)
+	if err != nil {
+		return nil, problem(RegistrationRefused, err,
+			"what hub %s answered to ClusterRegistration %q does not open with this agent's key: delete that object on the hub",
+			b.APIServerURL, request.Name)
+	}
+	return &credential{
+		server:  b.APIServerURL,
+		ca:      []byte(b.APIServerCA),
+		member:  opened.Member,
+		token:   opened.Token,
+		expires: opened.Expires,
+	}, nil
+}
+
+func explainPending(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, granted *metav1.Condition) *Problem {
+	if granted == nil || granted.Reason == registrationv1alpha1.RegistrationReasonWaiting {
+		return problem(RegistrationPending, nil,
+			"hub %s has not answered ClusterRegistration %q yet: if this lasts, check that the gateway runs there", b.APIServerURL, request.Name)
+	}
+	return problem(RegistrationRefused, nil,
+		"hub %s refuses ClusterRegistration %q: %s", b.APIServerURL, request.Name, granted.Message)
+}
+
+// renewalRequest asks for a token like the one that the agent has, bound to the same
+// Secret: its deletion revokes them all.
+func renewalRequest(secret string, lifetime time.Duration) *authenticationv1.TokenRequest {
+	seconds := int64(lifetime.Seconds())
+	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret},
+	}}
+}

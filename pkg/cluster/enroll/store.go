@@ -1,0 +1,184 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+// Secrets on the member, in the agent's namespace.
+const (
+	// KeySecret holds the agent's key pair.
+	KeySecret = "agent-key"
+	// CredentialSecret holds what the agent needs to speak to the hub.
+	CredentialSecret = "agent-credential"
+	// BootstrapSecret holds the registration values until they have served.
+	BootstrapSecret = "fleet-agent-bootstrap"
+)
+
+// Keys of KeySecret.
+const (
+	privateKeyKey   = "private-key"
+	clientRandomKey = "client-random"
+)
+
+// Keys of CredentialSecret.
+const (
+	serverKey  = "server"
+	caKey      = "ca.crt"
+	memberKey  = "member"
+	tokenKey   = "token"
+	expiresKey = "expires"
+)
+
+// credential is who the agent is on the hub, and how it gets there.
+type credential struct {
+	server  string
+	ca      []byte
+	member  string
+	token   string
+	expires time.Time
+}
+
+// identity is the agent's key pair, and the random text that goes with it.
+type identity struct {
+	key    *sealing.Key
+	random string
+}
+
+// store keeps the agent's secrets in its namespace on the member.
+type store struct {
+	member    kubernetes.Interface
+	namespace string
+}
+
+// identity returns the stored key, making it the first time. Of two agents that make
+// one at the same time the first wins, and both use that.
+func (s *store) identity(ctx context.Context) (*identity, error) {
+	secrets := s.member.CoreV1().Secrets(s.namespace)
+	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		if err := s.createKey(ctx); err != nil {
+			return nil, err
+		}
+		secret, err = secrets.Get(ctx, KeySecret, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", KeySecret, err)
+	}
+	key, err := sealing.ParseKey(secret.Data[privateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q (delete it to start with a new key): %w", KeySecret, err)
+	}
+	return &identity{key: key, random: string(secret.Data[clientRandomKey])}, nil
+}
+
+func (s *store) createKey(ctx context.Context) error {
+	key, err := sealing.NewKey()
+	if err != nil {
+		return err
+	}
+	private, err := key.Bytes()
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: KeySecret},
+		Data:       map[string][]byte{privateKeyKey: private, clientRandomKey: []byte(rand.Text())},
+	}
+	_, err = s.member.CoreV1().Secrets(s.namespace).Create(ctx, secret, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("storing the key in Secret %q: %w", KeySecret, err)
+	}
+	return nil
+}
+
+// credential returns the stored credential, or nil if there is none that can be read.
+func (s *store) credential(ctx context.Context) (*credential, error) {
+	secret, err := s.member.CoreV1().Secrets(s.namespace).Get(ctx, CredentialSecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", CredentialSecret, err)
+	}
+	expires, err := time.Parse(time.RFC3339, string(secret.Data[expiresKey]))
+	c := &credential{
+		server:  string(secret.Data[serverKey]),
+		ca:      secret.Data[caKey],
+		member:  string(secret.Data[memberKey]),
+		token:   string(secret.Data[tokenKey]),
+		expires: expires,
+	}
+	if err != nil || c.server == "" || c.member == "" || c.token == "" {
+		return nil, nil
+	}
+	return c, nil
+}
+
+func (s *store) putCredential(ctx context.Context, c *credential) error {
+	secrets := s.member.CoreV1().Secrets(s.namespace)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: CredentialSecret},
+		Data: map[string][]byte{
+			serverKey:  []byte(c.server),
+			caKey:      c.ca,
+			memberKey:  []byte(c.member),
+			tokenKey:   []byte(c.token),
+			expiresKey: []byte(c.expires.UTC().Format(time.RFC3339)),
+		},
+	}
+	_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("storing the credential in Secret %q: %w", CredentialSecret, err)
+	}
+	return nil
+}
+
+// bootstrap reads the bootstrap Secret; nil if there is none.
+func (s *store) bootstrap(ctx context.Context) (*Bootstrap, error) {
+	secret, err := s.member.CoreV1().Secrets(s.namespace).Get(ctx, BootstrapSecret, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", BootstrapSecret, err)
+	}
+	return bootstrapOf(secret)
+}
+
+func (s *store) deleteBootstrap(ctx context.Context) error {
+	err := s.member.CoreV1().Secrets(s.namespace).Delete(ctx, BootstrapSecret, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting Secret %q: %w", BootstrapSecret, err)
+	}
+	return nil
+}
+
+// defaultClientID is the UID of the member's namespace kube-system, which every
+// cluster has and no two share.
+func (s *store) defaultClientID(ctx context.Context) (string, error) {
+	namespace, err := s.member.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading namespace %q for the client ID: %w", metav1.NamespaceSystem, err)
+	}
+	if namespace.UID == "" {
+		return "", errors.New("namespace kube-system has no UID for the client ID")
+	}
+	return string(namespace.UID), nil
+}

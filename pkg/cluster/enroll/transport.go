@@ -1,0 +1,36 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"net/http"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// bearer puts the current token on each request, and watches whether the hub takes it.
+type bearer struct {
+	enroller *Enroller
+	next     http.RoundTripper
+}
+
+var _ utilnet.RoundTripperWrapper = (*bearer)(nil)
+
+// RoundTrip implements http.RoundTripper. A request that has a token of its own keeps
+// it.
+func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	own := request.Header.Get("Authorization") != ""
+	if current := b.enroller.current.Load(); current != nil && !own {
+		request = request.Clone(request.Context())
+		request.Header.Set("Authorization", "Bearer "+current.token)
+	}
+	response, err := b.next.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusUnauthorized && !own {
+		b.enroller.doubt()
+	}
+	return response, err
+}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper.
+func (b *bearer) WrappedRoundTripper() http.RoundTripper { return b.next }

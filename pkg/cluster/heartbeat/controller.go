@@ -1,0 +1,171 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// ControllerName is the name of the controller that Reconciler is.
+const ControllerName = "internalmembercluster.heartbeat"
+
+const (
+	// defaultPeriod stands for an InternalMemberCluster without a period.
+	defaultPeriod = time.Minute
+	// jitter spreads the heartbeats of many members.
+	jitter = 0.05
+	// firstRetry and lastRetry bound the wait after a report that did not get through.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 15 * time.Second
+)
+
+// Reconciler reports one member.
+type Reconciler struct {
+	// Hub reads the member's InternalMemberCluster and writes its status.
+	Hub client.Client
+	// Member is a client of the member's own API server.
+	Member kubernetes.Interface
+	// Name is the member's name.
+	Name string
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Join, if set, begins the agent's work; it is called before each report of having
+	// joined and must be quick when there is nothing to begin.
+	Join func(ctx context.Context) error
+	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
+	// on the member may be deleted because the hub deletes the order for it.
+	Leave func(ctx context.Context) error
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches the spec of the member's InternalMemberCluster, on a manager
+// of the hub's API server whose cache holds the member's namespace only.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	own := predicate.NewPredicateFuncs(func(obj client.Object) bool {
+		return obj.GetName() == r.Name && obj.GetNamespace() == clusterv1beta1.MemberNamespace(r.Name)
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		}).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var imc clusterv1beta1.InternalMemberCluster
+	if err := r.Hub.Get(ctx, req.NamespacedName, &imc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !imc.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	result, err := r.reconcile(ctx, &imc)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: firstRetry}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+	switch imc.Spec.State {
+	case clusterv1beta1.ClusterStateJoin:
+		return r.join(ctx, imc)
+	case clusterv1beta1.ClusterStateLeave:
+		return ctrl.Result{}, r.leave(ctx, imc)
+	default:
+		log.FromContext(ctx).Info("The hub asks for a state that this agent does not know; doing nothing", "state", imc.Spec.State)
+		return ctrl.Result{}, nil
+	}
+}
+
+func (r *Reconciler) join(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
+	if err := call(ctx, r.Join); err != nil {
+		if err := r.write(ctx, imc, failedReport(imc, err, r.Clock.Now())); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{}, fmt.Errorf("joining: %w", err)
+	}
+	if err := r.write(ctx, imc, joinedReport(imc, r.look(ctx), r.Clock.Now())); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: nextHeartbeat(imc.Spec.HeartbeatPeriodSeconds, rand.Float64())}, nil
+}
+
+func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) error {
+	failed := call(ctx, r.Leave)
+	if err := r.write(ctx, imc, leftReport(imc, failed, r.Clock.Now())); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("leaving: %w", failed)
+	}
+	log.FromContext(ctx).Info("Left the hub; what was placed on this member stays", "member", r.Name)
+	return nil
+}
+
+// look finds out what there is to report. What cannot be found out is left out: that
+// the member's API server is in trouble must still reach the hub.
+func (r *Reconciler) look(ctx context.Context) facts {
+	f := facts{health: probe(ctx, r.Member)}
+	if !f.health.ok {
+		return f
+	}
+	if version, err := r.Member.Discovery().ServerVersion(); err == nil {
+		f.version = version.GitVersion
+	}
+	usage, err := collect(ctx, r.Member)
+	if err != nil {
+		log.FromContext(ctx).Info("Counting the member's resources failed; the hub keeps the former figures", "error", err.Error())
+		return f
+	}
+	f.usage = usage
+	return f
+}
+
+func (r *Reconciler) write(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, status clusterv1beta1.InternalMemberClusterStatus) error {
+	base := imc.DeepCopy()
+	imc.Status = status
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Hub.Status().Patch(ctx, imc, patch); err != nil {
+		return fmt.Errorf("reporting to the hub: %w", err)
+	}
+	return nil
+}
+
+func call(ctx context.Context, f func(context.Context) error) error {
+	if f == nil {
+		return nil
+	}
+	return f(ctx)
+}
+
+// nextHeartbeat is the period, up to jitter shorter or longer; fraction is from 0 to 1.
+func nextHeartbeat(seconds int32, fraction float64) time.Duration {
+	period := time.Duration(seconds) * time.Second
+	if period <= 0 {
+		period = defaultPeriod
+	}
+	return time.Duration(float64(period) * (1 + jitter*(2*fraction-1)))
+}

@@ -1,0 +1,28 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// HubRules are the rights that reporting needs in the member's namespace on the hub.
+// The spec of the InternalMemberCluster is the hub's alone.
+func HubRules(member string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{clusterv1beta1.GroupName},
+			Resources: []string{"internalmemberclusters"},
+			Verbs:     []string{"get", "list", "watch"},
+		},
+		{
+			APIGroups:     []string{clusterv1beta1.GroupName},
+			Resources:     []string{"internalmemberclusters/status"},
+			ResourceNames: []string{member},
+			Verbs:         []string{"get", "update", "patch"},
+		},
+	}
+}

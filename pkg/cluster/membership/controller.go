@@ -1,0 +1,197 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// JoinControllerName is the name of the controller that Reconciler is.
+const JoinControllerName = "membercluster.join"
+
+// EventSource is the name under which events on MemberClusters are recorded, as
+// the API's reference has it: give it to the recorder.
+const EventSource = "mcv1beta1"
+
+// DefaultForceDeleteWait is how long a leaving member's agent is waited for.
+const DefaultForceDeleteWait = 15 * time.Minute
+
+// Reconciler joins MemberClusters that exist and lets those go that are deleted.
+type Reconciler struct {
+	// Client writes; it reads MemberClusters, from a cache if it has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Recorder records what has happened to a MemberCluster.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Rules are the rights of a member's identity in the member's namespace.
+	Rules func(member string) []rbacv1.PolicyRule
+	// ClusterRules are its rights outside of it, each limited to the member's name.
+	ClusterRules func(member string) []rbacv1.PolicyRule
+	// ForceDeleteWait is how long a deleted member's agent may take to leave before
+	// it is given up. Zero means DefaultForceDeleteWait.
+	ForceDeleteWait time.Duration
+	// Secrets, if set, is a cache such as NewSecretCache makes: a credential Secret
+	// that somebody deletes is then made again at once, so that the member can
+	// register anew.
+	Secrets cache.Cache
+	// Concurrency is how many members are worked on at a time. Zero means one.
+	Concurrency int
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches the specs and labels of MemberClusters, their
+// namespaces, and what of the InternalMemberClusters matters for leaving. The
+// status of a MemberCluster starts nothing: this controller does not read it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(JoinControllerName).
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.OnlyMetadata).
+		Owns(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(joinedChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	if r.Secrets != nil {
+		b.WatchesRawSource(CredentialSource(r.Secrets, handler.TypedEnqueueRequestsFromMapFunc(memberOfCredential)))
+	}
+	return b.Complete(r)
+}
+
+func memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
+	member, ok := clusterv1beta1.MemberOfNamespace(namespace.GetName())
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: member}}}
+}
+
+// joinedChanged lets heartbeats pass by: they come every minute from every member.
+func joinedChanged() predicate.Predicate {
+	joined := func(obj client.Object) metav1.ConditionStatus {
+		imc, ok := obj.(*clusterv1beta1.InternalMemberCluster)
+		if !ok {
+			return metav1.ConditionUnknown
+		}
+		return joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent))
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || joined(e.ObjectOld) != joined(e.ObjectNew)
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var mc clusterv1beta1.MemberCluster
+	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	result, err := r.reconcile(ctx, &mc)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, err
+}
+
+// retrySoon is the wait after somebody else wrote first.
+const retrySoon = 100 * time.Millisecond
+
+func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
+	if !mc.DeletionTimestamp.IsZero() {
+		return r.leave(ctx, mc)
+	}
+	if err := r.ensureMarks(ctx, mc); err != nil {
+		return ctrl.Result{}, err
+	}
+	refused, err := r.join(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
+}
+
+// ensureMarks adds the finalizer before anything is made that it must clean up.
+func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	base := mc.DeepCopy()
+	controllerutil.AddFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
+	metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
+	if equality.Semantic.DeepEqual(base, mc) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, mc, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("marking MemberCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func readyToJoin(refused *refusal) metav1.Condition {
+	if refused != nil {
+		return metav1.Condition{
+			Type:    clusterv1beta1.ConditionReadyToJoin,
+			Status:  metav1.ConditionFalse,
+			Reason:  refused.reason,
+			Message: refused.message,
+		}
+	}
+	return metav1.Condition{
+		Type:    clusterv1beta1.ConditionReadyToJoin,
+		Status:  metav1.ConditionTrue,
+		Reason:  clusterv1beta1.ReasonMemberClusterReadyToJoin,
+		Message: "the member's namespace, account and rights are in place",
+	}
+}
+
+// writeReadyToJoin writes that one condition, if it changed.
+func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
+	was := meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
+	base := mc.DeepCopy()
+	condition.ObservedGeneration = mc.Generation
+	if !meta.SetStatusCondition(&mc.Status.Conditions, condition) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
+		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
+	}
+	if condition.Status == metav1.ConditionTrue && !was {
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterReadyToJoin, "Join",
+			"Member cluster is ready to join")
+	}
+	return nil
+}
+
+// event records that something of the member's was made or changed.
+func (r *Reconciler) event(mc *clusterv1beta1.MemberCluster, result controllerutil.OperationResult, what, created, updated string) {
+	switch result {
+	case controllerutil.OperationResultCreated:
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, created, "Join", "Created %s", what)
+	case controllerutil.OperationResultUpdated:
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, updated, "Join", "Updated %s", what)
+	}
+}

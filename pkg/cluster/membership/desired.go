@@ -1,0 +1,73 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// ClusterRoleName is the name of the ClusterRole, and of its binding, with the
+// cluster-scoped rights of one member's identity.
+func ClusterRoleName(member string) string { return "fleetgate-member-" + member }
+
+// refusal is why a MemberCluster cannot join: the reason and message of its
+// condition ReadyToJoin.
+type refusal struct {
+	reason, message string
+}
+
+// refuseName says whether a member of that name can have a namespace, and nil if
+// it can. The limit comes from the 63 characters of a namespace's name.
+func refuseName(member string) *refusal {
+	if len(member) > clusterv1beta1.MaxMemberNameLength {
+		return &refusal{clusterv1beta1.ReasonMemberClusterNameTooLong, fmt.Sprintf(
+			"the name has %d characters, a member's name may have at most %d: delete this MemberCluster and create it with a shorter name",
+			len(member), clusterv1beta1.MaxMemberNameLength)}
+	}
+	if len(validation.IsDNS1123Label(member)) > 0 {
+		return &refusal{ReasonNameInvalid,
+			"the name must be a DNS label (lower-case letters, digits and '-') since it becomes part of a namespace's name: " +
+				"delete this MemberCluster and create it with another name"}
+	}
+	return nil
+}
+
+// refuseNamespace says whether the namespace may serve the member, and nil if so.
+func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespace) *refusal {
+	if !metav1.IsControlledBy(namespace, mc) {
+		return &refusal{ReasonNamespaceConflict, fmt.Sprintf(
+			"namespace %q exists and does not belong to this MemberCluster: delete that namespace, or use another name for the member",
+			namespace.Name)}
+	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		return &refusal{ReasonNamespaceConflict, fmt.Sprintf(
+			"namespace %q is being deleted; it is made again as soon as it is gone", namespace.Name)}
+	}
+	return nil
+}
+
+// subjectOf completes an identity as the API server would, so that a comparison
+// with what it stored finds no difference.
+func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
+	if identity.APIGroup == "" && identity.Kind != rbacv1.ServiceAccountKind {
+		identity.APIGroup = rbacv1.GroupName
+	}
+	return identity
+}
+
+func objectMeta(member, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: clusterv1beta1.MemberNamespace(member)}
+}
+
+// label marks what the hub made for the member.
+func label(meta *metav1.ObjectMeta, member string) {
+	metav1.SetMetaDataLabel(meta, clusterv1beta1.LabelMember, member)
+}

@@ -1,0 +1,194 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// join keeps all that the member needs on the hub, in the order in which it can be
+// used: whoever finds the InternalMemberCluster finds the rest too.
+func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
+	if refused := refuseName(mc.Name); refused != nil {
+		return refused, nil
+	}
+	if refused, err := r.ensureNamespace(ctx, mc); refused != nil || err != nil {
+		return refused, err
+	}
+	for _, ensure := range []func(context.Context, *clusterv1beta1.MemberCluster) error{
+		r.ensureAccount,
+		r.ensureCredentialSecret,
+		r.ensureRole,
+		r.ensureRoleBinding,
+		r.ensureClusterRole,
+		r.ensureClusterRoleBinding,
+		r.ensureInternalMemberCluster,
+	} {
+		if err := ensure(ctx, mc); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(mc.Name)}}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if err == nil {
+		if refused := refuseNamespace(mc, namespace); refused != nil {
+			return refused, nil
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading namespace %q: %w", namespace.Name, err)
+	}
+	result, err := r.ensure(ctx, namespace, func() error {
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, clusterv1beta1.LabelFleetResource, clusterv1beta1.LabelFleetResourceValue)
+		label(&namespace.ObjectMeta, mc.Name)
+		return controllerutil.SetControllerReference(mc, namespace, r.Client.Scheme())
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.event(mc, result, "namespace "+namespace.Name,
+		clusterv1beta1.EventNamespaceCreated, clusterv1beta1.EventNamespacePatched)
+	return nil, nil
+}
+
+func (r *Reconciler) ensureAccount(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	account := &corev1.ServiceAccount{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentAccount)}
+	_, err := r.ensure(ctx, account, func() error {
+		label(&account.ObjectMeta, mc.Name)
+		return nil
+	})
+	return err
+}
+
+// ensureCredentialSecret keeps the Secret to which the account's tokens are bound.
+// It holds nothing: its UID is what counts.
+func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	secret := &corev1.Secret{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentCredentialSecret)}
+	_, err := r.ensure(ctx, secret, func() error {
+		label(&secret.ObjectMeta, mc.Name)
+		return nil
+	})
+	return err
+}
+
+func (r *Reconciler) ensureRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	role := &rbacv1.Role{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleName(mc.Name))}
+	result, err := r.ensure(ctx, role, func() error {
+		label(&role.ObjectMeta, mc.Name)
+		role.Rules = r.Rules(mc.Name)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.event(mc, result, "role "+role.Name, clusterv1beta1.EventRoleCreated, clusterv1beta1.EventRoleUpdated)
+	return nil
+}
+
+func (r *Reconciler) ensureRoleBinding(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	binding := &rbacv1.RoleBinding{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))}
+	result, err := r.ensure(ctx, binding, func() error {
+		label(&binding.ObjectMeta, mc.Name)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: clusterv1beta1.RoleName(mc.Name)}
+		binding.Subjects = []rbacv1.Subject{subjectOf(mc.Spec.Identity)}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.event(mc, result, "role binding "+binding.Name,
+		clusterv1beta1.EventRoleBindingCreated, clusterv1beta1.EventRoleBindingUpdated)
+	return nil
+}
+
+func (r *Reconciler) ensureClusterRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}}
+	_, err := r.ensure(ctx, role, func() error {
+		label(&role.ObjectMeta, mc.Name)
+		role.Rules = r.ClusterRules(mc.Name)
+		return controllerutil.SetControllerReference(mc, role, r.Client.Scheme())
+	})
+	return err
+}
+
+func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}}
+	_, err := r.ensure(ctx, binding, func() error {
+		label(&binding.ObjectMeta, mc.Name)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRoleName(mc.Name)}
+		binding.Subjects = []rbacv1.Subject{subjectOf(mc.Spec.Identity)}
+		return controllerutil.SetControllerReference(mc, binding, r.Client.Scheme())
+	})
+	return err
+}
+
+func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: objectMeta(mc.Name, mc.Name)}
+	result, err := r.ensure(ctx, imc, func() error {
+		imc.Spec.State = clusterv1beta1.ClusterStateJoin
+		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
+		return controllerutil.SetControllerReference(mc, imc, r.Client.Scheme())
+	})
+	if err != nil {
+		return err
+	}
+	r.event(mc, result, "InternalMemberCluster "+imc.Name,
+		clusterv1beta1.EventInternalMemberClusterCreated, clusterv1beta1.EventInternalMemberClusterSpecUpdated)
+	return nil
+}
+
+// ensure creates or updates obj so that mutate finds nothing more to change. It
+// reads the live object: these are read once per change of a MemberCluster, which
+// is not worth a cache of every Role and Secret of the hub.
+func (r *Reconciler) ensure(ctx context.Context, obj client.Object, mutate func() error) (controllerutil.OperationResult, error) {
+	none := controllerutil.OperationResultNone
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if apierrors.IsNotFound(err) {
+		if err := mutate(); err != nil {
+			return none, fmt.Errorf("preparing %s: %w", describe(obj), err)
+		}
+		if err := r.Client.Create(ctx, obj); err != nil {
+			return none, fmt.Errorf("creating %s: %w", describe(obj), err)
+		}
+		return controllerutil.OperationResultCreated, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %s: %w", describe(obj), err)
+	}
+	before := obj.DeepCopyObject()
+	if err := mutate(); err != nil {
+		return none, fmt.Errorf("preparing %s: %w", describe(obj), err)
+	}
+	if equality.Semantic.DeepEqual(before, obj) {
+		return none, nil
+	}
+	if err := r.Client.Update(ctx, obj); err != nil {
+		return none, fmt.Errorf("updating %s: %w", describe(obj), err)
+	}
+	return controllerutil.OperationResultUpdated, nil
+}
+
+func describe(obj client.Object) string {
+	kind := reflect.TypeOf(obj).Elem().Name()
+	if obj.GetNamespace() == "" {
+		return fmt.Sprintf("%s %q", kind, obj.GetName())
+	}
+	return fmt.Sprintf("%s %q in namespace %q", kind, obj.GetName(), obj.GetNamespace())
+}

@@ -1,0 +1,235 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// worksPerPage bounds how many Works' metadata are held at a time.
+const worksPerPage = 200
+
+// workKind is known by name only: the kind belongs to a feature that this package
+// must not import.
+func workKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "Work"}
+}
+
+// leave takes a deleted MemberCluster apart: ask the agent to leave, wait until it
+// has or is given up, then remove its rights, its Works' finalizers and its
+// namespace. What was placed on the member stays there.
+func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.MemberClusterFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	if err := r.writeReadyToJoin(ctx, mc, notReadyToJoin()); err != nil {
+		return ctrl.Result{}, err
+	}
+	namespace, err := r.ownNamespace(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if namespace == nil {
+		return ctrl.Result{}, r.finalize(ctx, mc)
+	}
+	if wait, err := r.askToLeave(ctx, mc); wait > 0 || err != nil {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	if err := r.revoke(ctx, mc); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.releaseWorks(ctx, namespace.Name); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.deleteNamespace(ctx, namespace)
+}
+
+func notReadyToJoin() metav1.Condition {
+	return metav1.Condition{
+		Type:    clusterv1beta1.ConditionReadyToJoin,
+		Status:  metav1.ConditionFalse,
+		Reason:  clusterv1beta1.ReasonMemberClusterNotReadyToJoin,
+		Message: "the member is leaving",
+	}
+}
+
+// ownNamespace returns the member's namespace, or nil if there is none that this
+// MemberCluster made: another's is left alone.
+func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Namespace, error) {
+	if refuseName(mc.Name) != nil {
+		return nil, nil
+	}
+	var namespace corev1.Namespace
+	err := r.Live.Get(ctx, client.ObjectKey{Name: clusterv1beta1.MemberNamespace(mc.Name)}, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the namespace of member %q: %w", mc.Name, err)
+	}
+	if err != nil || !metav1.IsControlledBy(&namespace, mc) {
+		return nil, nil
+	}
+	return &namespace, nil
+}
+
+// askToLeave tells the agent, and returns how long to wait for it; zero means that
+// there is nothing to wait for any more.
+func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (time.Duration, error) {
+	imc := &clusterv1beta1.InternalMemberCluster{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: mc.Name}, imc)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
+	}
+	if err != nil {
+		return 0, nil
+	}
+	if imc.Spec.State != clusterv1beta1.ClusterStateLeave && imc.DeletionTimestamp.IsZero() {
+		imc.Spec.State = clusterv1beta1.ClusterStateLeave
+		if err := r.Client.Update(ctx, imc); err != nil {
+			return 0, fmt.Errorf("asking member %q to leave: %w", mc.Name, err)
+		}
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventInternalMemberClusterSpecUpdated, "Leave",
+			"Asked the member's agent to leave")
+	}
+	wait := leaveWait(imc, mc.DeletionTimestamp.Time, r.Clock.Now(), r.forceDeleteWait())
+	if wait <= 0 && !hasLeft(imc) {
+		log.FromContext(ctx).Info("Letting a member go without its agent, which has not left in time or has never reported")
+	}
+	return wait, nil
+}
+
+// leaveWait is how much longer an agent may take to leave. An agent that never
+// reported has nothing to leave.
+func leaveWait(imc *clusterv1beta1.InternalMemberCluster, deleted, now time.Time, limit time.Duration) time.Duration {
+	if hasLeft(imc) || len(imc.Status.AgentStatus) == 0 {
+		return 0
+	}
+	return max(0, limit-now.Sub(deleted))
+}
+
+func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
+	agent := imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return false
+	}
+	joined := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionJoined)
+	return joined != nil && joined.Status == metav1.ConditionFalse && joined.ObservedGeneration >= imc.Generation
+}
+
+func (r *Reconciler) forceDeleteWait() time.Duration {
+	if r.ForceDeleteWait == 0 {
+		return DefaultForceDeleteWait
+	}
+	return r.ForceDeleteWait
+}
+
+// revoke ends every token and right of the member before its Works go: an agent
+// that is still there must not see them deleted and take that for an order to
+// delete what it applied.
+func (r *Reconciler) revoke(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	for _, obj := range []client.Object{
+		&rbacv1.RoleBinding{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))},
+		&corev1.Secret{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentCredentialSecret)},
+		&corev1.ServiceAccount{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentAccount)},
+	} {
+		if err := r.delete(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseWorks removes the finalizers of the member's Works, which its agent would
+// have removed after deleting what it applied.
+func (r *Reconciler) releaseWorks(ctx context.Context, namespace string) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(workKind())
+	options := []client.ListOption{client.InNamespace(namespace), client.Limit(worksPerPage)}
+	for {
+		err := r.Live.List(ctx, list, append(options, client.Continue(list.Continue))...)
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing the Works in namespace %q: %w", namespace, err)
+		}
+		for i := range list.Items {
+			if err := r.release(ctx, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (r *Reconciler) release(ctx context.Context, work *metav1.PartialObjectMetadata) error {
+	if len(work.Finalizers) == 0 {
+		return nil
+	}
+	work.SetGroupVersionKind(workKind())
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, work, patch)); err != nil {
+		return fmt.Errorf("releasing Work %q in namespace %q: %w", work.Name, work.Namespace, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) error {
+	if !namespace.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return r.delete(ctx, namespace)
+}
+
+// finalize removes what is not in the namespace, and lets the MemberCluster go.
+func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
+	} {
+		if err := r.deleteOwned(ctx, mc, obj); err != nil {
+			return err
+		}
+	}
+	base := mc.DeepCopy()
+	controllerutil.RemoveFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, mc, patch)); err != nil {
+		return fmt.Errorf("letting MemberCluster %q go: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteOwned(ctx context.Context, mc *clusterv1beta1.MemberCluster, obj client.Object) error {
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s: %w", describe(obj), err)
+	}
+	if err != nil || !metav1.IsControlledBy(obj, mc) {
+		return nil
+	}
+	return r.delete(ctx, obj)
+}
+
+func (r *Reconciler) delete(ctx context.Context, obj client.Object) error {
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj)); err != nil {
+		return fmt.Errorf("deleting %s: %w", describe(obj), err)
+	}
+	return nil
+}

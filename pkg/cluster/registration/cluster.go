@@ -1,0 +1,285 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// ClusterControllerName is the name of the controller that ClusterReconciler is.
+const ClusterControllerName = "cluster.status"
+
+// lastSeenStep is how much later a heartbeat must be to be written to a Cluster: the
+// MemberCluster has every one.
+const lastSeenStep = 15 * time.Minute
+
+// Reasons of a Cluster's condition Ready.
+const (
+	reasonJoined       = "Joined"
+	reasonWaitCheckIn  = registrationv1alpha1.ClusterStateWaitCheckIn
+	reasonNotJoined    = "NotJoined"
+	reasonUnhealthy    = "Unhealthy"
+	reasonMemberLeft   = "MemberLeft"
+	reasonUnregistered = "NotRegistered"
+)
+
+// ClusterReconciler shows a Cluster's member on it, and deletes the MemberCluster
+// with the Cluster.
+type ClusterReconciler struct {
+	// Client writes; it reads the kinds of the registration and cluster groups, from
+	// a cache if it has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Concurrency is how many Clusters are worked on at a time. Zero means one.
+	Concurrency int
+}
+
+var _ reconcile.Reconciler = (*ClusterReconciler)(nil)
+
+// SetupWithManager watches Clusters and the MemberClusters that were made for them.
+func (r *ClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ClusterControllerName).
+		For(&registrationv1alpha1.Cluster{}).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(clusterOfMember)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
+		Complete(r)
+}
+
+func clusterOfMember(_ context.Context, mc client.Object) []reconcile.Request {
+	key := clusterKeyOf(mc)
+	if key.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// clusterKeyOf is the Cluster for which a MemberCluster was made; its name is empty
+// if there is none.
+func clusterKeyOf(mc client.Object) types.NamespacedName {
+	return types.NamespacedName{
+		Namespace: mc.GetAnnotations()[registrationv1alpha1.AnnotationClusterNamespace],
+		Name:      mc.GetAnnotations()[registrationv1alpha1.AnnotationCluster],
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *ClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cluster registrationv1alpha1.Cluster
+	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.reconcile(ctx, &cluster)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	if !cluster.DeletionTimestamp.IsZero() {
+		return r.finalize(ctx, cluster)
+	}
+	mc, err := r.memberOf(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	base := cluster.DeepCopy()
+	cluster.Status = desiredClusterStatus(cluster, mc, r.Clock.Now())
+	if equality.Semantic.DeepEqual(base.Status, cluster.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, cluster, patch); err != nil {
+		return fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// memberOf returns the MemberCluster that the Cluster remembers, or nil if there is
+// none, or another of that name.
+func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, error) {
+	name := cluster.Annotations[AnnotationMember]
+	if name == "" {
+		return nil, nil
+	}
+	var mc clusterv1beta1.MemberCluster
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &mc)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	}
+	if err != nil || !isOrigin(&mc, cluster) {
+		return nil, nil
+	}
+	return &mc, nil
+}
+
+// finalize deletes the Cluster's MemberCluster under every name it may have, waits
+// until it is gone, and deletes the requests that got this Cluster.
+func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	if !controllerutil.ContainsFinalizer(cluster, ClusterFinalizer) {
+		return nil
+	}
+	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
+		gone, err := r.deleteMember(ctx, cluster, name)
+		if !gone || err != nil {
+			return err
+		}
+	}
+	if err := r.deleteRequests(ctx, cluster); err != nil {
+		return err
+	}
+	base := cluster.DeepCopy()
+	controllerutil.RemoveFinalizer(cluster, ClusterFinalizer)
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, cluster, patch)); err != nil {
+		return fmt.Errorf("letting Cluster %q go: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {
+	var mc clusterv1beta1.MemberCluster
+	err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &mc)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	}
+	if !isOrigin(&mc, cluster) {
+		return true, nil
+	}
+	if !mc.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, &mc, client.Preconditions{UID: &mc.UID})); err != nil {
+		return false, fmt.Errorf("deleting MemberCluster %q: %w", name, err)
+	}
+	return false, nil
+}
+
+func (r *ClusterReconciler) deleteRequests(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	var list registrationv1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+		return fmt.Errorf("listing ClusterRegistrations: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Status.ClusterName != cluster.Name {
+			continue
+		}
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, &list.Items[i])); err != nil {
+			return fmt.Errorf("deleting ClusterRegistration %q: %w", list.Items[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// patchCluster writes the Cluster's metadata if it differs from base, with the
+// finalizer that belongs to everything recorded there.
+func patchCluster(ctx context.Context, c client.Client, cluster, base *registrationv1alpha1.Cluster) error {
+	controllerutil.AddFinalizer(cluster, ClusterFinalizer)
+	if equality.Semantic.DeepEqual(base.ObjectMeta, cluster.ObjectMeta) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, cluster, patch); err != nil {
+		return fmt.Errorf("recording on Cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster, now time.Time) registrationv1alpha1.ClusterStatus {
+	status := *cluster.Status.DeepCopy()
+	status.Namespace, status.Display.State = "", ""
+	if mc != nil {
+		status.Namespace = clusterv1beta1.MemberNamespace(mc.Name)
+		status.Agent.Namespace = clusterv1beta1.SystemNamespace
+		status.Agent.LastSeen = desiredLastSeen(status.Agent.LastSeen, mc)
+	}
+	if status.Agent.LastSeen.IsZero() {
+		status.Display.State = registrationv1alpha1.ClusterStateWaitCheckIn
+	}
+	setReady(&status, desiredReady(cluster, mc), now)
+	return status
+}
+
+// desiredLastSeen moves on in steps of lastSeenStep.
+func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1.Time {
+	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil || agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
+		return shown
+	}
+	return agent.LastReceivedHeartbeat
+}
+
+func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) registrationv1alpha1.GenericCondition {
+	ready := func(status corev1.ConditionStatus, reason, message string) registrationv1alpha1.GenericCondition {
+		return registrationv1alpha1.GenericCondition{
+			Type: registrationv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message,
+		}
+	}
+	member := cluster.Annotations[AnnotationMember]
+	if mc == nil && member == "" {
+		return ready(corev1.ConditionFalse, reasonUnregistered, "no agent has registered for this cluster yet")
+	}
+	if refused := refuseMember(cluster, mc); refused != nil || mc == nil {
+		return ready(corev1.ConditionFalse, reasonMemberLeft, fmt.Sprintf(
+			"MemberCluster %q was deleted: remove the annotation %s to let the cluster join again, or delete this Cluster",
+			member, AnnotationMemberUID))
+	}
+	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return ready(corev1.ConditionFalse, reasonWaitCheckIn, "waiting for the agent's first report")
+	}
+	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		return ready(corev1.ConditionFalse, reasonNotJoined, "the agent has not joined: see its conditions in MemberCluster "+mc.Name)
+	}
+	if !meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionHealthy) {
+		return ready(corev1.ConditionFalse, reasonUnhealthy, "the agent finds its own cluster unhealthy: see its conditions in MemberCluster "+mc.Name)
+	}
+	return ready(corev1.ConditionTrue, reasonJoined, "joined")
+}
+
+// setReady keeps the times of a condition that does not change.
+func setReady(status *registrationv1alpha1.ClusterStatus, ready registrationv1alpha1.GenericCondition, now time.Time) {
+	ready.LastUpdateTime = now.UTC().Format(time.RFC3339)
+	ready.LastTransitionTime = ready.LastUpdateTime
+	for i, old := range status.Conditions {
+		if old.Type != ready.Type {
+			continue
+		}
+		if old.Status == ready.Status {
+			ready.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == ready.Reason && old.Message == ready.Message {
+				return
+			}
+		}
+		status.Conditions[i] = ready
+		return
+	}
+	status.Conditions = append(status.Conditions, ready)
+}

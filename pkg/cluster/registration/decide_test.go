@@ -1,0 +1,252 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+func requestOf(t *testing.T, change func(*registrationv1alpha1.ClusterRegistration)) *registrationv1alpha1.ClusterRegistration {
+	t.Helper()
+	key, err := sealing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &registrationv1alpha1.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: registrationv1alpha1.RequestName(key.PublicKey())},
+		Spec:       registrationv1alpha1.ClusterRegistrationSpec{ClientID: "client", PublicKey: key.PublicKey()},
+	}
+	change(request)
+	return request
+}
+
+func reasonOf(refused *refusal) string {
+	if refused == nil {
+		return ""
+	}
+	return refused.reason
+}
+
+func TestRefuseRequest(t *testing.T) {
+	tests := map[string]struct {
+		change func(*registrationv1alpha1.ClusterRegistration)
+		names  string
+	}{
+		"an agent's request is taken": {func(*registrationv1alpha1.ClusterRegistration) {}, ""},
+		"a key that is none":          {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = []byte("x") }, "spec.publicKey"},
+		"no key":                      {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = nil }, "spec.publicKey"},
+		"another name":                {func(r *registrationv1alpha1.ClusterRegistration) { r.Name = "request-x" }, "the name must be"},
+		"no client ID":                {func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "" }, "spec.clientID"},
+		"a client ID without end": {func(r *registrationv1alpha1.ClusterRegistration) {
+			r.Spec.ClientID = strings.Repeat("x", maxClientID+1)
+		}, "spec.clientID"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			refused := refuseRequest(requestOf(t, tc.change))
+			switch {
+			case tc.names == "" && refused != nil:
+				t.Errorf("refused: %s", refused.message)
+			case tc.names != "" && reasonOf(refused) != registrationv1alpha1.RegistrationReasonInvalid:
+				t.Errorf("reason %q, want %q", reasonOf(refused), registrationv1alpha1.RegistrationReasonInvalid)
+			case refused != nil && !strings.Contains(refused.message, tc.names):
+				t.Errorf("message %q does not name %q", refused.message, tc.names)
+			}
+		})
+	}
+}
+
+func TestTheFirstKeyHasTheCluster(t *testing.T) {
+	cluster := func(fingerprint string) *registrationv1alpha1.Cluster {
+		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+		if fingerprint != "" {
+			c.Annotations = map[string]string{AnnotationKey: fingerprint}
+		}
+		return c
+	}
+	tests := map[string]struct{ registered, asking, want string }{
+		"nobody has it":         {"", "a", ""},
+		"the same key again":    {"a", "a", ""},
+		"another key":           {"a", "b", registrationv1alpha1.RegistrationReasonConflict},
+		"another key's prefix ": {"ab", "a", registrationv1alpha1.RegistrationReasonConflict},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			refused := refuseKey(cluster(tc.registered), tc.asking)
+			if got := reasonOf(refused); got != tc.want {
+				t.Errorf("reason %q, want %q", got, tc.want)
+			}
+			if refused != nil && !strings.Contains(refused.message, AnnotationKey) {
+				t.Errorf("message %q names no remedy", refused.message)
+			}
+		})
+	}
+}
+
+func TestAClusterRemembersItsMember(t *testing.T) {
+	now := metav1.Now()
+	cluster := func(uid string) *registrationv1alpha1.Cluster {
+		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Annotations: map[string]string{AnnotationMember: "edge"}}}
+		if uid != "" {
+			c.Annotations[AnnotationMemberUID] = uid
+		}
+		return c
+	}
+	mc := func(uid types.UID, deleted *metav1.Time) *clusterv1beta1.MemberCluster {
+		return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: uid, DeletionTimestamp: deleted}}
+	}
+	conflict := registrationv1alpha1.RegistrationReasonConflict
+	tests := map[string]struct {
+		remembered string
+		mc         *clusterv1beta1.MemberCluster
+		want       string
+	}{
+		"it never had one":                            {"", nil, ""},
+		"an administrator lets it join again":         {"", mc("new", nil), ""},
+		"its member is there":                         {"uid", mc("uid", nil), ""},
+		"its member was deleted":                      {"uid", nil, conflict},
+		"its member is leaving":                       {"uid", mc("uid", &now), conflict},
+		"another member has the name of its own now ": {"uid", mc("new", nil), conflict},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := reasonOf(refuseMember(cluster(tc.remembered), tc.mc)); got != tc.want {
+				t.Errorf("reason %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestClusterOf(t *testing.T) {
+	cluster := func(name, clientID string) registrationv1alpha1.Cluster {
+		return registrationv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: registrationv1alpha1.ClusterSpec{ClientID: clientID},
+		}
+	}
+	clusters := []registrationv1alpha1.Cluster{cluster("z", "id"), cluster("b", "id"), cluster("a", "other"), cluster("n", "")}
+	tests := map[string]struct{ clientID, want string }{
+		"the first by name":        {"id", "b"},
+		"the only one":             {"other", "a"},
+		"none":                     {"unknown", ""},
+		"a prefix is another name": {"i", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if found := clusterOf(clusters, tc.clientID); found != nil {
+				got = found.Name
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheLifeOfAToken(t *testing.T) {
+	created := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	ttl := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	tests := map[string]struct {
+		ttl         *metav1.Duration
+		age         time.Duration
+		over        bool
+		seconds     int64
+		requestable bool
+	}{
+		"null is infinite":                     {nil, time.Hour, false, 0, false},
+		"zero is infinite":                     {ttl(0), time.Hour, false, 0, false},
+		"negative is infinite":                 {ttl(-time.Hour), 2 * time.Hour, false, 0, false},
+		"what is left is asked for":            {ttl(time.Hour), 10 * time.Minute, false, 3000, true},
+		"parts of a second count":              {ttl(time.Hour), time.Millisecond, false, 3600, true},
+		"the API server gives no less than it": {ttl(5 * time.Second), 0, false, 600, true},
+		"more than it takes is not requested":  {ttl(200 * 365 * 24 * time.Hour), 0, false, 200 * 365 * 24 * 3600, false},
+		"over on the second":                   {ttl(time.Hour), time.Hour, true, 600, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			token := &registrationv1alpha1.ClusterRegistrationToken{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)},
+				Spec:       registrationv1alpha1.ClusterRegistrationTokenSpec{TTL: tc.ttl},
+			}
+			life := lifeOf(token, created.Add(tc.age))
+			if life.over() != tc.over {
+				t.Errorf("over: got %v, want %v", life.over(), tc.over)
+			}
+			seconds, ok := requestSeconds(life)
+			if seconds != tc.seconds || ok != tc.requestable {
+				t.Errorf("request: got %d, %v, want %d, %v", seconds, ok, tc.seconds, tc.requestable)
+			}
+			status := desiredTokenStatus(token, life, issuedValues)
+			if (status.Expires == nil) != life.infinite {
+				t.Errorf("status.expires: got %v for an infinite life: %v", status.Expires, life.infinite)
+			}
+		})
+	}
+}
+
+func TestWhatAGrantCarriesExpires(t *testing.T) {
+	granted := metav1.NewTime(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
+	request := &registrationv1alpha1.ClusterRegistration{}
+	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(time.Hour); !got.Equal(want) {
+		t.Errorf("as asked for: got %v, want %v", got, want)
+	}
+	request.Annotations = map[string]string{AnnotationCredentialExpires: "2026-08-01T12:10:00Z"}
+	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(10*time.Minute); !got.Equal(want) {
+		t.Errorf("less than asked for: got %v, want %v", got, want)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: granted}}
+	if isNewer(secret, granted) {
+		t.Error("a Secret of the same second revokes the grant")
+	}
+	secret.CreationTimestamp = metav1.NewTime(granted.Add(time.Second))
+	if !isNewer(secret, granted) {
+		t.Error("a Secret that was made anew does not revoke the grant")
+	}
+}
+
+func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {
+	start := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	cluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
+		Name: "edge", Annotations: map[string]string{AnnotationMember: "edge", AnnotationMemberUID: "uid"},
+	}}
+	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "uid"}}
+
+	cluster.Status = desiredClusterStatus(cluster, mc, start)
+	if cluster.Status.Display.State != registrationv1alpha1.ClusterStateWaitCheckIn {
+		t.Errorf("state before the first report: %q", cluster.Status.Display.State)
+	}
+	mc.Status = clusterv1beta1.MemberClusterStatus{
+		Conditions: []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue}},
+		AgentStatus: []clusterv1beta1.AgentStatus{{
+			Type:                  clusterv1beta1.MemberAgent,
+			Conditions:            []metav1.Condition{{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionTrue}},
+			LastReceivedHeartbeat: metav1.NewTime(start),
+		}},
+	}
+	cluster.Status = desiredClusterStatus(cluster, mc, start)
+	if cluster.Status.Display.State != "" || cluster.Status.Conditions[0].Status != corev1.ConditionTrue {
+		t.Fatalf("not ready after the first report: %+v", cluster.Status)
+	}
+
+	seen := cluster.DeepCopy()
+	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(lastSeenStep - time.Second))
+	if diff := cmp.Diff(seen.Status, desiredClusterStatus(seen, mc, start.Add(time.Hour))); diff != "" {
+		t.Errorf("a heartbeat within the step changed the status (-want +got):\n%s", diff)
+	}
+	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(lastSeenStep))
+	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
+		t.Errorf("lastSeen did not move on: %v", got)
+	}
+}

@@ -1,0 +1,439 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+// GrantControllerName is the name of the controller that GrantReconciler is.
+const GrantControllerName = "clusterregistration.grant"
+
+// DefaultAgentTokenLifetime is how long a member's token is asked to live.
+const DefaultAgentTokenLifetime = 7 * 24 * time.Hour
+
+// GrantReconciler answers ClusterRegistrations.
+type GrantReconciler struct {
+	// Client writes; it reads the kinds of the registration and cluster groups, from
+	// a cache if it has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// AgentTokenLifetime is how long a member's token is asked to live. What the API
+	// server grants counts. Zero means DefaultAgentTokenLifetime.
+	AgentTokenLifetime time.Duration
+	// Secrets, if set, is a cache that membership.NewSecretCache made: a request whose
+	// credential was revoked is then forgotten at once, and not only when the
+	// credential would have expired.
+	Secrets cache.Cache
+	// Concurrency is how many requests are worked on at a time. Zero means one.
+	Concurrency int
+}
+
+var _ reconcile.Reconciler = (*GrantReconciler)(nil)
+
+// SetupWithManager watches requests, and what they wait for: their Clusters and
+// MemberClusters.
+func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(GrantControllerName).
+		For(&registrationv1alpha1.ClusterRegistration{}).
+		Watches(&registrationv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfCluster),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfMember),
+			builder.WithPredicates(readyChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	if r.Secrets != nil {
+		b.WatchesRawSource(membership.CredentialSource(r.Secrets, handler.TypedEnqueueRequestsFromMapFunc(r.requestsOfCredential)))
+	}
+	return b.Complete(r)
+}
+
+// readyChanged lets heartbeats pass by: they come every minute from every member.
+func readyChanged() predicate.Predicate {
+	ready := func(obj client.Object) bool {
+		mc, ok := obj.(*clusterv1beta1.MemberCluster)
+		return ok && refuseUnready(mc) == nil
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || ready(e.ObjectOld) != ready(e.ObjectNew)
+	}}
+}
+
+func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
+	cluster, ok := obj.(*registrationv1alpha1.Cluster)
+	if !ok {
+		return nil
+	}
+	var list registrationv1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+		log.FromContext(ctx).Error(err, "Listing ClusterRegistrations failed; a waiting one may be late", "namespace", cluster.Namespace)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if list.Items[i].Spec.ClientID == cluster.Spec.ClientID {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+func (r *GrantReconciler) requestsOfMember(ctx context.Context, mc client.Object) []reconcile.Request {
+	key := clusterKeyOf(mc)
+	if key.Name == "" {
+		return nil
+	}
+	var cluster registrationv1alpha1.Cluster
+	if err := r.Client.Get(ctx, key, &cluster); err != nil {
+		return nil
+	}
+	return r.requestsOfCluster(ctx, &cluster)
+}
+
+func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	member, _ := clusterv1beta1.MemberOfNamespace(secret.Namespace)
+	var mc clusterv1beta1.MemberCluster
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: member}, &mc); err != nil {
+		return nil
+	}
+	return r.requestsOfMember(ctx, &mc)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var request registrationv1alpha1.ClusterRegistration
+	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !request.DeletionTimestamp.IsZero() || request.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
+		return ctrl.Result{}, nil
+	}
+	result, err := r.reconcile(ctx, &request)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, err
+}
+
+func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
+	if request.Status.Granted {
+		return r.keepGranted(ctx, request)
+	}
+	status := *request.Status.DeepCopy()
+	refused, err := r.answer(ctx, request, &status)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	condition := grantedCondition(refused)
+	condition.ObservedGeneration = request.Generation
+	if !meta.SetStatusCondition(&status.Conditions, condition) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.writeStatus(ctx, request, status)
+}
+
+// answer finds or makes what the request asks for, and fills the status if it can be
+// granted.
+func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal, error) {
+	if refused := refuseRequest(request); refused != nil {
+		return refused, nil
+	}
+	cluster, refused, err := r.findCluster(ctx, request)
+	if refused != nil || err != nil {
+		return refused, err
+	}
+	if refused, err := r.claim(ctx, cluster, sealing.Fingerprint(request.Spec.PublicKey)); refused != nil || err != nil {
+		return refused, err
+	}
+	mc, refused, err := r.memberOf(ctx, cluster)
+	if refused != nil || err != nil {
+		return refused, err
+	}
+	status.ClusterName = cluster.Name
+	if refused := refuseUnready(mc); refused != nil {
+		return refused, nil
+	}
+	credential, err := r.credentialFor(ctx, mc)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.recordExpiry(ctx, request, credential.Expires); err != nil {
+		return nil, err
+	}
+	status.SealedToken, err = sealing.Seal(credential, request.Spec.PublicKey, request.UID, request.Spec.ClientID)
+	if err != nil {
+		return nil, fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
+	}
+	status.Granted = true
+	return nil, nil
+}
+
+// findCluster returns the Cluster with the request's clientID, making it if there is
+// none. A hashed name says little: only the full clientID counts.
+func (r *GrantReconciler) findCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
+	var clusters registrationv1alpha1.ClusterList
+	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace)); err != nil {
+		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
+	}
+	if found := clusterOf(clusters.Items, request.Spec.ClientID); found != nil {
+		return found.DeepCopy(), refuseCluster(found), nil
+	}
+	wanted := desiredCluster(request)
+	var taken registrationv1alpha1.Cluster
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
+	if err == nil {
+		return nil, conflict("Cluster %q has the name for this client ID but another client ID: start the agent with another one", wanted.Name), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, nil, fmt.Errorf("reading Cluster %q: %w", wanted.Name, err)
+	}
+	if err := r.Client.Create(ctx, wanted); err != nil {
+		return nil, nil, fmt.Errorf("creating Cluster %q: %w", wanted.Name, err)
+	}
+	log.FromContext(ctx).Info("Created a Cluster for a new client ID", "cluster", wanted.Name)
+	return wanted, nil, nil
+}
+
+func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal {
+	if !cluster.DeletionTimestamp.IsZero() {
+		return waiting("Cluster %q is being deleted; the request is looked at again when it is gone", cluster.Name)
+	}
+	if cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
+		return conflict("Cluster %q is registered by another manager, as its label %s says",
+			cluster.Name, registrationv1alpha1.LabelClusterManagement)
+	}
+	if sentence := refuseMemberName(cluster.Name); sentence != "" {
+		return conflict("%s", sentence)
+	}
+	return nil
+}
+
+// claim records the first key that asks for the Cluster, before anything is made for
+// it. The write fails if anybody else wrote in between.
+func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, fingerprint string) (*refusal, error) {
+	if refused := refuseKey(cluster, fingerprint); refused != nil {
+		return refused, nil
+	}
+	base := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationKey, fingerprint)
+	return nil, patchCluster(ctx, r.Client, cluster, base)
+}
+
+// memberOf returns the Cluster's MemberCluster, making it if there never was one.
+func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal, error) {
+	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
+		mc, err := r.getMember(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		return mc, refuseMember(cluster, mc), nil
+	}
+	mc, refused, err := r.makeMember(ctx, cluster)
+	if refused != nil || err != nil {
+		return nil, refused, err
+	}
+	base := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMember, mc.Name)
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMemberUID, string(mc.UID))
+	return mc, nil, patchCluster(ctx, r.Client, cluster, base)
+}
+
+// makeMember takes the first name that is free, or that was taken for this Cluster
+// before. Another origin's MemberCluster is never taken over.
+func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal, error) {
+	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
+		mc, err := r.getMember(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if mc == nil {
+			mc, err = r.createMember(ctx, cluster, name)
+			return mc, nil, err
+		}
+		if !isOrigin(mc, cluster) {
+			continue
+		}
+		if !mc.DeletionTimestamp.IsZero() {
+			return nil, waiting("MemberCluster %q is still leaving; the request is looked at again when it is gone", name), nil
+		}
+		return mc, nil, nil
+	}
+	return nil, conflict("no name is free for the member: MemberClusters %q belong to others; delete one of them, or make the Cluster again with another name",
+		memberNames(cluster.Namespace, cluster.Name)), nil
+}
+
+// createMember makes sure first that the Cluster is as it was read: from a cache that
+// lags it could seem never to have had a member.
+func (r *GrantReconciler) createMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (*clusterv1beta1.MemberCluster, error) {
+	var live registrationv1alpha1.Cluster
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
+		return nil, fmt.Errorf("reading Cluster %q: %w", cluster.Name, err)
+	}
+	if live.ResourceVersion != cluster.ResourceVersion {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: registrationv1alpha1.GroupName, Resource: "clusters"},
+			cluster.Name, errors.New("it has changed since it was read"))
+	}
+	mc := desiredMember(cluster, name)
+	if err := r.Client.Create(ctx, mc); err != nil {
+		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
+	}
+	return mc, nil
+}
+
+// getMember reads the live MemberCluster, or nil if there is none: a cache that lags
+// must not make one seem free or gone.
+func (r *GrantReconciler) getMember(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
+	if name == "" {
+		return nil, nil
+	}
+	var mc clusterv1beta1.MemberCluster
+	err := r.Live.Get(ctx, client.ObjectKey{Name: name}, &mc)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	}
+	return &mc, nil
+}
+
+// credentialFor requests a token of the member's account, bound to the Secret whose
+// deletion revokes it.
+func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster) (sealing.Credential, error) {
+	seconds := int64(r.lifetime().Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1",
+			Kind:       "Secret",
+			Name:       clusterv1beta1.AgentCredentialSecret,
+		},
+	}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
+		Name:      clusterv1beta1.AgentAccount,
+	}}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return sealing.Credential{}, fmt.Errorf("requesting a token for member %q: %w", mc.Name, err)
+	}
+	return sealing.Credential{
+		Member:  mc.Name,
+		Token:   request.Status.Token,
+		Expires: request.Status.ExpirationTimestamp.Time,
+	}, nil
+}
+
+// recordExpiry writes down when the credential expires if the API server granted less
+// than was asked for; otherwise it follows from the time of the grant.
+func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, expires time.Time) error {
+	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
+		return nil
+	}
+	base := request.DeepCopy()
+	metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, request, patch); err != nil {
+		return fmt.Errorf("recording on ClusterRegistration %q: %w", request.Name, err)
+	}
+	return nil
+}
+
+func (r *GrantReconciler) lifetime() time.Duration {
+	if r.AgentTokenLifetime == 0 {
+		return DefaultAgentTokenLifetime
+	}
+	return r.AgentTokenLifetime
+}
+
+// keepGranted deletes a granted request when what it carries is worthless, so that
+// its agent can ask again.
+func (r *GrantReconciler) keepGranted(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
+	granted := meta.FindStatusCondition(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+	if granted == nil {
+		return ctrl.Result{}, nil
+	}
+	revoked, err := r.isRevoked(ctx, request, granted.LastTransitionTime)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	left := credentialExpiry(request, granted.LastTransitionTime, r.lifetime()).Sub(r.Clock.Now())
+	if !revoked && left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID})); err != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
+	}
+	log.FromContext(ctx).Info("Deleted a ClusterRegistration whose credential has expired or was revoked")
+	return ctrl.Result{}, nil
+}
+
+// isRevoked tells whether the credential of a granted request was ended before its
+// time: the Cluster or its member is gone, or the Secret to which the credential was
+// bound was made anew. All of it is read live, since the grant may be newer than a
+// cache.
+func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, granted metav1.Time) (bool, error) {
+	var cluster registrationv1alpha1.Cluster
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Cluster %q: %w", request.Status.ClusterName, err)
+	}
+	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
+	if err != nil {
+		return false, err
+	}
+	if mc == nil || !isOrigin(mc, &cluster) {
+		return true, nil
+	}
+	var secret corev1.Secret
+	err = r.Live.Get(ctx, client.ObjectKey{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
+		Name:      clusterv1beta1.AgentCredentialSecret,
+	}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
+	}
+	return err == nil && isNewer(&secret, granted), nil
+}
+
+func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {
+	base := request.DeepCopy()
+	request.Status = status
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, request, patch); err != nil {
+		return fmt.Errorf("writing the status of ClusterRegistration %q: %w", request.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+const (
+	// AnnotationKey, on a Cluster, is the fingerprint of the only key whose requests
+	// get this Cluster. The hub writes it at the first registration; an
+	// administrator may remove it, then the next key takes its place.
+	AnnotationKey = "fleetgate.io/registered-key"
+	// AnnotationMember, on a Cluster, is the name of its MemberCluster. The hub
+	// writes it.
+	AnnotationMember = "fleetgate.io/member"
+	// AnnotationMemberUID, on a Cluster, is the UID of its MemberCluster. The hub
+	// writes it; an administrator may remove it to let a cluster whose MemberCluster
+	// was deleted join again.
+	AnnotationMemberUID = "fleetgate.io/member-uid"
+	// AnnotationClusterUID, on a MemberCluster, is the UID of the Cluster that it was
+	// made for. The hub writes it, once.
+	AnnotationClusterUID = "fleetgate.io/cluster-uid"
+	// AnnotationCredentialExpires, on a ClusterRegistration, is when the credential in
+	// it expires, in RFC 3339, if that is sooner than the gateway asked for. The hub
+	// writes it.
+	AnnotationCredentialExpires = "fleetgate.io/credential-expires"
+	// ClusterFinalizer holds a Cluster until its MemberCluster is gone. The hub adds
+	// and removes it.
+	ClusterFinalizer = "fleetgate.io/cluster"
+)
+
+const (
+	maxObjectName    = 253
+	legacyNameSuffix = "-token"
+	hashLength       = 12
+)
+
+// accountName is the name of what a token's account consists of. The UID keeps a
+// token that is made again from inheriting rights of its predecessor.
+func accountName(token string, uid types.UID) string {
+	room := maxObjectName - len(legacyNameSuffix) - len(uid) - 1
+	if len(token) > room {
+		token = strings.TrimRight(token[:room], "-.")
+	}
+	return token + "-" + string(uid)
+}
+
+// memberNames are the names to try for a Cluster's member, in this order.
+func memberNames(namespace, cluster string) []string {
+	return []string{cluster, shorten(namespace + "-" + cluster)}
+}
+
+// shorten fits a generated name into what a member's name may have.
+func shorten(name string) string {
+	limit := clusterv1beta1.MaxMemberNameLength
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	head := strings.TrimRight(name[:limit-hashLength-1], "-")
+	return head + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+// refuseMemberName says why a member cannot be named after the Cluster, in a
+// sentence, or nothing.
+func refuseMemberName(cluster string) string {
+	if len(cluster) > clusterv1beta1.MaxMemberNameLength {
+		return fmt.Sprintf("the Cluster's name has %d characters, a member's name may have at most %d: "+
+			"make the Cluster again with a shorter name", len(cluster), clusterv1beta1.MaxMemberNameLength)
+	}
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		return fmt.Sprintf("the Cluster's name %q is no DNS label (lower-case letters, digits and '-'), as a member's name must be: "+
+			"make the Cluster again with another name", cluster)
+	}
+	return ""
+}
+
+// maxLabels bounds how many labels an agent may bring.
+const maxLabels = 64
+
+// sanitizeLabels keeps the labels that may come with a registration: no reserved
+// one, none that is not valid, and at most maxLabels (none at all beyond, so that
+// nobody chooses which).
+func sanitizeLabels(wanted map[string]string) map[string]string {
+	kept := maps.Clone(wanted)
+	maps.DeleteFunc(kept, func(key, value string) bool {
+		return registrationv1alpha1.IsReservedLabel(key) ||
+			len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0
+	})
+	if len(kept) > maxLabels {
+		return nil
+	}
+	return kept
+}

@@ -1,0 +1,79 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+func TestAccountNamesFitTheirUIDAndStayValid(t *testing.T) {
+	uid := types.UID("0b9f9f0c-4f1e-4a5c-9a44-111111111111")
+	tests := map[string]struct{ token, want string }{
+		"a short name is kept":                   {"new-token", "new-token-" + string(uid)},
+		"a long name is cut, the UID is kept":    {strings.Repeat("a", 253), strings.Repeat("a", 210) + "-" + string(uid)},
+		"no dot or dash is left before the dash": {strings.Repeat("a", 208) + ".-" + strings.Repeat("b", 43), strings.Repeat("a", 208) + "-" + string(uid)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := accountName(tc.token, uid)
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if problems := validation.IsDNS1123Subdomain(got + legacyNameSuffix); len(problems) > 0 {
+				t.Errorf("%q cannot name a Secret: %v", got, problems)
+			}
+		})
+	}
+}
+
+func TestMemberNamesFitANamespace(t *testing.T) {
+	for _, tc := range []struct{ namespace, cluster string }{
+		{"clusters", "edge-1"},
+		{strings.Repeat("n", 63), strings.Repeat("c", 50)},
+		{strings.Repeat("n", 36) + "-x", "edge"},
+	} {
+		names := memberNames(tc.namespace, tc.cluster)
+		if names[0] != tc.cluster {
+			t.Errorf("the first name for Cluster %q is %q", tc.cluster, names[0])
+		}
+		for _, name := range names {
+			if problems := validation.IsDNS1123Label(clusterv1beta1.MemberNamespace(name)); len(problems) > 0 {
+				t.Errorf("member %q of %q can have no namespace: %v", name, tc, problems)
+			}
+		}
+	}
+	if shorten(strings.Repeat("n", 60)+"a") == shorten(strings.Repeat("n", 60)+"b") {
+		t.Error("two long names became one")
+	}
+}
+
+func TestSanitizeLabels(t *testing.T) {
+	many := map[string]string{}
+	for i := range maxLabels + 1 {
+		many[fmt.Sprintf("label-%d", i)] = "x"
+	}
+	tests := map[string]struct{ wanted, want map[string]string }{
+		"none":           {nil, nil},
+		"ordinary ones":  {map[string]string{"env": "prod", "example.org/tier": "1"}, map[string]string{"env": "prod", "example.org/tier": "1"}},
+		"reserved ones":  {map[string]string{"management.cattle.io/a": "1", "fleet.cattle.io/b": "1", "kubernetes-fleet.io/c": "1", "fleetgate.io/d": "1", "keep": "1"}, map[string]string{"keep": "1"}},
+		"the pod's name": {map[string]string{"fleet.cattle.io/created-by-agent-pod": "agent-0"}, map[string]string{"fleet.cattle.io/created-by-agent-pod": "agent-0"}},
+		"invalid ones":   {map[string]string{"a b": "1", "ok": "no spaces please", "long": strings.Repeat("x", 64), "keep": "1"}, map[string]string{"keep": "1"}},
+		"far too many":   {many, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, sanitizeLabels(tc.wanted)); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

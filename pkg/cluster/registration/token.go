@@ -1,0 +1,254 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// TokenControllerName is the name of the controller that TokenReconciler is.
+const TokenControllerName = "clusterregistrationtoken.values"
+
+// Waits of the hub's registration controllers.
+const (
+	// retrySoon is the wait after somebody else wrote first.
+	retrySoon = 100 * time.Millisecond
+	// legacyTokenPoll is how often to look whether the controller manager has put a
+	// token into a Secret. Only a read tells: Secrets are not watched.
+	legacyTokenPoll = 250 * time.Millisecond
+)
+
+// TokenReconciler turns ClusterRegistrationTokens into values for agents.
+type TokenReconciler struct {
+	// Client writes; it reads ClusterRegistrationTokens, from a cache if it has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Hub is how members reach the hub.
+	Hub Endpoint
+}
+
+// Endpoint is how members reach the hub's API server.
+type Endpoint struct {
+	// URL is the API server's, with https.
+	URL string
+	// CA are PEM certificates to verify it by. Empty means those that the member's
+	// operating system trusts.
+	CA []byte
+}
+
+var _ reconcile.Reconciler = (*TokenReconciler)(nil)
+
+// SetupWithManager watches ClusterRegistrationTokens.
+func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(TokenControllerName).
+		For(&registrationv1alpha1.ClusterRegistrationToken{}).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var token registrationv1alpha1.ClusterRegistrationToken
+	if err := r.Client.Get(ctx, req.NamespacedName, &token); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !token.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	result, err := r.reconcile(ctx, &token)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, err
+}
+
+func (r *TokenReconciler) reconcile(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (ctrl.Result, error) {
+	life := lifeOf(token, r.Clock.Now())
+	if life.over() {
+		return ctrl.Result{}, r.expire(ctx, token)
+	}
+	issued, err := r.issue(ctx, token, life)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.writeStatus(ctx, token, desiredTokenStatus(token, life, issued)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if issued == waitingForToken {
+		return ctrl.Result{RequeueAfter: legacyTokenPoll}, nil
+	}
+	return ctrl.Result{RequeueAfter: life.left}, nil
+}
+
+// life is how much longer a token lives.
+type life struct {
+	infinite bool
+	expires  time.Time
+	left     time.Duration
+}
+
+func (l life) over() bool { return !l.infinite && l.left <= 0 }
+
+func lifeOf(token *registrationv1alpha1.ClusterRegistrationToken, now time.Time) life {
+	ttl, infinite := registrationv1alpha1.Lifetime(token.Spec.TTL)
+	if infinite {
+		return life{infinite: true}
+	}
+	expires := token.CreationTimestamp.Add(ttl)
+	return life{expires: expires, left: expires.Sub(now)}
+}
+
+// issueState is how far the values Secret has come.
+type issueState int
+
+const (
+	issuedValues issueState = iota
+	waitingForToken
+	secretNotOurs
+	serverURLMissing
+)
+
+// issue keeps the account, its rights and the values Secret.
+func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
+	if r.Hub.URL == "" {
+		return serverURLMissing, nil
+	}
+	for _, obj := range desiredAccount(token) {
+		if err := r.ensure(ctx, token, obj); err != nil {
+			return 0, err
+		}
+	}
+	return r.ensureValues(ctx, token, life)
+}
+
+// desiredAccount is the account, the one Role that it has, and their binding.
+func desiredAccount(token *registrationv1alpha1.ClusterRegistrationToken) []client.Object {
+	name := accountName(token.Name, token.UID)
+	named := metav1.ObjectMeta{Namespace: token.Namespace, Name: name}
+	return []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: named},
+		&rbacv1.Role{ObjectMeta: named, Rules: tokenRules()},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: token.Namespace, Name: name}},
+		},
+	}
+}
+
+// tokenRules are all that a registration token is good for. There is no list: who
+// does not know a key cannot look for its request.
+func tokenRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{registrationv1alpha1.GroupName},
+		Resources: []string{"clusterregistrations"},
+		Verbs:     []string{"create", "get"},
+	}}
+}
+
+// expire deletes the token and what was made for it. The account goes first: with
+// it every copy of the token stops working, also where nothing collects garbage.
+func (r *TokenReconciler) expire(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) error {
+	name := accountName(token.Name, token.UID)
+	for _, obj := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name + legacyNameSuffix}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: token.Name}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}},
+	} {
+		obj.SetNamespace(token.Namespace)
+		if err := r.deleteOwned(ctx, token, obj); err != nil {
+			return err
+		}
+	}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, token)); err != nil {
+		return fmt.Errorf("deleting expired ClusterRegistrationToken %q: %w", token.Name, err)
+	}
+	log.FromContext(ctx).Info("Deleted an expired ClusterRegistrationToken")
+	return nil
+}
+
+func (r *TokenReconciler) deleteOwned(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, obj client.Object) error {
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+	if err == nil && metav1.IsControlledBy(obj, token) {
+		err = r.Client.Delete(ctx, obj)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %T %q of an expired registration token: %w", obj, obj.GetName(), err)
+	}
+	return nil
+}
+
+func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, life life, issued issueState) registrationv1alpha1.ClusterRegistrationTokenStatus {
+	status := *token.Status.DeepCopy()
+	status.Expires = nil
+	if !life.infinite {
+		status.Expires = &metav1.Time{Time: life.expires}
+	}
+	status.SecretName = ""
+	if issued == issuedValues {
+		status.SecretName = token.Name
+	}
+	condition := tokenReady(token, issued)
+	condition.ObservedGeneration = token.Generation
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return status
+}
+
+func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued issueState) metav1.Condition {
+	condition := metav1.Condition{Type: registrationv1alpha1.TokenConditionReady, Status: metav1.ConditionFalse}
+	switch issued {
+	case issuedValues:
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = registrationv1alpha1.TokenReasonIssued
+		condition.Message = fmt.Sprintf("the agent's values are in Secret %q, key %q", token.Name, registrationv1alpha1.RegistrationValuesKey)
+	case waitingForToken:
+		condition.Reason = ReasonWaitingForToken
+		condition.Message = "the hub's controller manager has not filled the token Secret yet: if this lasts, see whether it runs"
+	case secretNotOurs:
+		condition.Reason = registrationv1alpha1.TokenReasonSecretNotOurs
+		condition.Message = fmt.Sprintf("Secret %q exists and was not made for this token: delete it, or use another name for the token", token.Name)
+	case serverURLMissing:
+		condition.Reason = registrationv1alpha1.TokenReasonServerURLMissing
+		condition.Message = "the gateway does not know under which URL members reach the hub: start it with that URL"
+	}
+	return condition
+}
+
+// ReasonWaitingForToken goes with Ready=False of a ClusterRegistrationToken: its
+// token is on its way.
+const ReasonWaitingForToken = "WaitingForToken"
+
+func (r *TokenReconciler) writeStatus(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, status registrationv1alpha1.ClusterRegistrationTokenStatus) error {
+	if equality.Semantic.DeepEqual(token.Status, status) {
+		return nil
+	}
+	base := token.DeepCopy()
+	token.Status = status
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, token, patch); err != nil {
+		return fmt.Errorf("writing the status of ClusterRegistrationToken %q: %w", token.Name, err)
+	}
+	return nil
+}

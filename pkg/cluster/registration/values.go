@@ -1,0 +1,206 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// Bounds of a TokenRequest, by the API server's own validation.
+const (
+	minTokenSeconds = 10 * 60
+	maxTokenSeconds = 1 << 32
+)
+
+// grantSlack is how much less than asked for still counts as granted.
+const grantSlack = time.Minute
+
+// ensureValues keeps the Secret of the token's name. A token that is in it already
+// is kept: it lives as long as the ClusterRegistrationToken.
+func (r *TokenReconciler) ensureValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
+	secret := &corev1.Secret{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), secret)
+	if apierrors.IsNotFound(err) {
+		return r.createValues(ctx, token, life)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading Secret %q: %w", token.Name, err)
+	}
+	if !metav1.IsControlledBy(secret, token) || secret.Type != registrationv1alpha1.SecretTypeRegistrationValues {
+		return secretNotOurs, nil
+	}
+	return r.updateValues(ctx, token, secret, life)
+}
+
+func (r *TokenReconciler) createValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
+	bearer, err := r.bearerToken(ctx, token, life)
+	if bearer == "" || err != nil {
+		return waitingForToken, err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: token.Namespace, Name: token.Name},
+		Type:       registrationv1alpha1.SecretTypeRegistrationValues,
+	}
+	if err := r.fillValues(token, secret, bearer); err != nil {
+		return 0, err
+	}
+	if err := controllerutil.SetControllerReference(token, secret, r.Client.Scheme()); err != nil {
+		return 0, fmt.Errorf("preparing Secret %q: %w", secret.Name, err)
+	}
+	if err := r.Client.Create(ctx, secret); err != nil {
+		return 0, fmt.Errorf("creating Secret %q: %w", secret.Name, err)
+	}
+	return issuedValues, nil
+}
+
+// updateValues follows a change of the hub's URL or CA, and replaces what is not
+// readable.
+func (r *TokenReconciler) updateValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, life life) (issueState, error) {
+	var values registrationv1alpha1.AgentValues
+	// What does not parse has no token: it is written anew below.
+	_ = yaml.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], &values)
+	bearer := values.Token
+	if bearer == "" {
+		var err error
+		if bearer, err = r.bearerToken(ctx, token, life); bearer == "" || err != nil {
+			return waitingForToken, err
+		}
+	}
+	before := secret.DeepCopy()
+	if err := r.fillValues(token, secret, bearer); err != nil {
+		return 0, err
+	}
+	if equality.Semantic.DeepEqual(before.Data, secret.Data) {
+		return issuedValues, nil
+	}
+	if err := r.Client.Update(ctx, secret); err != nil {
+		return 0, fmt.Errorf("updating Secret %q: %w", secret.Name, err)
+	}
+	return issuedValues, nil
+}
+
+func (r *TokenReconciler) fillValues(token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, bearer string) error {
+	values, err := yaml.Marshal(registrationv1alpha1.AgentValues{
+		ClusterNamespace:            token.Namespace,
+		APIServerURL:                r.Hub.URL,
+		APIServerCA:                 string(r.Hub.CA),
+		Token:                       bearer,
+		SystemRegistrationNamespace: clusterv1beta1.SystemNamespace,
+		TokenName:                   token.Name,
+	})
+	if err != nil {
+		return fmt.Errorf("writing the values of %q: %w", token.Name, err)
+	}
+	secret.Data = map[string][]byte{registrationv1alpha1.RegistrationValuesKey: values}
+	return nil
+}
+
+// bearerToken is a token of the account for the rest of its life, or empty while it
+// is on its way. It asks for one that expires by itself, and falls back to a token
+// Secret where life is infinite or the API server grants less: that one is deleted
+// at expiry.
+func (r *TokenReconciler) bearerToken(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (string, error) {
+	seconds, ok := requestSeconds(life)
+	if !ok {
+		return r.legacyToken(ctx, token)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: token.Namespace,
+		Name:      accountName(token.Name, token.UID),
+	}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("requesting a token of account %q: %w", account.Name, err)
+	}
+	if request.Status.ExpirationTimestamp.Add(grantSlack).Before(life.expires) {
+		return r.legacyToken(ctx, token)
+	}
+	return request.Status.Token, nil
+}
+
+// requestSeconds is what to ask of a TokenRequest, and false if none can do. A life
+// shorter than the API server's minimum gets a longer token, which ends with its
+// account.
+func requestSeconds(life life) (int64, bool) {
+	if life.infinite {
+		return 0, false
+	}
+	seconds := int64(math.Ceil(life.left.Seconds()))
+	return max(seconds, minTokenSeconds), seconds <= maxTokenSeconds
+}
+
+func (r *TokenReconciler) legacyToken(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (string, error) {
+	account := accountName(token.Name, token.UID)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   token.Namespace,
+			Name:        account + legacyNameSuffix,
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: account},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	if err == nil {
+		return string(secret.Data[corev1.ServiceAccountTokenKey]), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading Secret %q: %w", secret.Name, err)
+	}
+	if err := controllerutil.SetControllerReference(token, secret, r.Client.Scheme()); err != nil {
+		return "", fmt.Errorf("preparing Secret %q: %w", secret.Name, err)
+	}
+	if err := r.Client.Create(ctx, secret); err != nil {
+		return "", fmt.Errorf("creating Secret %q: %w", secret.Name, err)
+	}
+	return "", nil
+}
+
+// ensure creates what the token's account needs, and puts changed rights right.
+func (r *TokenReconciler) ensure(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, desired client.Object) error {
+	if err := controllerutil.SetControllerReference(token, desired, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("preparing %T %q: %w", desired, desired.GetName(), err)
+	}
+	err := r.Client.Create(ctx, desired)
+	if apierrors.IsAlreadyExists(err) {
+		return r.ensureRules(ctx, desired)
+	}
+	if err != nil {
+		return fmt.Errorf("creating %T %q: %w", desired, desired.GetName(), err)
+	}
+	return nil
+}
+
+func (r *TokenReconciler) ensureRules(ctx context.Context, desired client.Object) error {
+	if _, isRole := desired.(*rbacv1.Role); !isRole {
+		return nil
+	}
+	role := &rbacv1.Role{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(desired), role); err != nil {
+		return fmt.Errorf("reading Role %q: %w", desired.GetName(), err)
+	}
+	if equality.Semantic.DeepEqual(role.Rules, tokenRules()) {
+		return nil
+	}
+	role.Rules = tokenRules()
+	if err := r.Client.Update(ctx, role); err != nil {
+		return fmt.Errorf("updating Role %q: %w", role.Name, err)
+	}
+	return nil
+}

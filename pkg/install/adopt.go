@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// adopt makes a foreign object ours as a whole, or returns a *ForeignObjectError
+// if that was not asked for or its owner still runs. To apply over it would not
+// do: what the other product set and we do not would stay, such as a conversion
+// webhook or a switch that skips the verification of certificates.
+func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Unstructured) error {
+	foreign := &ForeignObjectError{Kind: current.GetKind(), Name: current.GetName(), Owner: ownerOf(current)}
+	if !i.Adopt {
+		return foreign
+	}
+	for _, key := range leasesOf(current.GetName()) {
+		var lease coordinationv1.Lease
+		err := i.Client.Get(ctx, key, &lease)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("looking whether %s still runs: %w", foreign.Owner, err)
+		}
+		if err == nil && held(&lease, i.Clock.Now()) {
+			foreign.Running = key.String()
+			return foreign
+		}
+	}
+	patch, err := json.Marshal(replacement(current, desired))
+	if err != nil {
+		return fmt.Errorf("adopting %s %s: %w", foreign.Kind, foreign.Name, err)
+	}
+	if err := i.Client.Patch(ctx, current, client.RawPatch(types.JSONPatchType, patch), FieldOwner); err != nil {
+		return fmt.Errorf("adopting %s %s: %w", foreign.Kind, foreign.Name, err)
+	}
+	log.FromContext(ctx).Info("Adopted an object of a product that does not run any more", "kind", foreign.Kind, "name", foreign.Name, "owner", foreign.Owner)
+	return nil
+}
+
+// An operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// replacement turns the current object into the desired one, and is refused with
+// a conflict if the object has changed since. Finalizers stay: the API server
+// sets those of CustomResourceDefinitions. Owners go, or the garbage collector
+// would take the object away together with the other product.
+func replacement(current, desired *unstructured.Unstructured) []operation {
+	operations := []operation{
+		{Op: "add", Path: "/metadata/resourceVersion", Value: current.GetResourceVersion()},
+		{Op: "add", Path: "/metadata/labels", Value: desired.GetLabels()},
+		{Op: "add", Path: "/metadata/annotations", Value: desired.GetAnnotations()},
+	}
+	if len(current.GetOwnerReferences()) > 0 {
+		operations = append(operations, operation{Op: "remove", Path: "/metadata/ownerReferences"})
+	}
+	identity := []string{"apiVersion", "kind", "metadata", "status"}
+	for _, field := range slices.Sorted(maps.Keys(current.Object)) {
+		if _, wanted := desired.Object[field]; !wanted && !slices.Contains(identity, field) {
+			operations = append(operations, operation{Op: "remove", Path: "/" + field})
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(desired.Object)) {
+		if !slices.Contains(identity, field) {
+			operations = append(operations, operation{Op: "add", Path: "/" + field, Value: desired.Object[field]})
+		}
+	}
+	return operations
+}

@@ -1,0 +1,189 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// FieldOwner is the field manager under which the gateway installs.
+const FieldOwner = client.FieldOwner("fleetgate-install")
+
+const (
+	establishPoll    = 100 * time.Millisecond
+	establishTimeout = 30 * time.Second
+)
+
+// Installer writes to the hub what the gateway needs there.
+type Installer struct {
+	// Client reads from the API server itself: no cache is there yet when
+	// CustomResourceDefinitions are installed.
+	Client client.Client
+	// Definitions are the CustomResourceDefinitions that the gateway needs.
+	Definitions []*apiextensionsv1.CustomResourceDefinition
+	// APIs are the aggregated APIs that this gateway serves.
+	APIs []GroupVersion
+	// Hub says how the API server reaches the gateway; its CABundle is filled in by the caller.
+	Hub Hub
+	// Extra are admission policies and webhook configurations, ready to apply.
+	Extra []client.Object
+	// Version is the gateway's own, semantic; a newer installed one is left alone.
+	Version string
+	// Adopt allows to take over objects of a product that no longer runs.
+	Adopt bool
+	Clock clock.PassiveClock
+}
+
+// InstallDefinitions installs the CustomResourceDefinitions and returns when all
+// of them are served. Every foreign one is reported, not only the first.
+func (i *Installer) InstallDefinitions(ctx context.Context) error {
+	var failures []error
+	for _, definition := range i.Definitions {
+		failures = append(failures, i.apply(ctx, definition))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("installing CustomResourceDefinitions: %w", err)
+	}
+	return i.WaitForDefinitions(ctx)
+}
+
+// WaitForDefinitions returns when all CustomResourceDefinitions are served: a
+// gateway that does not install waits for the one that does.
+func (i *Installer) WaitForDefinitions(ctx context.Context) error {
+	for _, definition := range i.Definitions {
+		if err := i.waitEstablished(ctx, definition.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// InstallBase installs the namespace, and the Service of a gateway outside the hub.
+func (i *Installer) InstallBase(ctx context.Context) error { return i.applyAll(ctx, i.Hub.base()) }
+
+// InstallServing installs what leads requests to the gateway: APIServices,
+// policies and webhook configurations. Call it when the gateway can answer.
+func (i *Installer) InstallServing(ctx context.Context) error {
+	return i.applyAll(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...))
+}
+
+func (i *Installer) applyAll(ctx context.Context, objects []client.Object) error {
+	var failures []error
+	for _, object := range objects {
+		failures = append(failures, i.apply(ctx, object))
+	}
+	return errors.Join(failures...)
+}
+
+// apply writes one object, unless it belongs to somebody else or to a newer
+// gateway. What it decides holds for the object that it looked at: if another
+// one took its place meanwhile, it looks again.
+func (i *Installer) apply(ctx context.Context, wanted client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err != nil {
+		return fmt.Errorf("encoding %s %s: %w", kindOf(wanted), wanted.GetName(), err)
+	}
+	desired := &unstructured.Unstructured{Object: content}
+	mark(desired, i.Version)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return i.applyOnce(ctx, desired.DeepCopy()) })
+}
+
+func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstructured) error {
+	kind, name := desired.GetKind(), desired.GetName()
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(desired.GroupVersionKind())
+	err := i.Client.Get(ctx, client.ObjectKeyFromObject(desired), current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for %s %s: %w", kind, name, err)
+	}
+	if err == nil {
+		if kind == "Namespace" {
+			return nil // Made once and never taken over: the chart or an administrator may own it.
+		}
+		if !ours(current) {
+			if err := i.adopt(ctx, current, desired); err != nil {
+				return err
+			}
+		} else if installed := current.GetAnnotations()[AnnotationVersion]; newer(installed, i.Version) {
+			log.FromContext(ctx).V(1).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
+			return nil
+		}
+		desired.SetUID(current.GetUID())
+	}
+	if err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), FieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("installing %s %s: %w", kind, name, err)
+	}
+	return nil
+}
+
+func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
+
+// mark labels the object as ours and drops what only the server may set.
+func mark(object *unstructured.Unstructured, version string) {
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelManagedBy] = ManagedBy
+	object.SetLabels(labels)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationVersion] = version
+	object.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(object.Object, "status")
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+}
+
+func (i *Installer) waitEstablished(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
+	defer cancel()
+	var missing string
+	err := wait.PollUntilContextCancel(ctx, establishPoll, true, func(ctx context.Context) (bool, error) {
+		var definition apiextensionsv1.CustomResourceDefinition
+		err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &definition)
+		if apierrors.IsNotFound(err) {
+			missing = "it is not on the hub, one gateway has to run with --install"
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		missing = "the API server has not established it"
+		return established(&definition)
+	})
+	if ctx.Err() != nil && missing != "" {
+		err = fmt.Errorf("%s: %w", missing, err)
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w", name, err)
+	}
+	return nil
+}
+
+// established reports whether the kind is served; the error says that it never will be.
+func established(definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	served := false
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse {
+			return false, fmt.Errorf("its names are taken: %s", condition.Message)
+		}
+		served = served || condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
+	}
+	return served, nil
+}

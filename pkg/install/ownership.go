@@ -1,0 +1,126 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// A ForeignObjectError says that an object of the wanted name is on the hub and
+// belongs to somebody else.
+type ForeignObjectError struct {
+	// Kind and Name are the object's.
+	Kind, Name string
+	// Owner is who wrote it, as far as the object tells.
+	Owner string
+	// Running names a Lease that shows that the owner still runs; empty if none does.
+	Running string
+}
+
+// Error names the object, its owner and the remedy.
+func (e *ForeignObjectError) Error() string {
+	if e.Running != "" {
+		return fmt.Sprintf("%s %s belongs to %s, which is running (Lease %s): stop it before the gateway adopts its objects", e.Kind, e.Name, e.Owner, e.Running)
+	}
+	return fmt.Sprintf("%s %s is on this hub already and belongs to %s: remove that product, or stop it and start the gateway with --adopt", e.Kind, e.Name, e.Owner)
+}
+
+// ours reports whether the object was written by a gateway.
+func ours(object metav1.Object) bool { return object.GetLabels()[LabelManagedBy] == ManagedBy }
+
+// ownerOf says who an object belongs to, in the words of the object itself.
+func ownerOf(object metav1.Object) string {
+	if release := object.GetAnnotations()["meta.helm.sh/release-name"]; release != "" {
+		return fmt.Sprintf("Helm release %s/%s", object.GetAnnotations()["meta.helm.sh/release-namespace"], release)
+	}
+	if manager := object.GetLabels()[LabelManagedBy]; manager != "" {
+		return manager
+	}
+	for _, fields := range object.GetManagedFields() {
+		if fields.Subresource == "" { // The API server itself writes the status.
+			return fmt.Sprintf("whoever writes as %q", fields.Manager)
+		}
+	}
+	return "somebody else"
+}
+
+// newer reports whether the installed version is above ours. Versions that
+// cannot be read count as older: they are not of a released gateway.
+func newer(installed, our string) bool {
+	theirs, err := version.ParseSemantic(installed)
+	if err != nil {
+		return false
+	}
+	mine, err := version.ParseSemantic(our)
+	return err == nil && mine.LessThan(theirs)
+}
+
+// A product is another one that has objects of the names that a gateway installs.
+type product struct {
+	// groups are its APIs, configurations the names of its webhook configurations.
+	groups, configurations []string
+	// leases show that it runs.
+	leases []types.NamespacedName
+}
+
+// otherProducts are those whose APIs the gateway serves, as their charts install them.
+var otherProducts = []product{
+	{
+		groups:         []string{"cluster.kubernetes-fleet.io", "placement.kubernetes-fleet.io"},
+		configurations: []string{"fleet-mutating-webhook-configuration", "fleet-validating-webhook-configuration"},
+		leases:         []types.NamespacedName{{Namespace: "fleet-system", Name: "136224848560.hub.fleet.azure.com"}},
+	},
+	{
+		groups: []string{"fleet.cattle.io"},
+		leases: []types.NamespacedName{
+			{Namespace: "cattle-fleet-system", Name: "fleet-controller-lock"},
+			{Namespace: "cattle-fleet-system", Name: "fleet-agentmanagement-lock"},
+		},
+	},
+	{
+		groups: []string{"authentication.open-cluster-management.io"},
+		leases: []types.NamespacedName{{Namespace: "open-cluster-management-addon", Name: "managed-serviceaccount-addon-manager"}},
+	},
+	{
+		groups: []string{"cluster.core.oam.dev"},
+		leases: []types.NamespacedName{{Namespace: "vela-system", Name: "kubevela-core-leader"}},
+	},
+}
+
+// leasesOf returns the Leases to look at before an object named name (a
+// CustomResourceDefinition's `plural.group`, an APIService's `version.group`, a
+// webhook configuration's own) is adopted.
+func leasesOf(name string) []types.NamespacedName {
+	var found []types.NamespacedName
+	for _, other := range otherProducts {
+		inGroup := func(group string) bool { return strings.HasSuffix(name, "."+group) }
+		if slices.ContainsFunc(other.groups, inGroup) || slices.Contains(other.configurations, name) {
+			found = append(found, other.leases...)
+		}
+	}
+	return found
+}
+
+// held reports whether a Lease is held now: it has a holder who renewed it
+// within its duration.
+func held(lease *coordinationv1.Lease, now time.Time) bool {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+		return false
+	}
+	const fallback = 15
+	seconds := int32(fallback)
+	if lease.Spec.LeaseDurationSeconds != nil {
+		seconds = cmp.Or(*lease.Spec.LeaseDurationSeconds, fallback)
+	}
+	return now.Before(lease.Spec.RenewTime.Add(time.Duration(seconds) * time.Second))
+}

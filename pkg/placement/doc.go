@@ -1,0 +1,28 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement brings resources of the hub to members: the part of the
+// gateway between a ClusterResourcePlacement and the Works in the members'
+// namespaces.
+//
+// Four controllers work on a placement, each on one hop, and know of each other
+// only what stands in the API:
+//
+//	placement.snapshots  snapshot/   placement and selected resources -> policy and resource snapshots
+//	placement.scheduler  scheduler/  policy snapshot and members      -> bindings, policy snapshot's status
+//	placement.rollout    rollout/    bindings and resource snapshots  -> bindings bound to the latest snapshot
+//	placement.status     status/     all of these                     -> the placement's status, events
+//
+// Package work/dispatch makes Works of bindings and is the fifth.
+//
+// Every hop is a watch event. Any of them can be killed at any moment: what has
+// to be done follows from what is there. selection finds resources, framework
+// and plugins decide about members, family reads a placement's children.
+//
+// The gateway needs, on the hub: read access to everything that may be placed,
+// all verbs on the placement group, read access to MemberClusters, and leave to
+// create events.
+//
+// Not here yet: ResourcePlacement (the code is written for both scopes, the
+// watches are not), PickN, overrides, envelopes, update runs, evictions.
+package placement

@@ -1,0 +1,75 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// NewPlacement returns an empty placement for the namespace's scope.
+func NewPlacement(namespace string) placementv1beta1.PlacementObject {
+	if namespace == "" {
+		return &placementv1beta1.ClusterResourcePlacement{}
+	}
+	return &placementv1beta1.ResourcePlacement{}
+}
+
+// NewPolicySnapshot returns an empty policy snapshot for the namespace's scope.
+func NewPolicySnapshot(namespace string) placementv1beta1.PolicySnapshotObject {
+	if namespace == "" {
+		return &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	}
+	return &placementv1beta1.SchedulingPolicySnapshot{}
+}
+
+// NewResourceSnapshot returns an empty resource snapshot for the namespace's
+// scope.
+func NewResourceSnapshot(namespace string) placementv1beta1.ResourceSnapshotObject {
+	if namespace == "" {
+		return &placementv1beta1.ClusterResourceSnapshot{}
+	}
+	return &placementv1beta1.ResourceSnapshot{}
+}
+
+// NewBinding returns an empty binding for the namespace's scope.
+func NewBinding(namespace string) placementv1beta1.BindingObject {
+	if namespace == "" {
+		return &placementv1beta1.ClusterResourceBinding{}
+	}
+	return &placementv1beta1.ResourceBinding{}
+}
+
+// ResourceSnapshotMetadata returns an empty resource snapshot of which only the
+// metadata is read.
+func ResourceSnapshotMetadata(namespace string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(resourceSnapshotKind(namespace)))
+	return m
+}
+
+func resourceSnapshotMetadataList(namespace string) *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(resourceSnapshotKind(namespace) + "List"))
+	return l
+}
+
+func resourceSnapshotKind(namespace string) string {
+	if namespace == "" {
+		return "ClusterResourceSnapshot"
+	}
+	return "ResourceSnapshot"
+}
+
+// members are the kinds that carry the label of their placement and that
+// controllers list by it.
+func members() []client.Object {
+	return []client.Object{
+		&placementv1beta1.ClusterSchedulingPolicySnapshot{},
+		&placementv1beta1.ClusterResourceBinding{},
+		ResourceSnapshotMetadata(""),
+	}
+}

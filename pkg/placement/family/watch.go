@@ -1,0 +1,46 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package family
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// EnqueuePlacement queues the placement that an object of the family belongs to.
+func EnqueuePlacement() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		key, ok := KeyOf(object)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+}
+
+// RetryDelay is when a reconciler tries again after somebody else wrote first:
+// the cache needs a moment to learn of it.
+const RetryDelay = 10 * time.Millisecond
+
+// EnqueuePlacementAfter does so after a delay, so that changes which come
+// together are looked at together.
+func EnqueuePlacementAfter(delay time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(object client.Object, q queue) {
+		if key, ok := KeyOf(object); ok {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { enqueue(e.ObjectNew, q) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+	}
+}

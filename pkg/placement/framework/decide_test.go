@@ -1,0 +1,162 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// lacks refuses clusters without a label.
+type lacks string
+
+func (lacks) Name() string { return "Label" }
+
+func (l lacks) Judge(_ *Policy, _ *Fleet, c *Cluster) string {
+	if _, ok := c.Labels[string(l)]; ok {
+		return ""
+	}
+	return "lacks label " + string(l)
+}
+
+func cluster(name string, labels ...string) Cluster {
+	c := Cluster{Name: name, Labels: map[string]string{}}
+	for _, label := range labels {
+		c.Labels[label] = ""
+	}
+	return c
+}
+
+func leaving(name string) Cluster {
+	c := cluster(name, "ok")
+	c.Leaving = true
+	return c
+}
+
+func choices(names ...string) []Choice {
+	var all []Choice
+	for _, name := range names {
+		all = append(all, Choice{Cluster: name, Reason: SelectedReason(name)})
+	}
+	return all
+}
+
+func TestDecide(t *testing.T) {
+	profile := Profile{PickAll: {lacks("ok")}, PickFixed: {lacks("ok")}}
+	cases := map[string]struct {
+		reason   string
+		policy   Policy
+		clusters []Cluster
+		holdings []Holding
+		want     Decision
+	}{
+		"PickAll takes what passes": {
+			reason:   "a cluster that a rule refuses is not selected, and no decision names it",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("b", "ok"), cluster("c"), cluster("a", "ok")},
+			want:     Decision{Add: []string{"a", "b"}, Selected: choices("a", "b"), Fulfilled: true},
+		},
+		"PickAll without clusters is fulfilled": {
+			reason: "there is nothing that it asked for and did not get",
+			policy: Policy{Kind: PickAll},
+			want:   Decision{Fulfilled: true},
+		},
+		"PickAll never moves what it placed": {
+			reason:   "a current holding is not judged again",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("a")},
+			holdings: []Holding{{Cluster: "a", State: Bound, Current: true}},
+			want:     Decision{Selected: choices("a"), Fulfilled: true},
+		},
+		"PickAll judges again after a policy change": {
+			reason:   "a holding of the old policy is adopted when its cluster passes and dropped when not",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("a", "ok"), cluster("b")},
+			holdings: []Holding{{Cluster: "a", State: Bound}, {Cluster: "b", State: Scheduled}},
+			want:     Decision{Adopt: []string{"a"}, Drop: []string{"b"}, Selected: choices("a"), Fulfilled: true},
+		},
+		"PickAll resumes what is being withdrawn": {
+			reason:   "an unscheduled holding whose cluster passes comes back",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("a", "ok"), cluster("b")},
+			holdings: []Holding{{Cluster: "a", State: Unscheduled, Current: true}, {Cluster: "b", State: Unscheduled}},
+			want:     Decision{Adopt: []string{"a"}, Selected: choices("a"), Fulfilled: true},
+		},
+		"a cluster waits for its terminating holding": {
+			reason:   "one cluster never has two holdings of a placement",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("a", "ok")},
+			holdings: []Holding{{Cluster: "a", State: Terminating, Current: true}},
+			want:     Decision{Waiting: []string{"a"}, Fulfilled: true},
+		},
+		"clusters that left lose the placement": {
+			reason:   "leaving or gone, current or not",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{leavingRefused("a")},
+			holdings: []Holding{{Cluster: "a", State: Bound, Current: true}, {Cluster: "gone", State: Scheduled, Current: true}, {Cluster: "old", State: Unscheduled}},
+			want:     Decision{Drop: []string{"a", "gone"}, Fulfilled: true},
+		},
+		"PickFixed names what it could not get": {
+			reason:   "unknown and ineligible clusters are unselected, with the reason",
+			policy:   Policy{Kind: PickFixed, Names: []string{"c", "a", "b", "a"}},
+			clusters: []Cluster{cluster("a", "ok"), cluster("b"), cluster("d", "ok")},
+			want: Decision{Add: []string{"a"}, Selected: choices("a"), Unselected: []Choice{
+				{Cluster: "b", Reason: `Cluster "b" is not eligible for resource placement yet: lacks label ok`},
+				{Cluster: "c", Reason: `Specified cluster "c" is not found`},
+			}},
+		},
+		"PickFixed keeps a held cluster that is not eligible now": {
+			reason:   "eligibility concerns new picks",
+			policy:   Policy{Kind: PickFixed, Names: []string{"a", "b"}},
+			clusters: []Cluster{cluster("a"), cluster("b")},
+			holdings: []Holding{{Cluster: "a", State: Bound, Current: true}, {Cluster: "b", State: Bound}},
+			want:     Decision{Adopt: []string{"b"}, Selected: choices("a", "b"), Fulfilled: true},
+		},
+		"PickFixed drops what is not named any more": {
+			policy:   Policy{Kind: PickFixed, Names: []string{"a"}},
+			clusters: []Cluster{cluster("a", "ok"), cluster("b", "ok")},
+			holdings: []Holding{{Cluster: "a", State: Bound}, {Cluster: "b", State: Bound}},
+			want:     Decision{Adopt: []string{"a"}, Drop: []string{"b"}, Selected: choices("a"), Fulfilled: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := profile.Decide(&tc.policy, &Fleet{Clusters: tc.clusters}, tc.holdings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ignore := cmpopts.IgnoreFields(Decision{}, "Diagnosis")
+			if diff := cmp.Diff(tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\nDecide() (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// leavingRefused is a leaving cluster as the rules see it: refused.
+func leavingRefused(name string) Cluster {
+	c := leaving(name)
+	c.Labels = nil
+	return c
+}
+
+func TestDecideRefusesAKindWithoutRules(t *testing.T) {
+	if _, err := (Profile{}).Decide(&Policy{Kind: PickAll}, &Fleet{}, nil); err == nil {
+		t.Error("a policy that no rule can judge must not select anything")
+	}
+}
+
+func TestDiagnosisCountsReasons(t *testing.T) {
+	profile := Profile{PickAll: {lacks("ok")}}
+	got, err := profile.Decide(&Policy{Kind: PickAll}, &Fleet{Clusters: []Cluster{cluster("a"), cluster("b", "ok"), cluster("c")}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "1 of 3 clusters fit: 2 refused by Label (lacks label ok)"
+	if got.Diagnosis.String() != want {
+		t.Errorf("Diagnosis = %q, want %q", got.Diagnosis, want)
+	}
+}

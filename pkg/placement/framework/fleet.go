@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import "time"
+
+// Fleet is the moment in which a decision is made.
+type Fleet struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Clusters are all clusters of the fleet, those that are leaving included.
+	Clusters []Cluster
+}
+
+// Cluster is what a decision may know of one cluster.
+type Cluster struct {
+	Name   string
+	Labels map[string]string
+	Taints []Taint
+	// Properties are the cluster's properties by name, resource properties
+	// included, as they were reported.
+	Properties map[string]string
+	// Leaving is true once the cluster is on its way out of the fleet.
+	Leaving bool
+	Agent   Agent
+}
+
+// Agent is what the cluster's agent last said.
+type Agent struct {
+	// Reported is false for a cluster whose agent has never been heard of.
+	Reported      bool
+	LastHeartbeat time.Time
+	Joined        bool
+	Health        Health
+	// HealthSince is when Health last changed.
+	HealthSince time.Time
+}
+
+// Health is the agent's verdict on its own cluster.
+type Health int
+
+const (
+	// HealthUnreported means that the agent has not said anything about it.
+	HealthUnreported Health = iota
+	// Healthy means that the agent finds its cluster well.
+	Healthy
+	// Unhealthy means that it does not, or cannot tell.
+	Unhealthy
+)
+
+// Taint repels placements that do not tolerate it. The one effect that there is
+// keeps new picks away.
+type Taint struct {
+	Key, Value, Effect string
+}

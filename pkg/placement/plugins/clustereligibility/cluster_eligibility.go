@@ -1,0 +1,64 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clustereligibility is the rule "nothing new is sent to a cluster that
+// is not really there": one that is leaving, whose agent has not reported for a
+// while, has not joined, or has found its cluster unhealthy for a while.
+package clustereligibility
+
+import (
+	"fmt"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// Name is the rule's name in diagnoses.
+const Name = "ClusterEligibility"
+
+const (
+	// HeartbeatLimit is how old the agent's last report may be.
+	HeartbeatLimit = 5 * time.Minute
+	// UnhealthyLimit is how long a cluster may have been unhealthy.
+	UnhealthyLimit = 5 * time.Minute
+)
+
+// Rule implements framework.Rule.
+type Rule struct{}
+
+var _ framework.Rule = Rule{}
+
+// Name implements framework.Rule.
+func (Rule) Name() string { return Name }
+
+// Judge implements framework.Rule.
+func (Rule) Judge(_ *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	return Ineligible(cluster, fleet.Now)
+}
+
+// Ineligible says why the cluster may not be picked at that time, or "".
+func Ineligible(cluster *framework.Cluster, now time.Time) string {
+	if cluster.Leaving {
+		return "cluster has left the fleet"
+	}
+	if reason := disconnected(&cluster.Agent, now); reason != "" {
+		return "cluster is not connected to the fleet: " + reason
+	}
+	return ""
+}
+
+func disconnected(agent *framework.Agent, now time.Time) string {
+	switch {
+	case !agent.Reported:
+		return "member agent not online yet"
+	case now.Sub(agent.LastHeartbeat) > HeartbeatLimit:
+		return fmt.Sprintf("no recent heartbeat signals, the limit is %s", HeartbeatLimit)
+	case !agent.Joined:
+		return "member agent not joined yet"
+	case agent.Health == framework.HealthUnreported:
+		return "health condition from member agent is not available"
+	case agent.Health == framework.Unhealthy && now.Sub(agent.HealthSince) > UnhealthyLimit:
+		return fmt.Sprintf("unhealthy for longer than %s", UnhealthyLimit)
+	}
+	return ""
+}

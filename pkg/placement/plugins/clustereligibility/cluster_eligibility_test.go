@@ -1,0 +1,48 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustereligibility
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+func TestJudge(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	well := framework.Agent{Reported: true, LastHeartbeat: now, Joined: true, Health: framework.Healthy}
+	with := func(change func(*framework.Cluster)) framework.Cluster {
+		c := framework.Cluster{Name: "a", Agent: well}
+		change(&c)
+		return c
+	}
+	cases := map[string]struct {
+		cluster framework.Cluster
+		want    string // "" is eligible
+	}{
+		"all well":                 {cluster: with(func(*framework.Cluster) {})},
+		"leaving":                  {cluster: with(func(c *framework.Cluster) { c.Leaving = true }), want: "cluster has left the fleet"},
+		"no agent":                 {cluster: with(func(c *framework.Cluster) { c.Agent = framework.Agent{} }), want: "not connected"},
+		"heartbeat at the limit":   {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit) })},
+		"heartbeat over the limit": {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit - 1) }), want: "heartbeat"},
+		"not joined":               {cluster: with(func(c *framework.Cluster) { c.Agent.Joined = false }), want: "not joined"},
+		"health never said":        {cluster: with(func(c *framework.Cluster) { c.Agent.Health = framework.HealthUnreported }), want: "health"},
+		"unhealthy for a moment": {cluster: with(func(c *framework.Cluster) {
+			c.Agent.Health, c.Agent.HealthSince = framework.Unhealthy, now.Add(-time.Minute)
+		})},
+		"unhealthy for a long time": {cluster: with(func(c *framework.Cluster) {
+			c.Agent.Health, c.Agent.HealthSince = framework.Unhealthy, now.Add(-6*time.Minute)
+		}), want: "unhealthy"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Rule{}.Judge(nil, &framework.Fleet{Now: now}, &tc.cluster)
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("Judge() = %q, want it to contain %q", got, tc.want)
+			}
+		})
+	}
+}

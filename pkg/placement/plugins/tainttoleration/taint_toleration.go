@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tainttoleration is the rule "a tainted cluster is picked only by a
+// placement that tolerates all its taints". It concerns picks to come: a
+// cluster that has the placement keeps it whatever taints it gets.
+package tainttoleration
+
+import (
+	"fmt"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// Name is the rule's name in diagnoses.
+const Name = "TaintToleration"
+
+// Rule implements framework.Rule.
+type Rule struct{}
+
+var _ framework.Rule = Rule{}
+
+// Name implements framework.Rule.
+func (Rule) Name() string { return Name }
+
+// Judge implements framework.Rule.
+func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+	for _, taint := range cluster.Taints {
+		if !tolerated(taint, policy.Tolerations) {
+			return fmt.Sprintf("taint %s=%s:%s is not tolerated", taint.Key, taint.Value, taint.Effect)
+		}
+	}
+	return ""
+}
+
+func tolerated(taint framework.Taint, tolerations []framework.Toleration) bool {
+	for _, toleration := range tolerations {
+		if tolerates(toleration, taint) {
+			return true
+		}
+	}
+	return false
+}
+
+func tolerates(toleration framework.Toleration, taint framework.Taint) bool {
+	if toleration.Effect != "" && toleration.Effect != taint.Effect {
+		return false
+	}
+	if toleration.Key == "" {
+		return toleration.Exists
+	}
+	if toleration.Key != taint.Key {
+		return false
+	}
+	return toleration.Exists || toleration.Value == taint.Value
+}

@@ -1,0 +1,215 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"golang.org/x/sync/errgroup"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// Name is the controller's name.
+const Name = "placement.rollout"
+
+// writers is how many bindings of one placement are written at a time.
+const writers = 16
+
+// Reconciler rolls placements out.
+type Reconciler struct {
+	// Client reads through the cache, which must know what was written through
+	// the client before: a binding that still looks ready would be counted so.
+	Client client.Client
+	Clock  clock.PassiveClock
+	// Workers is how many placements are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a placement when its
+// strategy changes, when it gets a resource snapshot, and when one of its
+// bindings changes in a way that Plan can see.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+func bindingChanges() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(placementv1beta1.BindingObject)
+			after, also := e.ObjectNew.(placementv1beta1.BindingObject)
+			return ok && also && (before.GetGeneration() != after.GetGeneration() ||
+				!equality.Semantic.DeepEqual(before.GetStatus().Conditions, after.GetStatus().Conditions))
+		},
+	}
+}
+
+// Reconcile takes the next steps of one placement's rollout.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if placement.GetDeletionTimestamp() != nil || placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		return ctrl.Result{}, nil
+	}
+	steps, err := r.rollOut(ctx, req.NamespacedName, placement.GetSpec())
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("rolling out placement %q: %w", klog.KRef(req.Namespace, req.Name), err)
+	}
+	return ctrl.Result{RequeueAfter: steps.Again}, nil
+}
+
+func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec *placementv1beta1.PlacementSpec) (Steps, error) {
+	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
+	if err != nil {
+		return Steps{}, err
+	}
+	latest := family.LatestResourceSnapshot(snapshots)
+	if latest == nil {
+		return Steps{}, nil // It comes with an event.
+	}
+	bindings, err := family.Bindings(ctx, r.Client, key)
+	if err != nil {
+		return Steps{}, err
+	}
+	strategy := applyStrategyOf(spec)
+	if pushed, err := r.pushStrategy(ctx, bindings, strategy); pushed || err != nil {
+		return Steps{}, err // What was written comes back as an event.
+	}
+	pace, err := PaceOf(spec, bindings)
+	if err != nil {
+		return Steps{}, err
+	}
+	steps := Plan(bindings, latest.Name, pace, r.Clock.Now())
+	return steps, r.take(ctx, steps, latest.Name, strategy)
+}
+
+// pushStrategy gives a changed apply strategy to all bound bindings at once: it
+// is not subject to the pace.
+func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy) (pushed bool, err error) {
+	var group errgroup.Group
+	group.SetLimit(writers)
+	for _, b := range bindings {
+		if b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound ||
+			equality.Semantic.DeepEqual(b.GetSpec().ApplyStrategy, strategy) {
+			continue
+		}
+		pushed = true
+		group.Go(func() error {
+			return r.patch(ctx, b, func() { b.GetSpec().ApplyStrategy = strategy.DeepCopy() })
+		})
+	}
+	return pushed, group.Wait()
+}
+
+// take carries the steps out.
+func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+	var group errgroup.Group // One conflict shall not keep the others from being written.
+	group.SetLimit(writers)
+	for _, b := range steps.Update {
+		group.Go(func() error { return r.update(ctx, b, latest, strategy) })
+	}
+	for _, b := range steps.Remove {
+		group.Go(func() error { return r.remove(ctx, b) })
+	}
+	for _, b := range steps.Settled {
+		group.Go(func() error { return r.started(ctx, b) })
+	}
+	for _, b := range steps.Blocked {
+		group.Go(func() error { return r.blocked(ctx, b) })
+	}
+	return group.Wait()
+}
+
+// update binds to the latest snapshot. The dispatcher's finalizer comes along,
+// which saves it a write.
+func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+	err := r.patch(ctx, b, func() {
+		spec := b.GetSpec()
+		spec.State, spec.ResourceSnapshotName = placementv1beta1.BindingBound, latest
+		spec.ApplyStrategy = strategy.DeepCopy()
+		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
+	})
+	if err != nil {
+		return err
+	}
+	return r.started(ctx, b)
+}
+
+func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
+	unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
+	if err := r.Client.Delete(ctx, b, unchanged); err != nil {
+		return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) started(ctx context.Context, b placementv1beta1.BindingObject) error {
+	return r.setCondition(ctx, b, metav1.Condition{
+		Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonRolloutStarted,
+		Message: "The latest resources are being rolled out to the cluster",
+	})
+}
+
+func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObject) error {
+	return r.setCondition(ctx, b, metav1.Condition{
+		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonRolloutNotStartedYet,
+		Message: "The rollout strategy makes the cluster wait until others are available",
+	})
+}
+
+func (r *Reconciler) setCondition(ctx context.Context, b placementv1beta1.BindingObject, condition metav1.Condition) error {
+	before := b.DeepCopyObject().(client.Object)
+	condition.Type, condition.ObservedGeneration = placementv1beta1.ConditionRolloutStarted, b.GetGeneration()
+	if !meta.SetStatusCondition(&b.GetStatus().Conditions, condition) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, b placementv1beta1.BindingObject, change func()) error {
+	before := b.DeepCopyObject().(client.Object)
+	change()
+	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}

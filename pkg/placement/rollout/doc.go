@@ -1,0 +1,15 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout moves a placement's bindings to the latest resource snapshot
+// at the pace that its strategy allows, and withdraws those that the scheduler
+// has dropped.
+//
+// Plan is the arithmetic: bindings in, what may be done now out. The Reconciler
+// is the controller placement.rollout around it. Progress comes from the
+// bindings' conditions, so every step is an event; the one thing that needs a
+// timer is a binding whose availability nobody can track, which counts as
+// available after a while.
+//
+// Under strategy External it does nothing: update runs decide.
+package rollout

@@ -1,0 +1,77 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// standardPeriod is what unavailablePeriodSeconds is if nobody says otherwise;
+// the schema says the same, but may not have seen the object.
+const standardPeriod = 60 * time.Second
+
+// PaceOf works the strategy out for a placement; percentages are of the target,
+// rounded up.
+func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.BindingObject) (Pace, error) {
+	pace := Pace{Target: target(spec.Policy, bindings), UnavailablePeriod: standardPeriod}
+	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
+	if update := spec.Strategy.RollingUpdate; update != nil {
+		if update.MaxUnavailable != nil {
+			unavailable = *update.MaxUnavailable
+		}
+		if update.MaxSurge != nil {
+			surge = *update.MaxSurge
+		}
+		if update.UnavailablePeriodSeconds != nil {
+			pace.UnavailablePeriod = time.Duration(*update.UnavailablePeriodSeconds) * time.Second
+		}
+	}
+	var err error
+	if pace.MaxUnavailable, err = intstr.GetScaledValueFromIntOrPercent(&unavailable, pace.Target, true); err != nil {
+		return Pace{}, fmt.Errorf("maxUnavailable: %w", err)
+	}
+	if pace.MaxSurge, err = intstr.GetScaledValueFromIntOrPercent(&surge, pace.Target, true); err != nil {
+		return Pace{}, fmt.Errorf("maxSurge: %w", err)
+	}
+	return pace, nil
+}
+
+// target is how many members the placement shall have.
+func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta1.BindingObject) int {
+	switch {
+	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
+		return len(policy.ClusterNames)
+	case policy != nil && policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil:
+		return int(*policy.NumberOfClusters)
+	}
+	n := 0
+	for _, b := range bindings {
+		if b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled {
+			n++
+		}
+	}
+	return n
+}
+
+// applyStrategyOf is the placement's apply strategy with nothing left open.
+func applyStrategyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.ApplyStrategy {
+	strategy := &placementv1beta1.ApplyStrategy{}
+	if spec.Strategy.ApplyStrategy != nil {
+		strategy = spec.Strategy.ApplyStrategy.DeepCopy()
+	}
+	strategy.Type = cmp.Or(strategy.Type, placementv1beta1.ClientSideApply)
+	strategy.ComparisonOption = cmp.Or(strategy.ComparisonOption, placementv1beta1.PartialComparison)
+	strategy.WhenToApply = cmp.Or(strategy.WhenToApply, placementv1beta1.ApplyAlways)
+	strategy.WhenToTakeOver = cmp.Or(strategy.WhenToTakeOver, placementv1beta1.TakeOverAlways)
+	if strategy.Type == placementv1beta1.ServerSideApply && strategy.ServerSideApplyConfig == nil {
+		strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{}
+	}
+	return strategy
+}

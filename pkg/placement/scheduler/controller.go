@@ -1,0 +1,287 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"golang.org/x/sync/errgroup"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// Name is the controller's name.
+const Name = "placement.scheduler"
+
+// writers is how many bindings of one placement are written at a time.
+const writers = 16
+
+// Reconciler schedules placements.
+type Reconciler struct {
+	// Client reads through the cache.
+	Client client.Client
+	// Live reads without it, where nothing may be missed.
+	Live    client.Reader
+	Profile framework.Profile
+	Clock   clock.PassiveClock
+	// Workers is how many placements are scheduled at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a placement when it is
+// being deleted, when its policy snapshot changes, when a binding goes, and,
+// for all placements, when a member changes so that it could be picked or has
+// to be dropped.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.allPlacements), builder.WithPredicates(memberChanges(r.Clock))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) allPlacements(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list placementv1beta1.ClusterResourcePlacementList
+	if err := r.Client.List(ctx, &list); err != nil {
+		// The list comes from memory: it fails when the gateway stops, only.
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a member changed")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile schedules one placement.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case placement.GetDeletionTimestamp() != nil:
+		err = r.finalize(ctx, req.NamespacedName, placement)
+	default:
+		err = r.schedule(ctx, req.NamespacedName, placement)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	snapshots, err := family.PolicySnapshots(ctx, r.Client, key)
+	if err != nil {
+		return err
+	}
+	policySnapshot := family.LatestPolicySnapshot(snapshots)
+	if policySnapshot == nil {
+		return nil // It comes with an event.
+	}
+	if err := r.ensureFinalizer(ctx, placement); err != nil {
+		return err
+	}
+	bindings, err := family.Bindings(ctx, r.Client, key)
+	if err != nil {
+		return err
+	}
+	if err := r.release(ctx, bindings); err != nil {
+		return err
+	}
+	generation := snapshot.ObservedGeneration(policySnapshot)
+	decision, err := r.decide(ctx, policySnapshot, bindings)
+	if fault := (*policyError)(nil); errors.As(err, &fault) {
+		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, fault.message) })
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.carryOut(ctx, placement, policySnapshot.GetName(), bindings, &decision); err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision) })
+}
+
+func (r *Reconciler) decide(ctx context.Context, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (framework.Decision, error) {
+	policy, err := PolicyOf(policySnapshot.GetSpec().Policy)
+	if err != nil {
+		return framework.Decision{}, err
+	}
+	fleet, err := r.fleet(ctx)
+	if err != nil {
+		return framework.Decision{}, err
+	}
+	decision, err := r.Profile.Decide(policy, fleet, holdingsOf(bindings, policySnapshot.GetName()))
+	if err != nil {
+		return framework.Decision{}, fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "diagnosis", decision.Diagnosis.String(),
+		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop))
+	return decision, nil
+}
+
+func (r *Reconciler) fleet(ctx context.Context) (*framework.Fleet, error) {
+	var members clusterv1beta1.MemberClusterList
+	if err := r.Client.List(ctx, &members); err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	fleet := &framework.Fleet{Now: r.Clock.Now(), Clusters: make([]framework.Cluster, 0, len(members.Items))}
+	for i := range members.Items {
+		fleet.Clusters = append(fleet.Clusters, ClusterOf(&members.Items[i]))
+	}
+	return fleet, nil
+}
+
+// carryOut writes the bindings as decided.
+func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot string, bindings []placementv1beta1.BindingObject, decision *framework.Decision) error {
+	held := make(map[string]placementv1beta1.BindingObject, len(bindings))
+	for _, b := range bindings {
+		held[b.GetSpec().TargetCluster] = b
+	}
+	var group errgroup.Group // One conflict shall not keep the others from being written.
+	group.SetLimit(writers)
+	for _, member := range decision.Add {
+		group.Go(func() error { return r.create(ctx, desiredBinding(placement, policySnapshot, member)) })
+	}
+	for _, member := range decision.Adopt {
+		group.Go(func() error {
+			return r.patch(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot) })
+		})
+	}
+	for _, member := range decision.Drop {
+		group.Go(func() error { return r.patch(ctx, held[member], drop) })
+	}
+	return group.Wait()
+}
+
+func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObject) error {
+	if err := r.Client.Create(ctx, b); err != nil {
+		return fmt.Errorf("creating binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, b placementv1beta1.BindingObject, change func(placementv1beta1.BindingObject)) error {
+	before := b.DeepCopyObject().(client.Object)
+	change(b)
+	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+// release lets go of bindings that are being deleted: they have been counted.
+func (r *Reconciler) release(ctx context.Context, bindings []placementv1beta1.BindingObject) error {
+	for _, b := range bindings {
+		if b.GetDeletionTimestamp() == nil || !controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
+			continue
+		}
+		if err := r.removeFinalizer(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
+	err := r.patch(ctx, b, func(b placementv1beta1.BindingObject) {
+		controllerutil.RemoveFinalizer(b, placementv1beta1.SchedulerBindingFinalizer)
+	})
+	return client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicySnapshotObject, change func()) error {
+	before := s.DeepCopyObject().(placementv1beta1.PolicySnapshotObject)
+	change()
+	if equality.Semantic.DeepEqual(before.GetStatus(), s.GetStatus()) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, s, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of policy snapshot %q: %w", s.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, placement placementv1beta1.PlacementObject) error {
+	before := placement.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the scheduler's finalizer to placement %q: %w", placement.GetName(), err)
+	}
+	return nil
+}
+
+// finalize deletes all bindings of a placement that is being deleted, and lets
+// it go. Their Works go after it, with the bindings' own finalizer.
+func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) {
+		return nil
+	}
+	bindings, err := family.LiveBindings(ctx, r.Live, key)
+	if err != nil {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(writers)
+	for _, b := range bindings {
+		group.Go(func() error { return r.deleteBinding(ctx, b) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	before := placement.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer)
+	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("removing the scheduler's finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteBinding(ctx context.Context, b placementv1beta1.BindingObject) error {
+	if controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
+		if err := r.removeFinalizer(ctx, b); err != nil {
+			return err
+		}
+	}
+	if b.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}

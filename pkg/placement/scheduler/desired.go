@@ -1,0 +1,119 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+const (
+	// maxUnselected is how many unselected clusters a status names.
+	maxUnselected = 20
+	// maxDecisions is how many clusters a status names at all; the schema takes
+	// no more.
+	maxDecisions = 1000
+)
+
+// bindingName is the one name that a placement's binding to a member can have.
+func bindingName(placement string, uid types.UID, member string) string {
+	sum := sha256.Sum256([]byte(string(uid) + "/" + member))
+	return placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))
+}
+
+// desiredBinding is a new binding, which the rollout has not seen yet.
+func desiredBinding(placement placementv1beta1.PlacementObject, policySnapshot, member string) placementv1beta1.BindingObject {
+	b := family.NewBinding(placement.GetNamespace())
+	b.SetNamespace(placement.GetNamespace())
+	b.SetName(bindingName(placement.GetName(), placement.GetUID(), member))
+	b.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
+	b.SetFinalizers([]string{placementv1beta1.SchedulerBindingFinalizer})
+	*b.GetSpec() = placementv1beta1.ResourceBindingSpec{
+		State: placementv1beta1.BindingScheduled, SchedulingPolicySnapshotName: policySnapshot,
+		TargetCluster: member, ClusterDecision: selected(member),
+	}
+	return b
+}
+
+func selected(member string) placementv1beta1.ClusterDecision {
+	return placementv1beta1.ClusterDecision{ClusterName: member, Selected: true, Reason: framework.SelectedReason(member)}
+}
+
+// adopt makes a binding serve the policy snapshot; one that was to be withdrawn
+// returns to where it was.
+func adopt(b placementv1beta1.BindingObject, policySnapshot string) {
+	spec := b.GetSpec()
+	spec.SchedulingPolicySnapshotName = policySnapshot
+	spec.ClusterDecision = selected(spec.TargetCluster)
+	if spec.State != placementv1beta1.BindingUnscheduled {
+		return
+	}
+	spec.State = placementv1beta1.BindingScheduled
+	annotations := b.GetAnnotations()
+	if annotations[placementv1beta1.PreviousBindingStateAnnotation] == string(placementv1beta1.BindingBound) {
+		spec.State = placementv1beta1.BindingBound
+	}
+	delete(annotations, placementv1beta1.PreviousBindingStateAnnotation)
+	b.SetAnnotations(annotations)
+}
+
+// drop marks a binding for withdrawal.
+func drop(b placementv1beta1.BindingObject) {
+	annotations := b.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[placementv1beta1.PreviousBindingStateAnnotation] = string(b.GetSpec().State)
+	b.SetAnnotations(annotations)
+	b.GetSpec().State = placementv1beta1.BindingUnscheduled
+}
+
+// setStatus writes the decision into a policy snapshot's status.
+func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, decision *framework.Decision) {
+	status := s.GetStatus()
+	status.ObservedCRPGeneration = placementGeneration
+	status.TargetClusters = decisions(decision)
+	condition := metav1.Condition{
+		Type: placementv1beta1.ConditionScheduled, Status: metav1.ConditionTrue,
+		ObservedGeneration: s.GetGeneration(), Reason: placementv1beta1.ReasonSchedulingPolicyFulfilled,
+		Message: fmt.Sprintf("found all cluster needed as specified by the scheduling policy, found %d cluster(s)", len(decision.Selected)),
+	}
+	if !decision.Fulfilled {
+		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSchedulingPolicyUnfulfilled
+		condition.Message = fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", len(decision.Selected))
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
+
+// setUnserved says in a policy snapshot's status that nothing can be decided.
+func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, message string) {
+	s.GetStatus().ObservedCRPGeneration = placementGeneration
+	meta.SetStatusCondition(&s.GetStatus().Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionScheduled, Status: metav1.ConditionFalse,
+		ObservedGeneration: s.GetGeneration(), Reason: placementv1beta1.ReasonSchedulingPolicyUnfulfilled, Message: message,
+	})
+}
+
+func decisions(decision *framework.Decision) []placementv1beta1.ClusterDecision {
+	var all []placementv1beta1.ClusterDecision
+	for _, choice := range decision.Selected {
+		all = append(all, selected(choice.Cluster))
+	}
+	for i, choice := range decision.Unselected {
+		if i == maxUnselected {
+			break
+		}
+		all = append(all, placementv1beta1.ClusterDecision{ClusterName: choice.Cluster, Reason: choice.Reason})
+	}
+	return all[:min(len(all), maxDecisions)]
+}

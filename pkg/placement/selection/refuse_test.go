@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestKindPropagates(t *testing.T) {
+	cases := map[schema.GroupKind]bool{
+		{Kind: "ConfigMap"}:                                                                 true,
+		{Group: "apps", Kind: "Deployment"}:                                                 true,
+		{Group: "example.com", Kind: "Pod"}:                                                 true,
+		{Kind: "Pod"}:                                                                       false,
+		{Kind: "Node"}:                                                                      false,
+		{Kind: "Event"}:                                                                     false,
+		{Group: "events.k8s.io", Kind: "Event"}:                                             false,
+		{Group: "coordination.k8s.io", Kind: "Lease"}:                                       false,
+		{Group: "placement.kubernetes-fleet.io", Kind: "Work"}:                              false,
+		{Group: "cluster.kubernetes-fleet.io", Kind: "MemberCluster"}:                       false,
+		{Group: "fleet.cattle.io", Kind: "ClusterRegistrationToken"}:                        false,
+		{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}:                            false,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                                 true,
+		{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:                        false,
+		{Group: "networking.fleet.azure.com", Kind: "ServiceExport"}:                        true,
+		{Group: "authentication.open-cluster-management.io", Kind: "ManagedServiceAccount"}: false,
+	}
+	for kind, want := range cases {
+		if got := KindPropagates(kind); got != want {
+			t.Errorf("KindPropagates(%s) = %t, want %t", kind, got, want)
+		}
+	}
+}
+
+func TestNamespacePropagates(t *testing.T) {
+	cases := map[string]bool{
+		"shop": true, "defaults": true, "my-fleet-shop": true,
+		"default": false, "kube-system": false, "fleet-system": false, "fleet-member-a": false,
+	}
+	for name, want := range cases {
+		if got := NamespacePropagates(name); got != want {
+			t.Errorf("NamespacePropagates(%q) = %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestMetadataPropagates(t *testing.T) {
+	owned := metav1.ObjectMeta{Name: "a", OwnerReferences: []metav1.OwnerReference{{Name: "x"}}}
+	cases := map[string]struct {
+		kind schema.GroupKind
+		meta metav1.ObjectMeta
+		want bool
+	}{
+		"ReplicaSet of a Deployment":           {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, owned, false},
+		"ReplicaSet of a user":                 {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, metav1.ObjectMeta{Name: "a"}, true},
+		"ControllerRevision":                   {schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}, owned, false},
+		"an owned ConfigMap":                   {schema.GroupKind{Kind: "ConfigMap"}, owned, true},
+		"the CA that every namespace has":      {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "kube-root-ca.crt"}, false},
+		"the account that every namespace has": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, false},
+		"a user's account":                     {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "web"}, true},
+		"a token Secret":                       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/service-account.name": "web"}}, false},
+		"a user's Secret":                      {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
+		"Endpoints of a Service":               {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service"}, false},
+		"Endpoints of a user":                  {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
+		"a managed EndpointSlice":              {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
+		"EndpointSlice of a user":              {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := metadataPropagates(tc.kind, &metav1.PartialObjectMetadata{ObjectMeta: tc.meta}, func(name string) bool { return name == "service" })
+			if got != tc.want {
+				t.Errorf("metadataPropagates() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTokenSecretsStayWhateverTheirMetadata(t *testing.T) {
+	token := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}")
+	if contentPropagates(token) {
+		t.Error("a service account token of the hub would be sent to members")
+	}
+	if opaque := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}"); !contentPropagates(opaque) {
+		t.Error("an Opaque Secret stays behind")
+	}
+}

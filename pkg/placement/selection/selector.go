@@ -1,0 +1,288 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"golang.org/x/sync/errgroup"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	// MaxObjects is how many objects one placement may select.
+	MaxObjects = 5000
+
+	// readers is how many objects of one placement are read at a time.
+	readers = 16
+
+	// listTimeout is how long the first list of a type may take.
+	listTimeout = 20 * time.Second
+)
+
+// InvalidError is returned for selectors that only their author can put right.
+// Its text is for the placement's condition.
+type InvalidError struct{ Message string }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{Message: fmt.Sprintf(format, args...)}
+}
+
+// Selector finds what placements select.
+type Selector struct {
+	kinds   *Kinds
+	watcher *Watcher
+	client  dynamic.Interface
+}
+
+// NewSelector returns a Selector that finds candidates through the watcher and
+// reads them through the client.
+func NewSelector(kinds *Kinds, watcher *Watcher, client dynamic.Interface) *Selector {
+	return &Selector{kinds: kinds, watcher: watcher, client: client}
+}
+
+// Select returns what the selectors of a placement select now, stripped and
+// sorted, and from then on the watcher queues the placement when that changes.
+// Selectors of a namespaced placement select in its namespace. A named object
+// that does not exist selects nothing. The error is an InvalidError if the
+// selectors are at fault.
+func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm) ([]*unstructured.Unstructured, error) {
+	wants, kinds, err := s.resolve(placement.Namespace, terms)
+	if err != nil {
+		// Without wants the placement is still told of types that come and go.
+		if watchErr := s.watcher.watch(ctx, placement, nil, nil); watchErr != nil {
+			return nil, watchErr
+		}
+		return nil, err
+	}
+	listing, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	if err := s.watcher.watch(listing, placement, wants, kinds); err != nil {
+		return nil, err
+	}
+	candidates, err := s.candidates(wants)
+	if err != nil {
+		return nil, err
+	}
+	return s.read(ctx, candidates)
+}
+
+// Forget says that the placement is gone.
+func (s *Selector) Forget(placement types.NamespacedName) { s.watcher.Forget(placement) }
+
+// resolve finds the kind of every selector, and all kinds that have to be
+// watched for them.
+func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSelectorTerm) ([]want, []Kind, error) {
+	inside := namespace
+	for _, term := range terms {
+		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && isNamespaceTerm(term) {
+			inside = term.Name
+		}
+	}
+	var kinds []Kind
+	wants := make([]want, 0, len(terms))
+	for _, term := range terms {
+		w, err := s.resolveTerm(term, inside)
+		if err != nil {
+			return nil, nil, err
+		}
+		wants, kinds = append(wants, w), append(kinds, w.kind)
+		if w.contents {
+			contents, err := s.kinds.Contents()
+			if err != nil {
+				return nil, nil, err
+			}
+			kinds = append(kinds, contents...)
+		}
+	}
+	return wants, kinds, nil
+}
+
+func isNamespaceTerm(term placementv1beta1.ResourceSelectorTerm) bool {
+	return term.Group == "" && term.Version == "v1" && term.Kind == "Namespace"
+}
+
+// resolveTerm resolves one selector; inside is the namespace to which selectors
+// of namespaced kinds are confined, or "" if there may be none.
+func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, inside string) (want, error) {
+	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
+	if !KindPropagates(gvk.GroupKind()) {
+		return want{}, invalid("resource selector for %s: objects of this kind are never placed on members; remove the selector", describe(gvk))
+	}
+	kind, ok, err := s.kinds.Find(gvk)
+	switch {
+	case err != nil:
+		return want{}, err
+	case !ok:
+		return want{}, invalid("resource selector for %s: the hub does not serve this kind; check group, version and kind, or install its CustomResourceDefinition", describe(gvk))
+	case kind.Namespaced && inside == "":
+		return want{}, invalid("resource selector for %s: the kind is namespaced; select its Namespace instead, or use selectionScope NamespaceWithResourceSelectors or a ResourcePlacement", describe(gvk))
+	}
+	w := want{kind: kind, name: term.Name}
+	if kind.Namespaced {
+		w.namespace = inside
+	}
+	if w.labels, err = selectorOf(term.LabelSelector); err != nil {
+		return want{}, invalid("resource selector for %s: labelSelector: %v", describe(gvk), err)
+	}
+	w.contents = w.isNamespace() && (term.SelectionScope == "" || term.SelectionScope == placementv1beta1.NamespaceWithResources)
+	return w, nil
+}
+
+func describe(gvk schema.GroupVersionKind) string {
+	return fmt.Sprintf("%s (%s)", gvk.Kind, gvk.GroupVersion())
+}
+
+// candidate is an object that is probably selected.
+type candidate struct {
+	kind            Kind
+	namespace, name string
+}
+
+// candidates goes by metadata alone. Two selectors must not select the same
+// object.
+func (s *Selector) candidates(wants []want) ([]candidate, error) {
+	var found []candidate
+	seen := map[candidate]bool{}
+	for _, w := range wants {
+		selected, err := s.selectedBy(w)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range selected {
+			// The same object in two versions is the same object.
+			id := candidate{kind: Kind{GroupVersionKind: c.kind.GroupKind().WithVersion("")}, namespace: c.namespace, name: c.name}
+			if seen[id] {
+				return nil, invalid("%s %q is selected by more than one resource selector; make the selectors exclude each other", describe(c.kind.GroupVersionKind), c.name)
+			}
+			seen[id] = true
+			found = append(found, c)
+		}
+		if len(found) > MaxObjects {
+			return nil, invalid("the resource selectors select more than %d objects; split the placement", MaxObjects)
+		}
+	}
+	return found, nil
+}
+
+func (s *Selector) selectedBy(w want) ([]candidate, error) {
+	objects, err := s.watcher.list(w.kind, w.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var found []candidate
+	for _, object := range objects {
+		if !w.picks(object) {
+			continue
+		}
+		if !w.isNamespace() {
+			if metadataPropagates(w.kind.GroupKind(), object, s.hasService(object.Namespace)) {
+				found = append(found, candidate{w.kind, object.Namespace, object.Name})
+			}
+			continue
+		}
+		inside, err := s.namespace(w, object.Name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, inside...)
+	}
+	return found, nil
+}
+
+// namespace returns the namespace and, if the selector wants it, what is in it.
+func (s *Selector) namespace(w want, name string) ([]candidate, error) {
+	if !NamespacePropagates(name) {
+		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
+	}
+	found := []candidate{{kind: w.kind, name: name}}
+	if !w.contents {
+		return found, nil
+	}
+	kinds, err := s.kinds.Contents()
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range kinds {
+		objects, err := s.watcher.list(kind, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			if metadataPropagates(kind.GroupKind(), object, s.hasService(name)) {
+				found = append(found, candidate{kind, name, object.Name})
+			}
+		}
+	}
+	return found, nil
+}
+
+func (s *Selector) hasService(namespace string) func(name string) bool {
+	return func(name string) bool {
+		services, err := s.watcher.list(Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Resource: "services"}, namespace)
+		if err != nil {
+			return false // Services are not watched when only certain kinds are selected.
+		}
+		for _, service := range services {
+			if service.Name == name {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// read gets the full objects. One that has gone, or is going, meanwhile is left
+// out.
+func (s *Selector) read(ctx context.Context, candidates []candidate) ([]*unstructured.Unstructured, error) {
+	objects := make([]*unstructured.Unstructured, len(candidates))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for i, c := range candidates {
+		group.Go(func() error {
+			object, err := s.get(ctx, c)
+			objects[i] = object
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	selected := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, object := range objects {
+		if object != nil {
+			selected = append(selected, object)
+		}
+	}
+	Sort(selected)
+	return selected, nil
+}
+
+func (s *Selector) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
+	object, err := s.client.Resource(c.kind.GVR()).Namespace(c.namespace).Get(ctx, c.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", c.kind.GVR().GroupResource(), types.NamespacedName{Namespace: c.namespace, Name: c.name}, err)
+	}
+	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) {
+		return nil, nil
+	}
+	Strip(object)
+	return object, nil
+}

@@ -1,0 +1,133 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/rollout"
+	"fleetgate.io/fleetgate/pkg/placement/scheduler"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/placement/status"
+	"fleetgate.io/fleetgate/pkg/work/dispatch"
+)
+
+// recorderName is the source of the events; clients look for it.
+const recorderName = "placement-controller"
+
+// Options tune the controllers. Their zero values are sane.
+type Options struct {
+	// Workers is how many placements each controller looks at at a time; 0
+	// means 8.
+	Workers int
+	// DispatchWorkers is how many bindings are turned into Works at a time; 0
+	// means 16.
+	DispatchWorkers int
+	// Settle is how long changes of selected resources, or of bindings, are
+	// gathered before they are acted upon; 0 means 50 ms.
+	Settle time.Duration
+	// Clock tells the time; nil is the real one.
+	Clock clock.PassiveClock
+}
+
+func (o *Options) complete() {
+	if o.Workers == 0 {
+		o.Workers = 8
+	}
+	if o.Settle == 0 {
+		o.Settle = 50 * time.Millisecond
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+}
+
+// SetupWithManager registers all controllers of placement, that of package
+// dispatch included. The manager's scheme must know the groups placement and
+// cluster; its cache should be made with dispatch.CacheOptions.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	o.complete()
+	if err := family.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	cached, live, err := clients(mgr)
+	if err != nil {
+		return err
+	}
+	selector, watcher, err := selectorFor(mgr, o.Settle)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(watcher); err != nil {
+		return fmt.Errorf("adding the watcher of selected resources: %w", err)
+	}
+	recorder := mgr.GetEventRecorder(recorderName)
+	contents := snapshot.NewContents(cached, live)
+	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
+		&snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Profile(), Clock: o.Clock, Workers: o.Workers},
+		&rollout.Reconciler{Client: cached, Clock: o.Clock, Workers: o.Workers},
+		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Settle: o.Settle, Workers: o.Workers},
+	}
+	for _, c := range controllers {
+		if err := c.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return dispatch.SetupWithManager(ctx, mgr, dispatch.Options{Client: cached, Snapshots: contents, Workers: o.DispatchWorkers})
+}
+
+// clients returns one client that reads from the manager's cache and sees there
+// what it wrote before, which the arithmetic of rollouts relies on, and one that
+// does not use the cache.
+func clients(mgr ctrl.Manager) (cached, live client.Client, err error) {
+	config := unthrottled(mgr)
+	options := client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	if live, err = client.New(config, options); err != nil {
+		return nil, nil, fmt.Errorf("making a client of the hub: %w", err)
+	}
+	options.Cache = &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: new(true)}
+	if cached, err = client.New(config, options); err != nil {
+		return nil, nil, fmt.Errorf("making a cached client of the hub: %w", err)
+	}
+	return cached, live, nil
+}
+
+// unthrottled leaves fairness to the hub's API server, which knows the load.
+func unthrottled(mgr ctrl.Manager) *rest.Config {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.QPS, config.RateLimiter = -1, nil
+	return config
+}
+
+func selectorFor(mgr ctrl.Manager, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
+	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a discovery client of the hub: %w", err)
+	}
+	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a metadata client of the hub: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a dynamic client of the hub: %w", err)
+	}
+	kinds := selection.NewKinds(discoverer)
+	watcher := selection.NewWatcher(kinds, metadataClient, settle)
+	return selection.NewSelector(kinds, watcher, dynamicClient), watcher, nil
+}

@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/singleflight"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// memory is how many bytes of manifests Contents remembers.
+const memory = 64 << 20
+
+// maxGroupSize is how many snapshots a group may claim to have.
+const maxGroupSize = 1000
+
+// ErrIncomplete is returned for a snapshot that is not the master of a group.
+var ErrIncomplete = errors.New("not the master of a complete group of resource snapshots")
+
+// Group is a group of resource snapshots, the master first.
+type Group struct {
+	// Index is the group's index, as its label has it.
+	Index string
+	// Parts are the snapshots' contents in order.
+	Parts []Part
+	// Resources names everything in the group.
+	Resources []placementv1beta1.ResourceIdentifier
+
+	size int
+}
+
+// Part is one snapshot's content.
+type Part struct {
+	// Snapshot is the name of the snapshot.
+	Snapshot  string
+	Manifests []placementv1beta1.Manifest
+	// Hash is Hash(Manifests).
+	Hash string
+}
+
+// Hash tells lists of manifests apart. The API server may give a manifest back
+// in another way of writing than it got it; that makes no difference.
+func Hash(manifests []placementv1beta1.Manifest) (string, error) {
+	sum := sha256.New()
+	for i, m := range manifests {
+		var value any
+		if err := utiljson.Unmarshal(m.Raw, &value); err != nil {
+			return "", fmt.Errorf("decoding manifest %d: %w", i, err)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return "", fmt.Errorf("encoding manifest %d: %w", i, err)
+		}
+		sum.Write(append(text, '\n'))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Contents reads groups of resource snapshots. As snapshots never change, it
+// remembers the groups that were read last. What it returns must not be
+// changed.
+type Contents struct {
+	// metadata tells whether the snapshot is still the one that is remembered.
+	metadata client.Reader
+	live     client.Reader
+	reading  singleflight.Group
+
+	// mu guards what follows.
+	mu     sync.Mutex
+	groups map[types.UID]*Group
+	order  []types.UID
+	size   int
+}
+
+// NewContents returns Contents that look up metadata in one reader, a cache, and
+// full snapshots in another.
+func NewContents(metadata, live client.Reader) *Contents {
+	return &Contents{metadata: metadata, live: live, groups: map[types.UID]*Group{}}
+}
+
+// Group returns the group of a master. The error is NotFound if the master or a
+// part of it is gone.
+func (c *Contents) Group(ctx context.Context, master types.NamespacedName) (*Group, error) {
+	known := family.ResourceSnapshotMetadata(master.Namespace)
+	if err := c.metadata.Get(ctx, master, known); err == nil {
+		if group := c.remembered(known.UID); group != nil {
+			return group, nil
+		}
+	}
+	group, err, _ := c.reading.Do(master.String(), func() (any, error) { return c.read(ctx, master) })
+	if err != nil {
+		return nil, err
+	}
+	return group.(*Group), nil
+}
+
+func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, error) {
+	master, err := c.snapshot(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	count, err := strconv.Atoi(master.GetAnnotations()[placementv1beta1.NumberOfResourceSnapshotsAnnotation])
+	if err != nil || count < 1 || count > maxGroupSize || !family.IsMaster(master) {
+		return nil, fmt.Errorf("resource snapshot %q: %w", klog.KRef(key.Namespace, key.Name), ErrIncomplete)
+	}
+	group := &Group{Index: master.GetLabels()[placementv1beta1.ResourceIndexLabel]}
+	if err := group.add(master); err != nil {
+		return nil, err
+	}
+	for i := range count - 1 {
+		name := placementv1beta1.ResourceSubSnapshotName(master.GetLabels()[placementv1beta1.ParentPlacementLabel], family.ResourceIndex(master), i)
+		part, err := c.snapshot(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		if err := group.add(part); err != nil {
+			return nil, err
+		}
+	}
+	c.remember(master.GetUID(), group)
+	return group, nil
+}
+
+func (c *Contents) snapshot(ctx context.Context, key types.NamespacedName) (placementv1beta1.ResourceSnapshotObject, error) {
+	s := family.NewResourceSnapshot(key.Namespace)
+	if err := c.live.Get(ctx, key, s); err != nil {
+		return nil, fmt.Errorf("reading resource snapshot %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	return s, nil
+}
+
+func (g *Group) add(s placementv1beta1.ResourceSnapshotObject) error {
+	part := Part{Snapshot: s.GetName(), Manifests: s.GetSpec().SelectedResources}
+	var err error
+	if part.Hash, err = Hash(part.Manifests); err != nil {
+		return fmt.Errorf("resource snapshot %q: %w", s.GetName(), err)
+	}
+	for i, m := range part.Manifests {
+		id, err := identify(m)
+		if err != nil {
+			return fmt.Errorf("resource %d of resource snapshot %q: %w", i, s.GetName(), err)
+		}
+		g.Resources = append(g.Resources, id)
+		g.size += len(m.Raw)
+	}
+	g.Parts = append(g.Parts, part)
+	return nil
+}
+
+func identify(m placementv1beta1.Manifest) (placementv1beta1.ResourceIdentifier, error) {
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(m.Raw, &object); err != nil {
+		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding: %w", err)
+	}
+	gvk := object.GroupVersionKind()
+	return placementv1beta1.ResourceIdentifier{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: object.Name, Namespace: object.Namespace,
+	}, nil
+}
+
+func (c *Contents) remembered(uid types.UID) *Group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.groups[uid]
+}
+
+// remember keeps the group and forgets the oldest ones while there are too many
+// bytes; one group is kept however large it is.
+func (c *Contents) remember(uid types.UID, group *Group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, again := c.groups[uid]; again {
+		return
+	}
+	c.groups[uid] = group
+	c.order = append(c.order, uid)
+	c.size += group.size
+	for c.size > memory && len(c.order) > 1 {
+		c.size -= c.groups[c.order[0]].size
+		delete(c.groups, c.order[0])
+		c.order = c.order[1:]
+	}
+}

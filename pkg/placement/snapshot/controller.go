@@ -1,0 +1,377 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+// Name is the controller's name.
+const Name = "placement.snapshots"
+
+// Selector finds what a placement selects; *selection.Selector is one.
+type Selector interface {
+	Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm) ([]*unstructured.Unstructured, error)
+	Forget(placement types.NamespacedName)
+}
+
+// Reconciler makes the snapshots of placements.
+type Reconciler struct {
+	// Client reads through the cache.
+	Client client.Client
+	// Live reads and writes without it; resource snapshots are too large to be
+	// kept in memory.
+	Live     client.Client
+	Selector Selector
+	// Changes feeds placements whose selection may have changed.
+	Changes  source.Source
+	Recorder events.EventRecorder
+	// Workers is how many placements are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a placement when its
+// spec changes or it is being deleted, when something that it selects changes,
+// and when one of its snapshots is touched by others.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	deletions := predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
+		WatchesRawSource(r.Changes).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile brings the snapshots of one placement up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.Selector.Forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	case placement.GetDeletionTimestamp() != nil:
+		err = r.finalize(ctx, req.NamespacedName, placement)
+	default:
+		err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	if err := r.ensureFinalizers(ctx, placement); err != nil {
+		return err
+	}
+	if err := r.reconcileResources(ctx, key, placement); err != nil {
+		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
+			return r.reportInvalid(ctx, placement, fault)
+		}
+		return err
+	}
+	if err := r.withdrawInvalid(ctx, placement); err != nil {
+		return err
+	}
+	return r.reconcilePolicy(ctx, key, placement)
+}
+
+// ensureFinalizers adds the scheduler's too, which saves a write.
+func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1beta1.PlacementObject) error {
+	before := placement.DeepCopyObject().(client.Object)
+	added := controllerutil.AddFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
+	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) && !added {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding finalizers to placement %q: %w", placement.GetName(), err)
+	}
+	return nil
+}
+
+// reconcileResources makes a new group of resource snapshots if something else
+// is selected than before. Under an external rollout the update runs make them.
+func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		r.Selector.Forget(key)
+		return nil
+	}
+	objects, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors)
+	if err != nil {
+		return err
+	}
+	manifests, err := manifestsOf(objects)
+	if err != nil {
+		return err
+	}
+	existing, err := family.ResourceSnapshots(ctx, r.Client, key)
+	if err != nil {
+		return err
+	}
+	latest := family.LatestResourceSnapshot(existing)
+	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
+		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
+			return err
+		}
+	}
+	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
+		return err
+	}
+	return r.trimResources(ctx, key, existing, historyLimit(placement))
+}
+
+// nextIndex is one more than the highest index that there is, of complete groups
+// or not.
+func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) int {
+	next := 0
+	for _, s := range existing {
+		next = max(next, indexOf(s)+1)
+	}
+	return next
+}
+
+// createResources writes a group, and returns the metadata of its master.
+func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int) (*metav1.PartialObjectMetadata, error) {
+	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index)
+	for _, s := range group {
+		if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
+			return nil, fmt.Errorf("owning resource snapshot %q: %w", s.GetName(), err)
+		}
+		if err := r.Live.Create(ctx, s); err != nil {
+			return nil, fmt.Errorf("creating resource snapshot %q: %w", s.GetName(), err)
+		}
+	}
+	ctrl.LoggerFrom(ctx).V(1).Info("Made a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
+	return r.await(ctx, client.ObjectKeyFromObject(group[len(group)-1]))
+}
+
+// await returns when the cache knows a snapshot that was just written. Without
+// it the next look could take an older snapshot for the latest.
+func (r *Reconciler) await(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	const interval, limit = 5 * time.Millisecond, 10 * time.Second
+	s := family.ResourceSnapshotMetadata(key.Namespace)
+	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(ctx context.Context) (bool, error) {
+		err := r.Client.Get(ctx, key, s)
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for resource snapshot %q in the cache: %w", key.Name, err)
+	}
+	return s, nil
+}
+
+// demoteResources takes the label of the latest off all others.
+func (r *Reconciler) demoteResources(ctx context.Context, existing []*metav1.PartialObjectMetadata, latest string) error {
+	for _, s := range existing {
+		if s.Name == latest || !family.IsLatest(s) {
+			continue
+		}
+		if err := r.Live.Patch(ctx, s, demotion()); err != nil {
+			return fmt.Errorf("demoting resource snapshot %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func demotion() client.Patch {
+	return client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"`+placementv1beta1.IsLatestSnapshotLabel+`":"false"}}}`))
+}
+
+func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, limit int) error {
+	if len(existing) <= 1 {
+		return nil
+	}
+	bindings, err := family.Bindings(ctx, r.Client, key)
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool, len(bindings))
+	for _, b := range bindings {
+		used[b.GetSpec().ResourceSnapshotName] = true
+	}
+	for _, s := range surplus(existing, limit, used) {
+		if err := r.Live.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting resource snapshot %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// reconcilePolicy makes a new policy snapshot if the policy changed, else it
+// only says that the present one stands for the placement's generation too.
+func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	policy := policyOf(placement.GetSpec())
+	hash, err := policyHash(policy)
+	if err != nil {
+		return err
+	}
+	existing, err := family.PolicySnapshots(ctx, r.Client, key)
+	if err != nil {
+		return err
+	}
+	latest := family.LatestPolicySnapshot(existing)
+	if latest == nil || string(latest.GetSpec().PolicyHash) != string(hash) {
+		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, family.PolicyIndex))
+		err = r.createPolicy(ctx, placement, latest)
+	} else {
+		err = r.annotatePolicy(ctx, latest, policyAnnotations(placement, policy))
+	}
+	if err != nil {
+		return err
+	}
+	return r.retirePolicies(ctx, existing, latest.GetName(), historyLimit(placement))
+}
+
+func (r *Reconciler) createPolicy(ctx context.Context, placement placementv1beta1.PlacementObject, s placementv1beta1.PolicySnapshotObject) error {
+	if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning policy snapshot %q: %w", s.GetName(), err)
+	}
+	if err := r.Client.Create(ctx, s); err != nil {
+		return fmt.Errorf("creating policy snapshot %q: %w", s.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) annotatePolicy(ctx context.Context, s placementv1beta1.PolicySnapshotObject, annotations map[string]string) error {
+	before := s.DeepCopyObject().(client.Object)
+	s.SetAnnotations(with(s.GetAnnotations(), annotations))
+	if equality.Semantic.DeepEqual(before.GetAnnotations(), s.GetAnnotations()) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, s, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotating policy snapshot %q: %w", s.GetName(), err)
+	}
+	return nil
+}
+
+// retirePolicies takes the label of the latest off the older snapshots and
+// deletes those beyond the limit.
+func (r *Reconciler) retirePolicies(ctx context.Context, existing []placementv1beta1.PolicySnapshotObject, latest string, limit int) error {
+	var older []placementv1beta1.PolicySnapshotObject
+	for _, s := range existing {
+		if s.GetName() != latest {
+			older = append(older, s)
+		}
+	}
+	surplus := max(0, len(older)+1-limit)
+	for i, s := range older {
+		var err error
+		switch {
+		case i < surplus:
+			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
+		case family.IsLatest(s):
+			err = r.Client.Patch(ctx, s, demotion())
+		}
+		if err != nil {
+			return fmt.Errorf("retiring policy snapshot %q: %w", s.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func historyLimit(placement placementv1beta1.PlacementObject) int {
+	const standard = 10
+	if limit := placement.GetSpec().RevisionHistoryLimit; limit != nil && *limit > 0 {
+		return int(*limit)
+	}
+	return standard
+}
+
+// reportInvalid tells the user what is wrong with the selectors. What else the
+// status says stays: it is still true of the last valid generation.
+func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, fault *selection.InvalidError) error {
+	return r.setScheduled(ctx, placement, metav1.Condition{
+		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors, Message: fault.Message,
+	})
+}
+
+// withdrawInvalid hands the status back to the controller placement.status once
+// the selectors are valid again.
+func (r *Reconciler) withdrawInvalid(ctx context.Context, placement placementv1beta1.PlacementObject) error {
+	now := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
+	if now == nil || now.Reason != placementv1beta1.ReasonInvalidResourceSelectors {
+		return nil
+	}
+	return r.setScheduled(ctx, placement, metav1.Condition{
+		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The resource selectors are valid now, scheduling goes on",
+	})
+}
+
+func (r *Reconciler) setScheduled(ctx context.Context, placement placementv1beta1.PlacementObject, condition metav1.Condition) error {
+	before := placement.DeepCopyObject().(client.Object)
+	condition.Type = placement.ConditionType(placementv1beta1.ConditionScheduled)
+	condition.ObservedGeneration = placement.GetGeneration()
+	if !meta.SetStatusCondition(&placement.GetStatus().Conditions, condition) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+	}
+	return nil
+}
+
+// finalize deletes the snapshots of a placement that is being deleted and lets
+// it go. The bindings are the scheduler's.
+func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	r.Selector.Forget(key)
+	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer) {
+		return nil
+	}
+	mine := []client.DeleteAllOfOption{
+		client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name}, client.InNamespace(key.Namespace),
+	}
+	if err := r.Live.DeleteAllOf(ctx, family.NewPolicySnapshot(key.Namespace), mine...); err != nil {
+		return fmt.Errorf("deleting policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	if err := r.Live.DeleteAllOf(ctx, family.NewResourceSnapshot(key.Namespace), mine...); err != nil {
+		return fmt.Errorf("deleting resource snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	before := placement.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
+	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("removing the finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	r.Recorder.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Deleted the snapshots of the placement")
+	return nil
+}

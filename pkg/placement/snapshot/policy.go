@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// policyOf returns a copy of the placement's policy; without one it picks all
+// members.
+func policyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.PlacementPolicy {
+	if spec.Policy == nil {
+		return &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}
+	}
+	policy := spec.Policy.DeepCopy()
+	if policy.PlacementType == "" {
+		policy.PlacementType = placementv1beta1.PickAll
+	}
+	return policy
+}
+
+// policyHash tells policies apart. The number of clusters is no part of it:
+// scaling keeps the snapshot and only changes its annotation.
+func policyHash(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
+	unscaled := policy.DeepCopy()
+	unscaled.NumberOfClusters = nil
+	text, err := json.Marshal(unscaled)
+	if err != nil {
+		return nil, fmt.Errorf("hashing the policy: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return []byte(hex.EncodeToString(sum[:])), nil
+}
+
+// policyAnnotations are the annotations of the placement's policy snapshot.
+func policyAnnotations(placement metav1.Object, policy *placementv1beta1.PlacementPolicy) map[string]string {
+	annotations := map[string]string{
+		placementv1beta1.PlacementGenerationAnnotation: strconv.FormatInt(placement.GetGeneration(), 10),
+	}
+	if policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil {
+		annotations[placementv1beta1.NumberOfClustersAnnotation] = strconv.Itoa(int(*policy.NumberOfClusters))
+	}
+	return annotations
+}
+
+// desiredPolicySnapshot builds the snapshot with an index.
+func desiredPolicySnapshot(placement metav1.Object, policy *placementv1beta1.PlacementPolicy, hash []byte, index int) placementv1beta1.PolicySnapshotObject {
+	s := family.NewPolicySnapshot(placement.GetNamespace())
+	s.SetNamespace(placement.GetNamespace())
+	s.SetName(placementv1beta1.PolicySnapshotName(placement.GetName(), index))
+	s.SetLabels(map[string]string{
+		placementv1beta1.ParentPlacementLabel:  placement.GetName(),
+		placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(true),
+		placementv1beta1.PolicyIndexLabel:      strconv.Itoa(index),
+	})
+	s.SetAnnotations(policyAnnotations(placement, policy))
+	*s.GetSpec() = placementv1beta1.SchedulingPolicySnapshotSpec{Policy: policy, PolicyHash: hash}
+	return s
+}
+
+// ObservedGeneration is the generation of the placement that a policy snapshot
+// stands for, or 0 if it does not say.
+func ObservedGeneration(s metav1.Object) int64 {
+	generation, err := strconv.ParseInt(s.GetAnnotations()[placementv1beta1.PlacementGenerationAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return generation
+}
+
+// with returns the map with more entries, as a new map.
+func with(have, more map[string]string) map[string]string {
+	all := maps.Clone(have)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
+}

@@ -1,0 +1,226 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Observed is what a status is made from.
+type Observed struct {
+	Placement placementv1beta1.PlacementObject
+	// Policy is the latest policy snapshot.
+	Policy placementv1beta1.PolicySnapshotObject
+	// Snapshot is the name of the latest resource snapshot's master, Index its
+	// index, and Resources what its group holds. All are empty under an external
+	// rollout.
+	Snapshot  string
+	Index     string
+	Resources []placementv1beta1.ResourceIdentifier
+	Bindings  []placementv1beta1.BindingObject
+	// IndexOf returns the index of a resource snapshot, "" if it is gone. It is
+	// asked under an external rollout, where members may be on any.
+	IndexOf func(snapshot string) string
+}
+
+// Compute returns the placement's status. Times of conditions that did not
+// change are kept.
+func Compute(o *Observed) *placementv1beta1.PlacementStatus {
+	c := &computation{Observed: o, stages: stagesOf(o.Placement.GetSpec()), old: o.Placement.GetStatus()}
+	c.status = &placementv1beta1.PlacementStatus{
+		SelectedResources: o.Resources, ObservedResourceIndex: o.Index,
+		Conditions: append([]metav1.Condition(nil), c.old.Conditions...),
+	}
+	if !c.scheduled() {
+		c.keepOnly(nil)
+		return c.status
+	}
+	counts := c.members()
+	c.missing()
+	c.sumUp(counts)
+	return c.status
+}
+
+// computation is one status while it is being made.
+type computation struct {
+	*Observed
+	stages      []stage
+	old, status *placementv1beta1.PlacementStatus
+}
+
+// tally counts members by stage and by the stage's condition there.
+type tally map[string]map[metav1.ConditionStatus]int
+
+func (t tally) count(kind string, status metav1.ConditionStatus) {
+	if t[kind] == nil {
+		t[kind] = map[metav1.ConditionStatus]int{}
+	}
+	t[kind][status]++
+}
+
+func (c *computation) set(kind string, condition metav1.Condition) {
+	condition.Type, condition.ObservedGeneration = c.Placement.ConditionType(kind), c.Placement.GetGeneration()
+	meta.SetStatusCondition(&c.status.Conditions, condition)
+}
+
+// Decided reports whether the scheduler has answered the policy snapshot for the
+// placement's present generation.
+func Decided(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) bool {
+	return decision(placement, policy) != nil
+}
+
+func decision(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject) *metav1.Condition {
+	decided := meta.FindStatusCondition(policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled)
+	if decided == nil || decided.ObservedGeneration != policy.GetGeneration() ||
+		policy.GetStatus().ObservedCRPGeneration != placement.GetGeneration() {
+		return nil
+	}
+	return decided
+}
+
+// scheduled sets the first condition, and reports whether it is known.
+func (c *computation) scheduled() bool {
+	decided := decision(c.Placement, c.Policy)
+	if decided == nil {
+		c.set(placementv1beta1.ConditionScheduled, metav1.Condition{
+			Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The scheduler has not looked at the placement yet",
+		})
+		return false
+	}
+	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: decided.Message})
+	return true
+}
+
+// members appends what became of the placement on each selected member.
+func (c *computation) members() tally {
+	bindings := make(map[string]placementv1beta1.BindingObject, len(c.Bindings))
+	for _, b := range c.Bindings {
+		if b.GetDeletionTimestamp() == nil && b.GetSpec().SchedulingPolicySnapshotName == c.Policy.GetName() {
+			bindings[b.GetSpec().TargetCluster] = b
+		}
+	}
+	before := make(map[string][]metav1.Condition, len(c.old.PlacementStatuses))
+	for _, member := range c.old.PlacementStatuses {
+		before[member.ClusterName] = member.Conditions
+	}
+	counts := tally{}
+	for _, d := range c.Policy.GetStatus().TargetClusters {
+		if d.Selected {
+			m := &member{computation: c, old: before[d.ClusterName], counts: counts}
+			m.status.ClusterName = d.ClusterName
+			m.observe(d, bindings[d.ClusterName])
+			c.status.PlacementStatuses = append(c.status.PlacementStatuses, m.status)
+		}
+	}
+	return counts
+}
+
+// missing appends an entry for each member that the policy asks for and did not
+// get.
+func (c *computation) missing() {
+	selected, wanted := len(c.status.PlacementStatuses), 0
+	switch policy := c.Placement.GetSpec().Policy; {
+	case policy == nil:
+	case policy.PlacementType == placementv1beta1.PickFixed:
+		wanted = len(policy.ClusterNames)
+	case policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil:
+		wanted = int(*policy.NumberOfClusters)
+	}
+	for _, d := range c.Policy.GetStatus().TargetClusters {
+		if d.Selected || selected >= wanted {
+			continue
+		}
+		selected++
+		m := &member{computation: c}
+		m.set(placementv1beta1.ConditionScheduled, metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonScheduleFailed, Message: d.Reason,
+		})
+		keepTimes(m.status.Conditions, c.missingBefore(d.Reason))
+		c.status.PlacementStatuses = append(c.status.PlacementStatuses, m.status)
+	}
+}
+
+// missingBefore returns the conditions of an entry without a name that told the
+// same.
+func (c *computation) missingBefore(reason string) []metav1.Condition {
+	for _, member := range c.old.PlacementStatuses {
+		if member.ClusterName == "" && len(member.Conditions) == 1 && member.Conditions[0].Message == reason {
+			return member.Conditions
+		}
+	}
+	return nil
+}
+
+// keepTimes gives conditions that did not change the time since when they hold.
+func keepTimes(conditions, before []metav1.Condition) {
+	for i := range conditions {
+		old := meta.FindStatusCondition(before, conditions[i].Type)
+		if old != nil && old.Status == conditions[i].Status {
+			conditions[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+}
+
+// sumUp sets the conditions of the placement as a whole.
+func (c *computation) sumUp(counts tally) {
+	var set []stage
+	for _, s := range c.stages {
+		if len(counts[s.kind]) == 0 {
+			break // There is no member, or none has come so far.
+		}
+		set = append(set, s)
+		condition := c.sum(s, counts[s.kind])
+		c.set(s.kind, condition)
+		if condition.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	c.keepOnly(set)
+}
+
+func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1.Condition {
+	if s.kind == rolloutStarted.kind && c.external() {
+		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonRolloutControlledByExternalController,
+			Message: "The rollout is controlled by update runs"}
+	}
+	for _, status := range []metav1.ConditionStatus{metav1.ConditionUnknown, metav1.ConditionFalse} {
+		if n := counts[status]; n > 0 {
+			return s.condition(status, n)
+		}
+	}
+	done := s.condition(metav1.ConditionTrue, counts[metav1.ConditionTrue])
+	if s.kind == overridden.kind && !c.hasOverrides() {
+		done.Reason, done.Message = placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources"
+	}
+	return done
+}
+
+func (c *computation) external() bool {
+	return c.Placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy
+}
+
+func (c *computation) hasOverrides() bool {
+	for _, m := range c.status.PlacementStatuses {
+		if len(m.ApplicableClusterResourceOverrides)+len(m.ApplicableResourceOverrides) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keepOnly removes the conditions of all other stages.
+func (c *computation) keepOnly(set []stage) {
+	keep := map[string]bool{}
+	for _, s := range set {
+		keep[s.kind] = true
+	}
+	for _, s := range allStages() {
+		if !keep[s.kind] {
+			meta.RemoveStatusCondition(&c.status.Conditions, c.Placement.ConditionType(s.kind))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// Name is the controller's name.
+const Name = "placement.status"
+
+// Snapshots reads what resource snapshots hold; *snapshot.Contents is one.
+type Snapshots interface {
+	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
+}
+
+// Reconciler writes the status of placements.
+type Reconciler struct {
+	// Client reads through the cache.
+	Client    client.Client
+	Snapshots Snapshots
+	Recorder  events.EventRecorder
+	// Settle is how long changes of bindings are gathered before a status is
+	// computed: a rollout changes many at a time.
+	Settle time.Duration
+	// Workers is how many placements are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a placement when its
+// spec, its condition Scheduled, a snapshot or a binding of it changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement()).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// scheduledChanges lets pass that the condition Scheduled was set by others.
+func scheduledChanges() predicate.Predicate {
+	reason := func(object client.Object) string {
+		placement, ok := object.(placementv1beta1.PlacementObject)
+		if !ok {
+			return ""
+		}
+		c := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
+		if c == nil {
+			return ""
+		}
+		return c.Reason
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return reason(e.ObjectOld) != reason(e.ObjectNew) }}
+}
+
+// Reconcile writes the status of one placement.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil || placement.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, err
+	}
+	observed, err := r.observe(ctx, req.NamespacedName, placement)
+	if err != nil || observed == nil {
+		return ctrl.Result{}, err
+	}
+	err = r.write(ctx, placement, Compute(observed))
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// observe gathers what the status is made from; nil while that is in motion.
+// Whatever is awaited comes with an event.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (*Observed, error) {
+	if invalid(placement) {
+		return nil, nil
+	}
+	policies, err := family.PolicySnapshots(ctx, r.Client, key)
+	if err != nil {
+		return nil, err
+	}
+	policy := family.LatestPolicySnapshot(policies)
+	if policy == nil || snapshot.ObservedGeneration(policy) != placement.GetGeneration() {
+		return nil, nil
+	}
+	if !Decided(placement, policy) && len(placement.GetStatus().Conditions) > 0 {
+		return nil, nil
+	}
+	o := &Observed{Placement: placement, Policy: policy}
+	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {
+		return nil, err
+	}
+	if o.Bindings, err = family.Bindings(ctx, r.Client, key); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// invalid reports whether the present generation's selectors are known to be
+// invalid.
+func invalid(placement placementv1beta1.PlacementObject) bool {
+	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
+	return c != nil && c.Reason == placementv1beta1.ReasonInvalidResourceSelectors && c.ObservedGeneration == placement.GetGeneration()
+}
+
+func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedName, o *Observed) (ready bool, err error) {
+	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
+	if err != nil {
+		return false, err
+	}
+	o.IndexOf = func(name string) string {
+		for _, s := range snapshots {
+			if s.Name == name {
+				return s.Labels[placementv1beta1.ResourceIndexLabel]
+			}
+		}
+		return ""
+	}
+	if o.Placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		return true, nil
+	}
+	latest := family.LatestResourceSnapshot(snapshots)
+	if latest == nil {
+		return false, nil
+	}
+	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: latest.Name})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading what placement %q selects: %w", klog.KRef(key.Namespace, key.Name), err)
+	}
+	o.Snapshot, o.Index, o.Resources = latest.Name, group.Index, group.Resources
+	return true, nil
+}
+
+func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
+	before := placement.DeepCopyObject().(placementv1beta1.PlacementObject)
+	*placement.GetStatus() = *status
+	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+	}
+	for _, e := range eventsOf(before, placement) {
+		r.Recorder.Eventf(placement, nil, "Normal", e.reason, "Place", "%s", e.message)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// member is the status of a placement on one member while it is being made.
+type member struct {
+	*computation
+	status placementv1beta1.PerClusterPlacementStatus
+	// old are the conditions before.
+	old    []metav1.Condition
+	counts tally
+}
+
+func (m *member) set(kind string, condition metav1.Condition) {
+	condition.Type, condition.ObservedGeneration = kind, m.Placement.GetGeneration()
+	meta.SetStatusCondition(&m.status.Conditions, condition)
+	if m.counts != nil && kind != placementv1beta1.ConditionScheduled {
+		m.counts.count(kind, condition.Status)
+	}
+}
+
+// observe fills the status of a selected member. b is nil as long as there is no
+// binding.
+func (m *member) observe(d placementv1beta1.ClusterDecision, b placementv1beta1.BindingObject) {
+	m.set(placementv1beta1.ConditionScheduled, metav1.Condition{
+		Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonScheduled, Message: d.Reason,
+	})
+	switch {
+	case b == nil:
+		m.set(rolloutStarted.kind, rolloutStarted.unknown())
+	case m.external():
+		m.status.ObservedResourceIndex = m.IndexOf(b.GetSpec().ResourceSnapshotName)
+		m.follow(b)
+	case b.GetSpec().ResourceSnapshotName != m.Snapshot:
+		m.status.ObservedResourceIndex = m.Index
+		m.outdated(b)
+	default:
+		m.status.ObservedResourceIndex = m.Index
+		m.follow(b)
+	}
+	keepTimes(m.status.Conditions, m.old)
+}
+
+// outdated is for a member that is not on the latest snapshot: it waits for its
+// turn, or the rollout has not come to it.
+func (m *member) outdated(b placementv1beta1.BindingObject) {
+	if c := known(b, rolloutStarted.kind); c != nil && c.Status == metav1.ConditionFalse {
+		m.set(rolloutStarted.kind, metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message})
+		return
+	}
+	m.set(rolloutStarted.kind, rolloutStarted.unknown())
+}
+
+// follow takes the binding's conditions over, up to the first that is not True.
+func (m *member) follow(b placementv1beta1.BindingObject) {
+	for _, s := range m.stages {
+		c := known(b, s.kind)
+		if c == nil {
+			m.set(s.kind, s.unknown())
+			return
+		}
+		m.details(s, c.Status, b)
+		m.set(s.kind, metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message})
+		if c.Status != metav1.ConditionTrue {
+			return
+		}
+	}
+}
+
+// details takes over what the binding tells about single objects, as far as it
+// belongs to the stage.
+func (m *member) details(s stage, condition metav1.ConditionStatus, b placementv1beta1.BindingObject) {
+	spec, status := b.GetSpec(), b.GetStatus()
+	failed := condition == metav1.ConditionFalse
+	switch s.kind {
+	case rolloutStarted.kind:
+		if !failed {
+			m.status.ApplicableResourceOverrides = spec.ResourceOverrideSnapshots
+			m.status.ApplicableClusterResourceOverrides = spec.ClusterResourceOverrideSnapshots
+		}
+	case applied.kind, available.kind:
+		if failed {
+			m.status.FailedPlacements, m.status.DiffedPlacements = status.FailedPlacements, status.DiffedPlacements
+		}
+		m.status.DriftedPlacements = status.DriftedPlacements
+	case diffReported.kind:
+		m.status.DiffedPlacements = status.DiffedPlacements
+		if failed {
+			m.status.FailedPlacements = status.FailedPlacements
+		}
+	}
+}
+
+// known returns a condition that is about the binding's present spec, and True
+// or False; else nil.
+func known(b placementv1beta1.BindingObject, kind string) *metav1.Condition {
+	c := meta.FindStatusCondition(b.GetStatus().Conditions, kind)
+	if c == nil || c.ObservedGeneration != b.GetGeneration() || c.Status == metav1.ConditionUnknown {
+		return nil
+	}
+	return c
+}

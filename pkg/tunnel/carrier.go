@@ -1,0 +1,69 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"net"
+
+	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
+)
+
+// Carrier is one session between a gateway and an agent: a multiplexer and the
+// connection below it. What a carrier promises:
+//
+//   - Each stream has flow control of its own: a stream whose reader stops holds a
+//     bounded amount of memory and never stops another stream.
+//   - A stream is a net.Conn that also has CloseWrite() error (half close) and
+//     Reset() error (abandon). Close returns at once, frees the stream on both
+//     sides and wakes who waits. A read ends with io.EOF only when the other side
+//     has closed its half, never because the session broke.
+//   - A peer that is gone without a word is found within 30 s, also when nobody
+//     sends anything; the session ends then.
+//   - When the session ends, Done is closed and everything that waits in a method or
+//     a stream returns. Close is idempotent and waits for the carrier's goroutines.
+type Carrier interface {
+	// Open opens a stream that begins with the bytes of first, which nobody changes
+	// afterwards. It does not wait for the peer; when the session cannot take one
+	// more stream it fails at once instead of waiting for room.
+	Open(ctx context.Context, first []byte) (net.Conn, error)
+	// Accept waits for a stream that the peer opens.
+	Accept(ctx context.Context) (net.Conn, error)
+	// Close ends the session and every stream in it.
+	Close() error
+	// Done is closed when the session has ended, Err says why from then on.
+	Done() <-chan struct{}
+	Err() error
+}
+
+var _ Carrier = (*native.Carrier)(nil)
+
+// carry starts a carrier on a connection, which it then owns.
+type carry func(ctx context.Context, conn net.Conn) (Carrier, error)
+
+func carryNative(side native.Side, maxStreams int) carry {
+	return func(ctx context.Context, conn net.Conn) (Carrier, error) {
+		// The carrier also counts streams that one side has closed and the other has
+		// not yet: leave room for them.
+		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Logger: klog.FromContext(ctx)})
+	}
+}
+
+// halfCloser is a connection that can end one direction: streams, TCP and TLS.
+type halfCloser interface{ CloseWrite() error }
+
+// abandon closes conn so that the other side cannot take it for an orderly end.
+func abandon(conn net.Conn) {
+	switch c := conn.(type) {
+	case interface{ Reset() error }:
+		_ = c.Reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,84 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
+)
+
+var (
+	// ErrNotConnected is returned by a dial to a member without a session, or whose
+	// sessions all broke while dialing. The member may be back in seconds; nothing
+	// waits for it.
+	ErrNotConnected = errors.New("the member's agent is not connected")
+	// ErrRefused is matched by every [RefusedError].
+	ErrRefused = errors.New("the member refused the connection")
+	// ErrTooManySessions is returned by Serve when the member has as many sessions
+	// as it may have.
+	ErrTooManySessions = errors.New("the member has too many tunnel sessions")
+	// ErrClosed is returned by Serve after Close.
+	ErrClosed = errors.New("the gateway is shutting down")
+	// ErrReset is returned by a stream that the other side abandoned; also
+	// syscall.ECONNRESET.
+	ErrReset = native.ErrReset
+	// ErrSessionClosed is returned by a stream whose session has ended.
+	ErrSessionClosed = native.ErrSessionClosed
+
+	// errForeignStream is the reason of a session whose agent opened a stream.
+	errForeignStream = errors.New("the agent opened a stream, which only the gateway may do")
+)
+
+// Code says why a stream was refused. Unknown codes of later versions are kept as
+// they are.
+type Code uint8
+
+// The codes of SPEC.md, "The answer".
+const (
+	// UnknownTarget: the agent serves no target of this name.
+	UnknownTarget Code = 1
+	// Unreachable: the target is known, but could not be reached.
+	Unreachable Code = 2
+	// TimedOut: the target did not answer in the time that the gateway gave.
+	TimedOut Code = 3
+	// Busy: too many streams are open.
+	Busy Code = 4
+	// Malformed: the header does not follow the protocol.
+	Malformed Code = 5
+	// Unsupported: the header asks for something that this agent does not know.
+	Unsupported Code = 6
+
+	codeOK Code = 0
+)
+
+func (c Code) String() string {
+	names := [...]string{"OK", "UnknownTarget", "Unreachable", "TimedOut", "Busy", "Malformed", "Unsupported"}
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("Code%d", uint8(c))
+}
+
+// RefusedError is the agent's answer to a stream that it does not take.
+type RefusedError struct {
+	Code Code
+	// Message is the agent's, bounded and without control characters.
+	Message string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v: %v: %s", ErrRefused, e.Code, e.Message)
+}
+
+// Is makes errors.Is(err, ErrRefused) hold.
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// IsNotConnected says that the member has no session here.
+func IsNotConnected(err error) bool { return errors.Is(err, ErrNotConnected) }
+
+// IsRefused says that the member's agent answered no; errors.As with a
+// *RefusedError tells why.
+func IsRefused(err error) bool { return errors.Is(err, ErrRefused) }

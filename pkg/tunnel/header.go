@@ -1,0 +1,145 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// The sizes of SPEC.md, "The header" and "The answer".
+const (
+	headerVersion = 1
+	// headerFixed is version, flags, time limit and the target's length.
+	headerFixed     = 7
+	maxHeaderLength = 1024
+	// answerFixed is the code and the message's length.
+	answerFixed      = 3
+	maxAnswerLength  = 2048
+	maxMessageLength = 1024
+	// mustUnderstand are the flags that an agent which does not know them refuses.
+	mustUnderstand = 0xf0
+)
+
+// header is what the gateway writes first on a stream.
+type header struct {
+	target string
+	// limit is how long the gateway waits for the answer; 0 leaves it to the agent.
+	limit time.Duration
+}
+
+func (h header) encode() []byte {
+	b := make([]byte, 2, 2+headerFixed+len(h.target))
+	binary.BigEndian.PutUint16(b, uint16(headerFixed+len(h.target)))
+	b = append(b, headerVersion, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(min(h.limit.Milliseconds(), math.MaxUint32)))
+	b = append(b, byte(len(h.target)))
+	return append(b, h.target...)
+}
+
+// readHeader reads one header and not a byte more. A *RefusedError is the answer
+// that the gateway should get; other errors are the stream's.
+func readHeader(r io.Reader) (header, error) {
+	b, err := readBlock(r, maxHeaderLength)
+	if errors.Is(err, errBlockLength) {
+		return header{}, &RefusedError{Code: Malformed, Message: err.Error()}
+	}
+	if err != nil {
+		return header{}, fmt.Errorf("reading a stream's header: %w", err)
+	}
+	return parseHeader(b)
+}
+
+func parseHeader(b []byte) (header, error) {
+	if len(b) > 0 && b[0] != headerVersion {
+		return header{}, &RefusedError{Code: Unsupported, Message: fmt.Sprintf("header version %d, this agent knows version %d", b[0], headerVersion)}
+	}
+	if len(b) < headerFixed || len(b) < headerFixed+int(b[6]) {
+		return header{}, &RefusedError{Code: Malformed, Message: fmt.Sprintf("a header of %d bytes is incomplete", len(b))}
+	}
+	if flags := b[1] & mustUnderstand; flags != 0 {
+		return header{}, &RefusedError{Code: Unsupported, Message: fmt.Sprintf("header flags %#02x", flags)}
+	}
+	h := header{
+		limit:  time.Duration(binary.BigEndian.Uint32(b[2:])) * time.Millisecond,
+		target: string(b[headerFixed : headerFixed+int(b[6])]),
+	}
+	if err := validTarget(h.target); err != nil {
+		return header{}, &RefusedError{Code: Malformed, Message: err.Error()}
+	}
+	return h, nil
+}
+
+// encodeAnswer is the agent's answer: codeOK, or why not.
+func encodeAnswer(code Code, message string) []byte {
+	message = printable(message, maxMessageLength)
+	b := make([]byte, 2, 2+answerFixed+len(message))
+	binary.BigEndian.PutUint16(b, uint16(answerFixed+len(message)))
+	b = append(b, byte(code))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(message)))
+	return append(b, message...)
+}
+
+// readAnswer reads one answer and not a byte more: nil when the stream is
+// accepted, a *RefusedError when not, other errors when there was no answer.
+func readAnswer(r io.Reader) error {
+	b, err := readBlock(r, maxAnswerLength)
+	if err != nil {
+		return fmt.Errorf("reading the agent's answer: %w", err)
+	}
+	if len(b) < answerFixed {
+		return fmt.Errorf("reading the agent's answer: %d bytes are incomplete", len(b))
+	}
+	length := int(binary.BigEndian.Uint16(b[1:]))
+	if length > maxMessageLength || len(b) < answerFixed+length {
+		return fmt.Errorf("reading the agent's answer: a message of %d bytes does not fit", length)
+	}
+	if Code(b[0]) == codeOK {
+		return nil
+	}
+	return &RefusedError{Code: Code(b[0]), Message: printable(string(b[answerFixed:answerFixed+length]), maxMessageLength)}
+}
+
+var errBlockLength = errors.New("length out of bounds")
+
+// readBlock reads a length of two bytes and that many bytes, 1 to limit.
+func readBlock(r io.Reader, limit int) ([]byte, error) {
+	var size [2]byte
+	if _, err := io.ReadFull(r, size[:]); err != nil {
+		return nil, err
+	}
+	length := int(binary.BigEndian.Uint16(size[:]))
+	if length == 0 || length > limit {
+		return nil, fmt.Errorf("%w: %d bytes, 1 to %d are allowed", errBlockLength, length, limit)
+	}
+	b := make([]byte, length)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, unexpectedEnd(err)
+	}
+	return b, nil
+}
+
+func unexpectedEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// printable makes a text of the other side fit for a log line, a condition or an
+// HTTP answer: at most limit bytes of valid UTF-8 without control characters.
+func printable(text string, limit int) string {
+	text = strings.ToValidUTF8(text[:min(len(text), limit)], "")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, text)
+}

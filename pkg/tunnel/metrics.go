@@ -1,0 +1,103 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one registry. The only label that grows is member, and it holds
+// members that have had a session: names that the hub's API server has authorized.
+type metrics struct {
+	sessions     *prometheus.GaugeVec
+	streams      *prometheus.GaugeVec
+	bytes        *prometheus.CounterVec
+	dials        *prometheus.CounterVec
+	notConnected prometheus.Counter
+}
+
+// meter is what one member's series are counted with.
+type meter struct {
+	sessions, streams prometheus.Gauge
+	sent, received    prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		sessions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_tunnel_sessions",
+			Help: "Tunnel sessions that a member's agents hold to this gateway.",
+		}, []string{"member"}),
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_tunnel_streams",
+			Help: "Streams that are open or being opened to a member.",
+		}, []string{"member"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetgate_tunnel_bytes_total",
+			Help: "Bytes of streams, sent to or received from a member.",
+		}, []string{"member", "direction"}),
+		dials: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "fleetgate_tunnel_dials_total",
+			Help: "Streams asked of a connected member, by what came of it.",
+		}, []string{"member", "result"}),
+		notConnected: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fleetgate_tunnel_dials_not_connected_total",
+			Help: "Dials to members that had no session.",
+		}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering the tunnel's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) of(member string) *meter {
+	return &meter{
+		sessions: m.sessions.WithLabelValues(member),
+		streams:  m.streams.WithLabelValues(member),
+		sent:     m.bytes.WithLabelValues(member, "sent"),
+		received: m.bytes.WithLabelValues(member, "received"),
+	}
+}
+
+// dialed counts what a dial came to.
+func (m *metrics) dialed(member string, err error) {
+	if errors.Is(err, ErrNotConnected) {
+		m.notConnected.Inc()
+		return
+	}
+	m.dials.WithLabelValues(member, dialResult(err)).Inc()
+}
+
+func dialResult(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, ErrRefused):
+		return "refused"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return "error"
+}
+
+// forget drops a member's series.
+func (m *metrics) forget(member string) {
+	labels := prometheus.Labels{"member": member}
+	m.sessions.DeletePartialMatch(labels)
+	m.streams.DeletePartialMatch(labels)
+	m.bytes.DeletePartialMatch(labels)
+	m.dials.DeletePartialMatch(labels)
+}

@@ -1,0 +1,99 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// pipeBuffer is the size of the pooled buffers: one full frame of the carrier.
+const pipeBuffer = 64 << 10
+
+// pipeBuffers is shared by all pipes of the process; it holds nothing but memory.
+var pipeBuffers = sync.Pool{New: func() any { return new([pipeBuffer]byte) }}
+
+// TCP is a target that pipes streams to a TCP address, as "host:port". The name is
+// resolved and dialed for every stream.
+func TCP(address string) Target {
+	var dialer net.Dialer
+	return Dial(func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", address)
+	})
+}
+
+// Dial is a target that pipes streams to connections of dial. The stream is
+// accepted when dial has succeeded, so the gateway learns of a dead target at once.
+func Dial(dial func(ctx context.Context) (net.Conn, error)) Target {
+	return func(ctx context.Context) (Handler, error) {
+		conn, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, stream net.Conn) error {
+			return pipe(ctx, stream, conn)
+		}, nil
+	}
+}
+
+// pipe moves bytes both ways until both have ended, then closes a and b. The end of
+// one direction is passed on as a half close, a failure as a reset, so each side
+// sees what it would see without a tunnel between.
+func pipe(ctx context.Context, a, b net.Conn) error {
+	stop := context.AfterFunc(ctx, func() {
+		abandon(a)
+		abandon(b)
+	})
+	defer stop()
+	var back error
+	var copies sync.WaitGroup
+	copies.Go(func() { back = move(a, b) })
+	forth := move(b, a)
+	copies.Wait()
+	_ = a.Close()
+	_ = b.Close()
+	return errors.Join(forth, back)
+}
+
+// move copies from src to dst until src ends.
+func move(dst, src net.Conn) error {
+	if err := copyPooled(dst, src); err != nil {
+		abandon(src)
+		abandon(dst)
+		if errors.Is(err, net.ErrClosed) {
+			return nil // the other direction has failed, and tells of it
+		}
+		return fmt.Errorf("piping from %s to %s: %w", src.RemoteAddr(), dst.RemoteAddr(), err)
+	}
+	if half, ok := dst.(halfCloser); ok {
+		_ = half.CloseWrite()
+		return nil
+	}
+	// Without half close, all that can be said is that it is over.
+	_ = dst.Close()
+	return nil
+}
+
+func copyPooled(dst io.Writer, src io.Reader) error {
+	buffer := pipeBuffers.Get().(*[pipeBuffer]byte)
+	defer pipeBuffers.Put(buffer)
+	for {
+		n, err := src.Read(buffer[:])
+		if n > 0 {
+			if _, err := dst.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

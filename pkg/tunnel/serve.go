@@ -1,0 +1,131 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// headerTime is how long a new stream may take to say what it wants.
+	headerTime = 10 * time.Second
+	// openTime bounds the reaching of a target, whatever the gateway would wait.
+	openTime = 30 * time.Second
+	// refusalTime is how long a refused stream stays for the gateway to read why.
+	refusalTime = 5 * time.Second
+)
+
+// server serves the streams of one session on the agent.
+type server struct {
+	targets map[string]Target
+	max     int64
+	open    atomic.Int64
+}
+
+// serveStreams serves the session until it ends, and returns when every stream
+// has, with the reason.
+func serveStreams(ctx context.Context, carrier Carrier, targets map[string]Target, maxStreams int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &server{targets: targets, max: int64(maxStreams)}
+	var streams sync.WaitGroup
+	defer streams.Wait()
+	// The streams' reads end with the carrier, what they wait for beside with ctx.
+	defer carrier.Close()
+	defer cancel()
+	for {
+		stream, err := carrier.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		streams.Go(func() { s.serve(ctx, stream) })
+	}
+}
+
+// serve takes one stream from its header to its end.
+func (s *server) serve(ctx context.Context, stream net.Conn) {
+	defer stream.Close()
+	defer s.open.Add(-1)
+	n := s.open.Add(1)
+	if n > 2*s.max {
+		// Not even an answer: whoever floods does not read it.
+		abandon(stream)
+		return
+	}
+	h, handle, err := s.accept(ctx, stream, n > s.max)
+	if err != nil {
+		refuse(stream, err)
+		return
+	}
+	if _, err := stream.Write(encodeAnswer(codeOK, "")); err != nil {
+		// The target is open already: its handler closes it, on a dead stream.
+		abandon(stream)
+	}
+	if err := handle(ctx, stream); err != nil {
+		klog.FromContext(ctx).V(4).Info("Tunnel stream ended early", "target", h.target, "reason", err.Error())
+		abandon(stream)
+	}
+}
+
+// accept reads what the stream wants and reaches for it.
+func (s *server) accept(ctx context.Context, stream net.Conn, busy bool) (header, Handler, error) {
+	_ = stream.SetDeadline(time.Now().Add(headerTime))
+	h, err := readHeader(stream)
+	if err != nil {
+		return h, nil, err
+	}
+	_ = stream.SetDeadline(time.Time{})
+	if busy {
+		return h, nil, &RefusedError{Code: Busy, Message: "all streams of this agent are in use"}
+	}
+	handle, err := s.reach(ctx, h)
+	return h, handle, err
+}
+
+// reach prepares the target that the header names.
+func (s *server) reach(ctx context.Context, h header) (Handler, error) {
+	target, ok := s.targets[h.target]
+	if !ok {
+		return nil, &RefusedError{Code: UnknownTarget, Message: "this agent serves no target " + h.target}
+	}
+	limit := openTime
+	if h.limit > 0 {
+		limit = min(h.limit, openTime)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	handle, err := target(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, &RefusedError{Code: TimedOut, Message: err.Error()}
+	}
+	return handle, err
+}
+
+// refuse answers why not, and stays until the gateway has left: a stream that is
+// closed while data still arrives is reset, and the answer could be lost with it.
+func refuse(stream net.Conn, err error) {
+	_ = stream.SetDeadline(time.Now().Add(refusalTime))
+	if _, err := stream.Write(refusalAnswer(err)); err != nil {
+		return
+	}
+	if half, ok := stream.(halfCloser); ok {
+		_ = half.CloseWrite()
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(stream, 1<<20))
+}
+
+func refusalAnswer(err error) []byte {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return encodeAnswer(refused.Code, refused.Message)
+	}
+	return encodeAnswer(Unreachable, err.Error())
+}

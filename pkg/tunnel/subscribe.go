@@ -1,0 +1,58 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import "sync"
+
+// listeners tells subscribers which members are connected. It tells levels: what
+// the registry says at the time of the call, never an old change after a newer one.
+type listeners struct {
+	// mu guards the fields below it and is held during calls, which keeps them in
+	// order.
+	mu   sync.Mutex
+	next int
+	subs map[int]func(member string, connected bool)
+	// told holds the members of which the last word was "connected".
+	told map[string]bool
+}
+
+func (l *listeners) add(changed func(member string, connected bool)) func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.subs == nil {
+		l.subs = map[int]func(string, bool){}
+	}
+	id := l.next
+	l.next++
+	l.subs[id] = changed
+	for member := range l.told {
+		changed(member, true)
+	}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.subs, id)
+	}
+}
+
+// tell passes the member's state on if it is news.
+func (l *listeners) tell(member string, connected func(member string) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := connected(member)
+	if now == l.told[member] {
+		return
+	}
+	if l.told == nil {
+		l.told = map[string]bool{}
+	}
+	if now {
+		l.told[member] = true
+	} else {
+		delete(l.told, member)
+	}
+	for _, changed := range l.subs {
+		changed(member, now)
+	}
+}

@@ -1,0 +1,153 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+)
+
+// UpgradeProtocol is the token of the Upgrade header with which an agent asks for a
+// session. Its number changes when the protocol does so incompatibly.
+const UpgradeProtocol = "fleetgate-tunnel/1"
+
+// upgradeWriteTime bounds the writing of the 101 response.
+const upgradeWriteTime = 10 * time.Second
+
+// UpgradeHandler takes the member's sessions as upgraded HTTP/1.1 requests, as
+// SPEC.md has it. The handler returns when the session has ended. It refuses with a
+// Kubernetes Status in JSON, and answers for nothing but the protocol: whoever
+// mounts it has authenticated the agent and made sure that it is the member's.
+func (r *Registry) UpgradeHandler(member string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if refusal := r.refuseUpgrade(member, req); refusal != nil {
+			writeStatus(w, refusal)
+			return
+		}
+		conn, err := hijack(w)
+		if err != nil {
+			writeStatus(w, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
+			return
+		}
+		if err := r.Serve(req.Context(), member, conn); err != nil {
+			klog.FromContext(req.Context()).V(2).Info("Tunnel session ended", "member", member, "reason", err.Error())
+		}
+	})
+}
+
+// refuseUpgrade says what is wrong with the request, nil when nothing is.
+func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Status {
+	switch {
+	case req.ProtoMajor != 1 || req.ProtoMinor != 1:
+		return refusalOf(http.StatusHTTPVersionNotSupported, metav1.StatusReasonBadRequest, "a tunnel needs an HTTP/1.1 request, this one is "+req.Proto)
+	case req.Method != http.MethodPost:
+		return refusalOf(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "a tunnel is opened by POST, not by "+req.Method)
+	case !hasToken(req.Header, "Connection", "upgrade"), !hasToken(req.Header, "Upgrade", UpgradeProtocol):
+		return refusalOf(http.StatusUpgradeRequired, metav1.StatusReasonBadRequest, "a tunnel needs the headers Connection: Upgrade and Upgrade: "+UpgradeProtocol)
+	case req.ContentLength != 0:
+		return refusalOf(http.StatusBadRequest, metav1.StatusReasonBadRequest, "a tunnel's request has no body")
+	}
+	err := r.admits(member)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrTooManySessions):
+		return refusalOf(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, err.Error()+": another agent serves the same member")
+	}
+	return refusalOf(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+}
+
+// hijack answers 101 and takes the connection over.
+func hijack(w http.ResponseWriter) (net.Conn, error) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("taking over the connection: %w", err)
+	}
+	const response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + UpgradeProtocol + "\r\n\r\n"
+	// The server's own deadlines are those of a request; the session has its own.
+	_ = conn.SetDeadline(time.Now().Add(upgradeWriteTime))
+	_, err = io.WriteString(conn, response)
+	_ = conn.SetDeadline(time.Time{})
+	if err != nil {
+		// Nobody is left to be told: the session that starts on it ends at once.
+		_ = conn.Close()
+	}
+	return readAhead(conn, buffered.Reader), nil
+}
+
+// readAhead gives a connection back the bytes that a buffered reader has taken.
+func readAhead(conn net.Conn, buffered *bufio.Reader) net.Conn {
+	n := buffered.Buffered()
+	if n == 0 {
+		return conn
+	}
+	taken, _ := buffered.Peek(n)
+	return &aheadConn{Conn: conn, taken: slices.Clone(taken)}
+}
+
+// aheadConn reads what was taken before it reads the connection.
+type aheadConn struct {
+	net.Conn
+	taken []byte
+}
+
+func (c *aheadConn) Read(p []byte) (int, error) {
+	if len(c.taken) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.taken)
+	c.taken = c.taken[n:]
+	return n, nil
+}
+
+// hasToken looks for a token in a header that is a list; HTTP compares tokens
+// without case.
+func hasToken(h http.Header, name, token string) bool {
+	for _, line := range h.Values(name) {
+		for part := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(part), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func refusalOf(code int, reason metav1.StatusReason, message string) *metav1.Status {
+	return &metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(code),
+		Reason:   reason,
+		Message:  message,
+	}
+}
+
+func writeStatus(w http.ResponseWriter, status *metav1.Status) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	switch status.Code {
+	case http.StatusUpgradeRequired:
+		h.Set("Connection", "Upgrade")
+		h.Set("Upgrade", UpgradeProtocol)
+	case http.StatusMethodNotAllowed:
+		h.Set("Allow", http.MethodPost)
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(int(status.Code))
+	// A client that has gone does not miss the rest.
+	_ = json.NewEncoder(w).Encode(status)
+}

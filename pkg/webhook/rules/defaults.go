@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	defaultLimit                = "25%"
+	defaultUnavailablePeriod    = 60
+	defaultRevisionHistoryLimit = 10
+	defaultMaxSkew              = 1
+)
+
+// DefaultPlacement fills in what a placement leaves open, as its users know it:
+// PickAll, a rolling update by a quarter with 60 seconds for what cannot be
+// watched, client-side apply that always applies and takes over, ten revisions.
+func DefaultPlacement(spec *placementv1beta1.PlacementSpec) {
+	if spec.Policy == nil {
+		spec.Policy = &placementv1beta1.PlacementPolicy{}
+	}
+	defaultPolicy(spec.Policy)
+	defaultStrategy(&spec.Strategy)
+	orDefault(&spec.RevisionHistoryLimit, defaultRevisionHistoryLimit)
+}
+
+func defaultPolicy(policy *placementv1beta1.PlacementPolicy) {
+	if policy.PlacementType == "" {
+		policy.PlacementType = placementv1beta1.PickAll
+	}
+	for i := range policy.TopologySpreadConstraints {
+		constraint := &policy.TopologySpreadConstraints[i]
+		orDefault(&constraint.MaxSkew, defaultMaxSkew)
+		if constraint.WhenUnsatisfiable == "" {
+			constraint.WhenUnsatisfiable = placementv1beta1.DoNotSchedule
+		}
+	}
+	for i := range policy.Tolerations {
+		if policy.Tolerations[i].Operator == "" {
+			policy.Tolerations[i].Operator = corev1.TolerationOpEqual
+		}
+	}
+}
+
+func defaultStrategy(strategy *placementv1beta1.RolloutStrategy) {
+	if strategy.Type == "" {
+		strategy.Type = placementv1beta1.RollingUpdateStrategy
+	}
+	if strategy.Type == placementv1beta1.RollingUpdateStrategy {
+		if strategy.RollingUpdate == nil {
+			strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{}
+		}
+		orDefault(&strategy.RollingUpdate.MaxUnavailable, intstr.FromString(defaultLimit))
+		orDefault(&strategy.RollingUpdate.MaxSurge, intstr.FromString(defaultLimit))
+		orDefault(&strategy.RollingUpdate.UnavailablePeriodSeconds, defaultUnavailablePeriod)
+	}
+	if strategy.ApplyStrategy == nil {
+		strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{}
+	}
+	defaultApplyStrategy(strategy.ApplyStrategy)
+}
+
+func defaultApplyStrategy(apply *placementv1beta1.ApplyStrategy) {
+	if apply.Type == "" {
+		apply.Type = placementv1beta1.ClientSideApply
+	}
+	if apply.ComparisonOption == "" {
+		apply.ComparisonOption = placementv1beta1.PartialComparison
+	}
+	if apply.WhenToApply == "" {
+		apply.WhenToApply = placementv1beta1.ApplyAlways
+	}
+	if apply.WhenToTakeOver == "" {
+		apply.WhenToTakeOver = placementv1beta1.TakeOverAlways
+	}
+	if apply.Type == placementv1beta1.ServerSideApply && apply.ServerSideApplyConfig == nil {
+		apply.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{}
+	}
+}
+
+func orDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = ptr.To(value)
+	}
+}

@@ -1,0 +1,354 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/apply/merge"
+)
+
+const (
+	firstRetry   = time.Second
+	longestRetry = 5 * time.Minute
+	// longestErrorRetry is shorter: an error is mostly a member that was not
+	// reached, and comes back for all Works at once.
+	firstErrorRetry   = 200 * time.Millisecond
+	longestErrorRetry = time.Minute
+	// cacheDelay is how long the cache is given to see our own write.
+	cacheDelay = 50 * time.Millisecond
+	// cacheGrace is after what time that is not waited for any more.
+	cacheGrace = 10 * time.Second
+)
+
+// Reconciler applies the Works of one member.
+type Reconciler struct {
+	options   Options
+	hub       client.Client
+	hubReader client.Reader // not cached
+	member    client.Client // not cached
+	kinds     apimeta.RESTMapper
+	engine    *engine
+	memory    *memory
+	watcher   *memberwatch.Watcher
+	retries   workqueue.TypedRateLimiter[string] // of refused manifests, by Work
+	touched   chan event.GenericEvent
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// New makes a Reconciler. It does not talk to the member yet.
+func New(options Options) (*Reconciler, error) {
+	o, err := options.complete()
+	if err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
+	}
+	r := &Reconciler{
+		options: o,
+		memory:  newMemory(),
+		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+		touched: make(chan event.GenericEvent, 1024),
+	}
+	if err := r.reachMember(); err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
+	}
+	return r, nil
+}
+
+// reachMember makes the clients of the member's API server.
+func (r *Reconciler) reachMember() error {
+	config := rest.CopyConfig(r.options.MemberConfig)
+	if config.QPS == 0 {
+		config.QPS = -1 // the member's own priority and fairness limits us
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making the member's transport: %w", err)
+	}
+	if r.kinds, err = apiutil.NewDynamicRESTMapper(config, transport); err != nil {
+		return fmt.Errorf("making the member's mapper of kinds: %w", err)
+	}
+	records := runtime.NewScheme()
+	if err := placementv1beta1.AddToScheme(records); err != nil {
+		return err
+	}
+	r.member, err = client.New(config, client.Options{Scheme: records, Mapper: r.kinds, HTTPClient: transport})
+	if err != nil {
+		return fmt.Errorf("making the member's client: %w", err)
+	}
+	objects, err := dynamic.NewForConfigAndClient(config, transport)
+	if err != nil {
+		return fmt.Errorf("making the member's client: %w", err)
+	}
+	watches, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), transport)
+	if err != nil {
+		return fmt.Errorf("making the member's client: %w", err)
+	}
+	r.engine = &engine{
+		member:   objects,
+		merger:   merge.Merger{Known: scheme.Scheme},
+		clock:    r.options.Clock,
+		parallel: r.options.Manifests,
+	}
+	r.watcher = memberwatch.New(watches, r.touch)
+	return nil
+}
+
+// SetupWithManager adds the controller to the hub's manager, whose cache has to
+// hold the Works of the member's namespace and need not hold more.
+func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
+	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
+	if err := hub.Add(manager.RunnableFunc(r.watcher.Run)); err != nil {
+		return fmt.Errorf("adding the watch on the member: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(hub).
+		Named(ControllerName).
+		// Only the spec and the deletion matter of a Work: its status is ours.
+		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// A member that leaves lets go of Works whose deletion waits.
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.deletedWorks),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Channel(r.touched, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.options.Works,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				firstErrorRetry, longestErrorRetry),
+		}).
+		Complete(r)
+}
+
+// deletedWorks are those whose deletion is not finished.
+func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconcile.Request {
+	works := &placementv1beta1.WorkList{}
+	if err := r.hub.List(ctx, works, client.InNamespace(r.options.HubNamespace)); err != nil {
+		return nil // the cache is not there: the controller is stopping
+	}
+	var requests []reconcile.Request
+	for i := range works.Items {
+		if works.Items[i].DeletionTimestamp != nil {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&works.Items[i])})
+		}
+	}
+	return requests
+}
+
+// touch has a Work looked at because of a change on the member.
+func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
+	if e.NewKind {
+		r.retries.Forget(e.Work)
+	}
+	work := &placementv1beta1.Work{}
+	work.Namespace, work.Name = r.options.HubNamespace, e.Work
+	select {
+	case r.touched <- event.GenericEvent{Object: work}:
+	case <-ctx.Done():
+	}
+}
+
+// Reconcile brings one Work to the member.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	work := &placementv1beta1.Work{}
+	err := r.hub.Get(ctx, request.NamespacedName, work)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.removeVanished(ctx, request.NamespacedName)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting Work %q: %w", request.Name, err)
+	}
+	if work.DeletionTimestamp != nil {
+		return r.finalize(ctx, work)
+	}
+	if r.memory.of(work.Name).isBehind(work.ResourceVersion, r.options.Clock.Now()) {
+		return reconcile.Result{RequeueAfter: cacheDelay}, nil
+	}
+	if err := r.ensureFinalizer(ctx, work); err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.reconcileWork(ctx, work)
+}
+
+func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
+	record, err := r.ensureRecord(ctx, work.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if record.DeletionTimestamp != nil {
+		return reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
+	}
+	items, err := plan(work.Spec.Workload.Manifests, r.kinds)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	strategy := withDefaults(work.Spec.ApplyStrategy)
+	if !r.isOurs(record) {
+		refuseAll(items, foreignRecord(record))
+		return r.report(ctx, work, untouched(items), nil)
+	}
+	if strategy.Type == placementv1beta1.ReportDiff {
+		r.forget(work.Name)
+		status := withoutDiff(work, items, metav1.NewTime(r.options.Clock.Now()))
+		return reconcile.Result{}, r.writeStatus(ctx, work, status)
+	}
+	if refused := unserved(strategy); refused != nil {
+		refuseAll(items, refused)
+	}
+	outcomes, failure := r.bring(ctx, work, record, items, strategy)
+	return r.report(ctx, work, outcomes, failure)
+}
+
+// bring applies items and removes what is left of earlier ones. The outcomes
+// are nil if it did not come to applying.
+func (r *Reconciler) bring(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, items []item, strategy placementv1beta1.ApplyStrategy) ([]outcome, error) {
+	before := known(record.Status.AppliedResources, work.Status.ManifestConditions)
+	if err := r.writeLedger(ctx, record, intended(record.Status.AppliedResources, before, items)); err != nil {
+		return nil, err
+	}
+	r.watcher.Follow(work.Name, followed(items, before), groupsOf(items))
+
+	memory := r.memory.of(work.Name)
+	owner := ownerOf(record)
+	memory.begin(items, terms(strategy, owner), r.options.Clock.Now(), r.options.Resync)
+	outcomes := r.engine.run(ctx, task{
+		owner:      owner,
+		strategy:   strategy,
+		compatible: func(other string) bool { return r.shares(ctx, other, strategy) },
+		memory:     memory,
+		seen: func(it item) (string, bool) {
+			return r.watcher.ResourceVersion(objectOf(it.resource, it.id))
+		},
+	}, items)
+	gone, failure := r.engine.prune(ctx, owner, leftovers(before, items))
+	failure = errors.Join(failure, r.writeLedger(ctx, record, recorded(record.Status.AppliedResources, before, items, outcomes, gone)))
+	for _, out := range outcomes {
+		if out.err != nil {
+			failure = errors.Join(failure, fmt.Errorf("applying %s: %w", called(out.id), out.err))
+		}
+	}
+	return outcomes, failure
+}
+
+// report writes the status that follows from outcomes and says when to look
+// again.
+func (r *Reconciler) report(ctx context.Context, work *placementv1beta1.Work, outcomes []outcome, failure error) (reconcile.Result, error) {
+	if outcomes == nil && failure != nil {
+		return reconcile.Result{}, failure
+	}
+	status := desiredStatus(work, outcomes, metav1.NewTime(r.options.Clock.Now()))
+	if err := errors.Join(failure, r.writeStatus(ctx, work, status)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.nextLook(work, outcomes)}, nil
+}
+
+// nextLook is soon for what was refused or postponed, and late otherwise.
+func (r *Reconciler) nextLook(work *placementv1beta1.Work, outcomes []outcome) time.Duration {
+	next := r.options.Resync + rand.N(r.options.Resync)
+	refused := false
+	for _, out := range outcomes {
+		refused = refused || out.refused != nil
+		if out.postponed > 0 {
+			next = min(next, out.postponed)
+		}
+	}
+	if !refused || r.memory.of(work.Name).renewed(work.Generation) {
+		r.retries.Forget(work.Name)
+	}
+	if refused {
+		next = min(next, r.retries.When(work.Name))
+	}
+	return next
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, status placementv1beta1.WorkStatus) error {
+	if apiequality.Semantic.DeepEqual(work.Status, status) {
+		return nil
+	}
+	before := work.DeepCopy()
+	work.Status = status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Status().Patch(ctx, work, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Work %q: %w", work.Name, err)
+	}
+	r.memory.of(work.Name).wrote(work.ResourceVersion, r.options.Clock.Now())
+	return nil
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
+	before := work.DeepCopy()
+	if !controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
+		return nil
+	}
+	if err := r.hub.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
+	}
+	r.memory.of(work.Name).wrote(work.ResourceVersion, r.options.Clock.Now())
+	return nil
+}
+
+// shares reports whether another Work lets its objects have a second owner that
+// writes them the same way. One that is gone has no say.
+func (r *Reconciler) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
+	work := &placementv1beta1.Work{}
+	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: other}
+	err := r.hub.Get(ctx, key, work)
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	theirs := withDefaults(work.Spec.ApplyStrategy)
+	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
+}
+
+func (r *Reconciler) forget(work string) {
+	r.watcher.Follow(work, nil, nil)
+	r.memory.forget(work)
+	r.retries.Forget(work)
+}
+
+// terms is all that outcomes depend on besides manifest and object.
+func terms(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference) string {
+	text, err := json.Marshal(strategy)
+	if err != nil {
+		return string(owner.UID)
+	}
+	return string(owner.UID) + string(text)
+}

@@ -1,0 +1,233 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memberwatch
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// AppliedWorks is the resource of the record that an agent keeps of a Work on
+// the member.
+func AppliedWorks() schema.GroupVersionResource {
+	return placementv1beta1.GroupVersion.WithResource("appliedworks")
+}
+
+func customResourceDefinitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// Event says that something changed that a Work is interested in.
+type Event struct {
+	Work string
+	// NewKind is set when a kind for which the Work waits may have appeared.
+	NewKind bool
+}
+
+// Watcher watches a member. The zero value is not usable, see New.
+type Watcher struct {
+	client metadata.Interface
+	notify func(context.Context, Event)
+	// changed wakes Run when the set of resources may have changed.
+	changed chan struct{}
+
+	mu       sync.Mutex // guards interest and stores
+	interest *interest
+	stores   map[schema.GroupVersionResource]cache.Store
+}
+
+// New returns a watcher that calls notify, from several goroutines, for every
+// Work that a change touches. notify may block until its context is done.
+func New(client metadata.Interface, notify func(context.Context, Event)) *Watcher {
+	return &Watcher{
+		client:   client,
+		notify:   notify,
+		changed:  make(chan struct{}, 1),
+		interest: newInterest(),
+		stores:   map[schema.GroupVersionResource]cache.Store{},
+	}
+}
+
+// Follow replaces what a work is interested in: these objects, and the
+// appearance of kinds in these API groups. Both empty: the work is forgotten.
+func (w *Watcher) Follow(work string, objects []Object, groups []string) {
+	w.mu.Lock()
+	w.interest.set(work, objects, groups)
+	w.mu.Unlock()
+	select {
+	case w.changed <- struct{}{}:
+	default: // Run is awake already
+	}
+}
+
+// ResourceVersion is the latest one that the watch has seen of an object; false
+// if it has not seen the object or does not watch its resource.
+func (w *Watcher) ResourceVersion(object Object) (string, bool) {
+	w.mu.Lock()
+	store := w.stores[object.Resource]
+	w.mu.Unlock()
+	if store == nil {
+		return "", false
+	}
+	key := cache.NewObjectName(object.Namespace, object.Name).String()
+	found, exists, err := store.GetByKey(key)
+	if err != nil || !exists {
+		return "", false
+	}
+	seen, ok := found.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return "", false
+	}
+	return seen.ResourceVersion, true
+}
+
+// Run watches until the context is done and every informer has stopped.
+func (w *Watcher) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	stops := map[schema.GroupVersionResource]context.CancelFunc{}
+	for {
+		wanted := w.wanted()
+		for resource, stop := range stops {
+			if _, still := wanted[resource]; still {
+				continue
+			}
+			stop()
+			delete(stops, resource)
+			w.setStore(resource, nil)
+		}
+		for resource := range wanted {
+			if stops[resource] != nil {
+				continue
+			}
+			informerCtx, stop := context.WithCancel(ctx)
+			stops[resource] = stop
+			informer := w.informer(informerCtx, resource)
+			w.setStore(resource, informer.GetStore())
+			running.Go(func() { informer.RunWithContext(informerCtx) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+	}
+}
+
+func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := w.interest.resources()
+	wanted[AppliedWorks()] = struct{}{}
+	wanted[customResourceDefinitions()] = struct{}{}
+	return wanted
+}
+
+func (w *Watcher) setStore(resource schema.GroupVersionResource, store cache.Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if store == nil {
+		delete(w.stores, resource)
+		return
+	}
+	w.stores[resource] = store
+}
+
+// informer makes the informer of one resource. Its settings can only be refused
+// once it runs, which it does not yet.
+func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	informer := metadatainformer.NewFilteredMetadataInformer(
+		w.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	_ = informer.SetTransform(slim)
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", resource, "err", err)
+	})
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { w.handle(ctx, resource, object) },
+		UpdateFunc: func(before, after any) {
+			if differ(resource, before, after) {
+				w.handle(ctx, resource, after)
+			}
+		},
+		DeleteFunc: func(object any) { w.handle(ctx, resource, object) },
+	})
+	return informer
+}
+
+// slim drops what no decision needs from a cached object.
+func slim(object any) (any, error) {
+	full, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         full.Namespace,
+		Name:              full.Name,
+		UID:               full.UID,
+		ResourceVersion:   full.ResourceVersion,
+		Generation:        full.Generation,
+		DeletionTimestamp: full.DeletionTimestamp,
+	}}, nil
+}
+
+// differ reports whether an update matters. Of an AppliedWork the status does
+// not: the agent itself writes it.
+func differ(resource schema.GroupVersionResource, before, after any) bool {
+	old, okOld := before.(*metav1.PartialObjectMetadata)
+	now, okNow := after.(*metav1.PartialObjectMetadata)
+	if !okOld || !okNow {
+		return true
+	}
+	if resource == AppliedWorks() {
+		return old.UID != now.UID || old.Generation != now.Generation ||
+			!old.DeletionTimestamp.Equal(now.DeletionTimestamp)
+	}
+	return old.ResourceVersion != now.ResourceVersion
+}
+
+func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any) {
+	key, err := cache.DeletionHandlingObjectToName(object)
+	if err != nil {
+		return // not an object: nothing can be interested in it
+	}
+	if resource == AppliedWorks() {
+		w.notify(ctx, Event{Work: key.Name})
+		return
+	}
+	for _, event := range w.touched(resource, key) {
+		w.notify(ctx, event)
+	}
+}
+
+// touched lists the events that a change of an object makes.
+func (w *Watcher) touched(resource schema.GroupVersionResource, key cache.ObjectName) []Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var events []Event
+	for _, work := range w.interest.in(Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}) {
+		events = append(events, Event{Work: work})
+	}
+	if resource != customResourceDefinitions() {
+		return events
+	}
+	// The name of a CustomResourceDefinition is <plural>.<group>.
+	_, group, _ := strings.Cut(key.Name, ".")
+	for _, work := range w.interest.waitingFor(group) {
+		events = append(events, Event{Work: work, NewKind: true})
+	}
+	return events
+}

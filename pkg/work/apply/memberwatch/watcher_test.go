@@ -1,0 +1,95 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memberwatch
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	a          = Object{Resource: configMaps, Namespace: "ns", Name: "a"}
+	b          = Object{Resource: configMaps, Namespace: "ns", Name: "b"}
+	secret     = Object{Resource: secrets, Namespace: "ns", Name: "a"}
+)
+
+func TestTouched(t *testing.T) {
+	w := New(nil, nil)
+	w.Follow("one", []Object{a, b}, []string{"example.com"})
+	w.Follow("two", []Object{a}, nil)
+	w.Follow("three", []Object{secret}, []string{"example.com", "other.com"})
+	w.Follow("three", []Object{b}, []string{"other.com"}) // replaces
+	w.Follow("four", []Object{a}, []string{"example.com"})
+	w.Follow("four", nil, nil) // forgets
+
+	cases := map[string]struct {
+		resource schema.GroupVersionResource
+		key      cache.ObjectName
+		want     []Event
+	}{
+		"an object of two works":          {configMaps, cache.NewObjectName("ns", "a"), []Event{{Work: "one"}, {Work: "two"}}},
+		"an object that changed hands":    {configMaps, cache.NewObjectName("ns", "b"), []Event{{Work: "one"}, {Work: "three"}}},
+		"an object that was followed":     {secrets, cache.NewObjectName("ns", "a"), nil},
+		"a namesake in another namespace": {configMaps, cache.NewObjectName("other", "a"), nil},
+		"a new kind":                      {customResourceDefinitions(), cache.NewObjectName("", "widgets.example.com"), []Event{{Work: "one", NewKind: true}}},
+		"a new kind of another group":     {customResourceDefinitions(), cache.NewObjectName("", "things.nobody.com"), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, w.touched(tc.resource, tc.key)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+	wanted := map[schema.GroupVersionResource]struct{}{configMaps: {}, AppliedWorks(): {}, customResourceDefinitions(): {}}
+	if diff := cmp.Diff(wanted, w.wanted()); diff != "" {
+		t.Errorf("resources that are watched (-want +got):\n%s", diff)
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	metadata := func(version string, generation int64) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: version, Generation: generation}}
+	}
+	cases := map[string]struct {
+		resource      schema.GroupVersionResource
+		before, after *metav1.PartialObjectMetadata
+		want          bool
+	}{
+		"a relist":                          {configMaps, metadata("1", 0), metadata("1", 0), false},
+		"any change of an object":           {configMaps, metadata("1", 0), metadata("2", 0), true},
+		"a status written to a record":      {AppliedWorks(), metadata("1", 1), metadata("2", 1), false},
+		"a record that somebody else wrote": {AppliedWorks(), metadata("1", 1), metadata("2", 2), true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := differ(tc.resource, tc.before, tc.after); got != tc.want {
+				t.Errorf("it matters: %t", got)
+			}
+		})
+	}
+}
+
+func TestSlimKeepsOnlyWhatIsNeeded(t *testing.T) {
+	full := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "2", Generation: 3,
+		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"large": "text"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+	}}
+	got, err := slim(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "2", Generation: 3}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cached object (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// memory is what the agent remembers of each Work between two looks at it. All
+// of it can be lost: the next look is only slower.
+type memory struct {
+	mu    sync.Mutex // guards works
+	works map[string]*workMemory
+}
+
+func newMemory() *memory { return &memory{works: map[string]*workMemory{}} }
+
+// of is the memory of a work, made if there is none.
+func (m *memory) of(work string) *workMemory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.works[work] == nil {
+		m.works[work] = &workMemory{objects: map[manifest.Key]settled{}}
+	}
+	return m.works[work]
+}
+
+func (m *memory) forget(work string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.works, work)
+}
+
+// workMemory is what is remembered of the objects of one Work.
+type workMemory struct {
+	mu      sync.Mutex // guards what follows: a wave runs in parallel
+	objects map[manifest.Key]settled
+	// under is what all outcomes were made under: strategy and owner.
+	under string
+	// fullLook is when all objects were last read from the member.
+	fullLook time.Time
+	// generation is that of the Work at the last look.
+	generation int64
+	// written is the resourceVersion of the Work that our last write made, and
+	// writtenAt when.
+	written   string
+	writtenAt time.Time
+}
+
+// settled is an object as it was left.
+type settled struct {
+	hash            string
+	resourceVersion string
+	outcome         outcome
+	pace            pace
+}
+
+// begin prepares for a look at the items: it forgets objects that are no longer
+// among them, and all outcomes if they were made under other terms or the last
+// full look is older than resync.
+func (m *workMemory) begin(items []item, under string, now time.Time, resync time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wanted := map[manifest.Key]bool{}
+	for _, it := range items {
+		wanted[it.key()] = true
+	}
+	full := under != m.under || now.Sub(m.fullLook) >= resync
+	for key, s := range m.objects {
+		if !wanted[key] {
+			delete(m.objects, key)
+			continue
+		}
+		if full {
+			s.resourceVersion = ""
+			m.objects[key] = s
+		}
+	}
+	if full {
+		m.under, m.fullLook = under, now
+	}
+}
+
+// unchanged is the outcome of an item whose object has, by the watch, still the
+// resourceVersion with which it was left.
+func (m *workMemory) unchanged(it item, resourceVersion string) (outcome, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.objects[it.key()]
+	if !ok || resourceVersion == "" || s.resourceVersion != resourceVersion || s.hash != it.hash {
+		return outcome{}, false
+	}
+	return s.outcome, true
+}
+
+// wait is how long a repair of the item's object has to wait. A changed
+// manifest is not a repair and never waits.
+func (m *workMemory) wait(it item, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.objects[it.key()]
+	if !ok || s.hash != it.hash {
+		return 0
+	}
+	return s.pace.wait(now)
+}
+
+// settle remembers how an object was left. Written says that this look changed
+// an object that existed: with the same manifest as before, that is a repair.
+func (m *workMemory) settle(it item, resourceVersion string, out outcome, written bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, known := m.objects[it.key()]
+	after := settled{hash: it.hash, resourceVersion: resourceVersion, outcome: out}
+	if known && before.hash == it.hash {
+		after.pace = before.pace
+		if written {
+			after.pace = before.pace.repaired(now)
+		}
+	}
+	m.objects[it.key()] = after
+}
+
+// renewed reports whether the Work has another generation than when this was
+// asked last.
+func (m *workMemory) renewed(generation int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changed := m.generation != generation
+	m.generation = generation
+	return changed
+}
+
+// wrote remembers the resourceVersion of the Work after a write.
+func (m *workMemory) wrote(resourceVersion string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.written, m.writtenAt = resourceVersion, now
+}
+
+// isBehind reports whether a Work of this resourceVersion, from the cache, is
+// older than our last write of it. It believes so only for a while: a hub that
+// was restored from a backup counts from an earlier number.
+func (m *workMemory) isBehind(resourceVersion string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.written == "" || now.Sub(m.writtenAt) > cacheGrace {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(resourceVersion, m.written)
+	return err == nil && order < 0
+}

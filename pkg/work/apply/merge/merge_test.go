@@ -1,0 +1,113 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+var (
+	configMap  = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	widget     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+)
+
+func TestThreeWay(t *testing.T) {
+	cases := map[string]struct {
+		kind                        schema.GroupVersionKind
+		original, modified, current string
+		wantType                    types.PatchType
+		want                        string // empty: nothing is sent
+	}{
+		"an object that has all that is asked for needs no patch": {
+			kind:     configMap,
+			original: `{"data":{"a":"1"}}`,
+			modified: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1"}}`,
+			current:  `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","resourceVersion":"7"},"data":{"a":"1","theirs":"x"}}`,
+			wantType: types.StrategicMergePatchType,
+		},
+		"a value changed by hand is put back, a value added by hand stays": {
+			kind:     configMap,
+			original: `{"data":{"a":"1"}}`,
+			modified: `{"data":{"a":"1"}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"data":{"a":"2","theirs":"x"}}`,
+			wantType: types.StrategicMergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"data":{"a":"1"}}`,
+		},
+		"a key that the manifest no longer has is removed": {
+			kind:     configMap,
+			original: `{"data":{"a":"1","b":"2"}}`,
+			modified: `{"data":{"a":"1"}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"data":{"a":"1","b":"2"}}`,
+			wantType: types.StrategicMergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"data":{"b":null}}`,
+		},
+		"containers of a built-in kind are merged by name": {
+			kind:     deployment,
+			original: `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:1"}]}}}}`,
+			modified: `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2"}]}}}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:1"},{"name":"sidecar","image":"s:1"}]}}}}`,
+			wantType: types.StrategicMergePatchType,
+			want: `{"metadata":{"resourceVersion":"7"},"spec":{"template":{"spec":{
+				"$setElementOrder/containers":[{"name":"app"}],"containers":[{"name":"app","image":"app:2"}]}}}}`,
+		},
+		"lists of a custom resource are replaced": {
+			kind:     widget,
+			original: `{"spec":{"parts":[{"name":"a"}]}}`,
+			modified: `{"spec":{"parts":[{"name":"b"}]}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"parts":[{"name":"a"},{"name":"theirs"}]}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"parts":[{"name":"b"}]}}`,
+		},
+		"an object that was never applied before gains what is missing and loses nothing": {
+			kind:     widget,
+			modified: `{"spec":{"size":2}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"colour":"red"}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"size":2}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			merger := Merger{Known: scheme.Scheme}
+			got, err := merger.ThreeWay(tc.kind, []byte(tc.original), []byte(tc.modified), []byte(tc.current))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type != tc.wantType {
+				t.Errorf("patch type is %q, want %q", got.Type, tc.wantType)
+			}
+			if diff := cmp.Diff(document(t, tc.want), document(t, string(got.Data))); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThreeWayRefusesToRename(t *testing.T) {
+	merger := Merger{Known: scheme.Scheme}
+	_, err := merger.ThreeWay(configMap, nil,
+		[]byte(`{"metadata":{"name":"a"}}`), []byte(`{"metadata":{"name":"b"}}`))
+	if err == nil {
+		t.Error("a patch that changes the name was made")
+	}
+}
+
+func document(t *testing.T, text string) map[string]any {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}

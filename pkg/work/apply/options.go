@@ -1,0 +1,88 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// ControllerName is the name of the controller in logs, metrics and events.
+const ControllerName = "work.apply"
+
+// Options says for which member Works are applied, and how.
+type Options struct {
+	// Member is the member's name.
+	Member string
+	// HubNamespace is the member's namespace on the hub. Empty: the one that
+	// follows from the name.
+	HubNamespace string
+	// MemberConfig reaches the member's API server.
+	MemberConfig *rest.Config
+	// Works is how many Works are looked at in parallel. Zero: 8.
+	Works int
+	// Manifests is how many manifests of a Work are written in parallel. Zero: 4.
+	Manifests int
+	// Resync is after what time all objects of a Work are looked at again
+	// although nothing seems to have changed; up to as much is added at random.
+	// Zero: 5 minutes.
+	Resync time.Duration
+	// Clock is for tests. Nil: the real one.
+	Clock clock.PassiveClock
+}
+
+func (o Options) complete() (Options, error) {
+	if o.Member == "" {
+		return o, errors.New("the member's name is missing")
+	}
+	if o.MemberConfig == nil {
+		return o, errors.New("the configuration of the member's API server is missing")
+	}
+	if o.HubNamespace == "" {
+		o.HubNamespace = clusterv1beta1.MemberNamespace(o.Member)
+	}
+	if o.Works == 0 {
+		o.Works = 8
+	}
+	if o.Manifests == 0 {
+		o.Manifests = 4
+	}
+	if o.Resync == 0 {
+		o.Resync = 5 * time.Minute
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o, nil
+}
+
+// HubRules is what the agent of a member has to be allowed in the member's
+// namespace on the hub for this package. All that is in the namespace is the
+// member's, so no rule names it.
+func HubRules(string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{placementv1beta1.GroupName},
+			Resources: []string{"works"},
+			Verbs:     []string{"get", "list", "watch", "patch"},
+		},
+		{
+			APIGroups: []string{placementv1beta1.GroupName},
+			Resources: []string{"works/status"},
+			Verbs:     []string{"patch"},
+		},
+		{
+			APIGroups: []string{clusterv1beta1.GroupVersion.Group},
+			Resources: []string{"internalmemberclusters"},
+			Verbs:     []string{"get", "list", "watch"},
+		},
+	}
+}

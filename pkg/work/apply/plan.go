@@ -1,0 +1,153 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// item is one manifest of a Work on its way to the member.
+type item struct {
+	id     placementv1beta1.WorkResourceIdentifier
+	object *unstructured.Unstructured // nil if it could not be decoded
+	hash   string
+	// resource is where objects of the kind are found on the member.
+	resource   schema.GroupVersionResource
+	namespaced bool
+	// refused is set when it is clear without asking for the object that the
+	// manifest is not applied.
+	refused *refusal
+}
+
+// refusal is why a manifest is not applied: a reason for programs, a message
+// for its author.
+type refusal struct {
+	reason  string
+	message string
+}
+
+func (i item) key() manifest.Key { return manifest.KeyOf(i.id) }
+
+// kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
+type kindFinder interface {
+	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
+}
+
+// plan makes an item of every manifest. The error is a member that could not be
+// asked; what is wrong with a manifest is in its item.
+func plan(manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, error) {
+	items := make([]item, 0, len(manifests))
+	seen := map[manifest.Key]int{}
+	for ordinal, m := range manifests {
+		it, err := planOne(ordinal, m.Raw, kinds)
+		if err != nil {
+			return nil, err
+		}
+		if first, twice := seen[it.key()]; twice && it.object != nil && it.refused == nil {
+			it.refused = &refusal{placementv1beta1.ReasonDuplicated,
+				fmt.Sprintf("The manifest at place %d is for the same object: keep one of them", first)}
+		}
+		if it.object != nil && it.refused == nil {
+			seen[it.key()] = ordinal
+		}
+		items = append(items, it)
+	}
+	return items, nil
+}
+
+func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
+	object, err := manifest.Decode(raw)
+	if err != nil {
+		return item{id: manifest.Identify(ordinal, nil, ""), refused: undecodable(err)}, nil
+	}
+	dropOwnAnnotations(object)
+	it := item{id: manifest.Identify(ordinal, object, ""), object: object}
+	if it.hash, err = manifest.Hash(object); err != nil {
+		return item{}, err
+	}
+	kind := object.GroupVersionKind()
+	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if apimeta.IsNoMatchError(err) {
+		it.refused = &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
+			"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
+			kind.Kind, kind.GroupVersion())}
+		return it, nil
+	}
+	if err != nil {
+		return item{}, fmt.Errorf("asking the member for kind %s: %w", kind, err)
+	}
+	it.resource = mapping.Resource
+	it.id.Resource = mapping.Resource.Resource
+	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+	it.refused = wrongNamespace(it)
+	return it, nil
+}
+
+func undecodable(err error) *refusal {
+	reason := placementv1beta1.ReasonDecodingErred
+	if errors.Is(err, manifest.ErrGenerateName) {
+		reason = placementv1beta1.ReasonFoundGenerateName
+	}
+	return &refusal{reason, "The manifest cannot be used: " + err.Error()}
+}
+
+func wrongNamespace(it item) *refusal {
+	namespace := it.object.GetNamespace()
+	switch {
+	case it.namespaced && namespace == "":
+		return &refusal{placementv1beta1.ReasonManifestApplyFailed,
+			fmt.Sprintf("%s lives in a namespace: give the manifest a metadata.namespace", it.id.Kind)}
+	case !it.namespaced && namespace != "":
+		return &refusal{placementv1beta1.ReasonManifestApplyFailed,
+			fmt.Sprintf("%s lives in no namespace: remove metadata.namespace from the manifest", it.id.Kind)}
+	}
+	return nil
+}
+
+// dropOwnAnnotations removes the annotations that this package writes: in a
+// manifest they come from an object that another hub placed.
+func dropOwnAnnotations(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if len(annotations) == 0 {
+		return
+	}
+	delete(annotations, placementv1beta1.ManifestHashAnnotation)
+	delete(annotations, placementv1beta1.LastAppliedConfigAnnotation)
+	object.SetAnnotations(annotations)
+}
+
+// inWaves lists the places of the items that can be applied, wave by wave.
+func inWaves(items []item) [][]int {
+	byWave := make([][]int, manifest.LastWave+1)
+	for place, it := range items {
+		if it.refused != nil {
+			continue
+		}
+		wave := manifest.Wave(it.resource.GroupResource())
+		byWave[wave] = append(byWave[wave], place)
+	}
+	return slices.DeleteFunc(byWave, func(places []int) bool { return len(places) == 0 })
+}
+
+// groupsOf lists the API groups of the items: when a kind of one of them is
+// installed on the member, it may be the one that an item lacks.
+func groupsOf(items []item) []string {
+	groups := sets.New[string]()
+	for _, it := range items {
+		if it.id.Group != "" {
+			groups.Insert(it.id.Group)
+		}
+	}
+	return sets.List(groups)
+}

@@ -1,0 +1,113 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func kindsOfAMember() kindFinder {
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	core := schema.GroupVersion{Version: "v1"}
+	mapper.Add(core.WithKind("ConfigMap"), apimeta.RESTScopeNamespace)
+	mapper.Add(core.WithKind("Namespace"), apimeta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apimeta.RESTScopeNamespace)
+	return mapper
+}
+
+func raw(texts ...string) []placementv1beta1.Manifest {
+	var list []placementv1beta1.Manifest
+	for _, text := range texts {
+		list = append(list, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return list
+}
+
+func TestPlan(t *testing.T) {
+	const configMapA = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`
+	cases := map[string]struct {
+		manifests []placementv1beta1.Manifest
+		want      []string // the reason of each refusal
+	}{
+		"good ones":                 {raw(configMapA, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`), []string{"", ""}},
+		"no JSON":                   {raw("x"), []string{"DecodingErred"}},
+		"a generated name":          {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`), []string{"FoundGenerateName"}},
+		"one object twice":          {raw(configMapA, configMapA, configMapA), []string{"", "Duplicated", "Duplicated"}},
+		"two unreadable ones":       {raw("x", "x"), []string{"DecodingErred", "DecodingErred"}},
+		"an unknown kind":           {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"ManifestApplyFailed"}},
+		"an unknown version":        {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"ManifestApplyFailed"}},
+		"a missing namespace":       {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"ManifestApplyFailed"}},
+		"a namespace where none is": {raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`), []string{"ManifestApplyFailed"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			items, err := plan(tc.manifests, kindsOfAMember())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for place, it := range items {
+				if it.id.Ordinal != place {
+					t.Errorf("the manifest at place %d says %d", place, it.id.Ordinal)
+				}
+				reason := ""
+				if it.refused != nil {
+					reason = it.refused.reason
+				}
+				got = append(got, reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type deafMember struct{}
+
+func (deafMember) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error) {
+	return nil, errors.New("no answer")
+}
+
+func TestPlanBlamesNoManifestForAMemberThatDoesNotAnswer(t *testing.T) {
+	_, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`), deafMember{})
+	if err == nil {
+		t.Error("there is no error")
+	}
+}
+
+func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
+	items, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","annotations":{
+		"mine":"1","kubernetes-fleet.io/spec-hash":"2","kubernetes-fleet.io/last-applied-configuration":"3"}}}`), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"mine": "1"}, items[0].object.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestInWaves(t *testing.T) {
+	items, err := plan(raw(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`,
+		`x`,
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"b"}}`,
+	), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]int{{3}, {1, 4}, {0}}, inWaves(items)); diff != "" {
+		t.Errorf("waves (-want +got):\n%s", diff)
+	}
+}

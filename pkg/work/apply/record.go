@@ -1,0 +1,92 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// MembershipAnnotation is on an AppliedWork and says under which membership in
+// the fleet its Work was applied last. The agent writes it.
+const MembershipAnnotation = "fleetgate.io/membership"
+
+// findRecord gets the AppliedWork of a Work, nil if there is none.
+func (r *Reconciler) findRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
+	record := &placementv1beta1.AppliedWork{}
+	err := r.member.Get(ctx, client.ObjectKey{Name: work}, record)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting AppliedWork %q on the member: %w", work, err)
+	}
+	return record, nil
+}
+
+// ensureRecord gets or makes the AppliedWork of a Work, under the present
+// membership.
+func (r *Reconciler) ensureRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
+	membership, err := r.membership(ctx, r.hub)
+	if err != nil {
+		return nil, err
+	}
+	record, err := r.findRecord(ctx, work)
+	if err != nil {
+		return nil, err
+	}
+	if record != nil {
+		return record, r.renewRecord(ctx, record, membership)
+	}
+	record = &placementv1beta1.AppliedWork{
+		ObjectMeta: metav1.ObjectMeta{Name: work, Annotations: map[string]string{MembershipAnnotation: membership}},
+		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
+	}
+	if err := r.member.Create(ctx, record, client.FieldOwner(FieldManager)); err != nil {
+		return nil, fmt.Errorf("creating AppliedWork %q on the member: %w", work, err)
+	}
+	return record, nil
+}
+
+// renewRecord takes a record of an earlier membership into the present one.
+func (r *Reconciler) renewRecord(ctx context.Context, record *placementv1beta1.AppliedWork, membership string) error {
+	if !r.isOurs(record) || record.DeletionTimestamp != nil || record.Annotations[MembershipAnnotation] == membership {
+		return nil
+	}
+	before := record.DeepCopy()
+	if record.Annotations == nil {
+		record.Annotations = map[string]string{}
+	}
+	record.Annotations[MembershipAnnotation] = membership
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
+	}
+	return nil
+}
+
+// isOurs reports whether the record is of a Work in our namespace: two hubs can
+// place a Work of the same name on one member.
+func (r *Reconciler) isOurs(record *placementv1beta1.AppliedWork) bool {
+	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Spec.WorkName == record.Name
+}
+
+// writeLedger writes the ledger if it differs.
+func (r *Reconciler) writeLedger(ctx context.Context, record *placementv1beta1.AppliedWork, ledger []entry) error {
+	if apiequality.Semantic.DeepEqual(record.Status.AppliedResources, ledger) {
+		return nil
+	}
+	record.Status.AppliedResources = ledger
+	if err := r.member.Status().Update(ctx, record, client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", record.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+const (
+	maxCauses  = 8
+	maxMessage = 1024 // bytes of one condition's message that come from a member
+)
+
+// unmergeable is the error of a manifest that no patch can be made of, such as
+// one with a text where its kind has a list.
+type unmergeable struct{ err error }
+
+func (e unmergeable) Error() string {
+	return "The manifest cannot be merged with the object: " + e.err.Error()
+}
+
+func (e unmergeable) Unwrap() error { return e.err }
+
+// isTemporary tells errors that say nothing about the manifest (the member was
+// not reached, or was too busy to answer) from answers.
+func isTemporary(err error) bool {
+	if errors.As(err, &unmergeable{}) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+}
+
+// isFieldConflict tells the refusal of a server-side apply from a
+// resourceVersion that was overtaken: both are conflicts.
+func isFieldConflict(err error) bool {
+	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// explain says what a member answered, with the exact fields if it named them.
+// The answers for a Secret can repeat its values; of those only the fields and
+// the kinds of errors are told.
+func explain(err error, kind schema.GroupKind) string {
+	secret := manifest.IsSecret(kind)
+	if errors.As(err, &unmergeable{}) && secret {
+		return "The manifest cannot be merged with the object"
+	}
+	if errors.As(err, &unmergeable{}) {
+		return shorten(err.Error())
+	}
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return shorten("The member was not reached: " + err.Error())
+	}
+	status := answer.Status()
+	causes := describeCauses(status.Details, secret)
+	if isFieldConflict(err) {
+		return shorten("Other field managers hold fields of the manifest: " + causes +
+			". Set serverSideApplyConfig.force to take these fields, or remove them from the manifest")
+	}
+	if causes != "" {
+		return shorten(fmt.Sprintf("The member refused the object (%s): %s", status.Reason, causes))
+	}
+	if secret {
+		return fmt.Sprintf("The member refused the object (%s)", status.Reason)
+	}
+	return shorten(fmt.Sprintf("The member refused the object (%s): %s", status.Reason, status.Message))
+}
+
+func describeCauses(details *metav1.StatusDetails, secret bool) string {
+	if details == nil {
+		return ""
+	}
+	var texts []string
+	for _, cause := range details.Causes {
+		if cause.Field == "" {
+			continue
+		}
+		text := cause.Message
+		if secret {
+			text = string(cause.Type)
+		}
+		texts = append(texts, cause.Field+": "+text)
+	}
+	if more := len(texts) - maxCauses; more > 0 {
+		texts = append(texts[:maxCauses], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// shorten cuts from the middle: the field is at the start of such a text, what
+// is wrong with it at the end.
+func shorten(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= maxMessage {
+		return text
+	}
+	half := maxMessage/2 - 3
+	return strings.ToValidUTF8(text[:half]+" ... "+text[len(text)-half:], "")
+}

@@ -1,0 +1,93 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
+)
+
+// withDefaults is a strategy without gaps. The defaults are those of the API;
+// a Work that was written without them, by hand, gets the same.
+func withDefaults(strategy *placementv1beta1.ApplyStrategy) placementv1beta1.ApplyStrategy {
+	var s placementv1beta1.ApplyStrategy
+	if strategy != nil {
+		s = *strategy
+	}
+	if s.Type == "" {
+		s.Type = placementv1beta1.ClientSideApply
+	}
+	if s.ComparisonOption == "" {
+		s.ComparisonOption = placementv1beta1.PartialComparison
+	}
+	if s.WhenToApply == "" {
+		s.WhenToApply = placementv1beta1.ApplyAlways
+	}
+	if s.WhenToTakeOver == "" {
+		s.WhenToTakeOver = placementv1beta1.TakeOverAlways
+	}
+	return s
+}
+
+// unserved says what of a strategy this version cannot do, or nil.
+func unserved(strategy placementv1beta1.ApplyStrategy) *refusal {
+	if strategy.WhenToApply != placementv1beta1.ApplyAlways {
+		return &refusal{placementv1beta1.ReasonFailedToRunDriftDetection, fmt.Sprintf(
+			"whenToApply %s is not served by this version: choose Always", strategy.WhenToApply)}
+	}
+	return nil
+}
+
+func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
+	return &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
+		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: rename the placement",
+		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace)}
+}
+
+// refuseAll refuses the items that are not refused already.
+func refuseAll(items []item, why *refusal) {
+	for place := range items {
+		if items[place].refused == nil {
+			items[place].refused = why
+		}
+	}
+}
+
+// untouched is the outcome of items that are all refused.
+func untouched(items []item) []outcome {
+	outcomes := make([]outcome, len(items))
+	for place, it := range items {
+		outcomes[place] = outcome{id: it.id, refused: it.refused}
+	}
+	return outcomes
+}
+
+// followed lists the objects whose changes matter to a Work: what it applies
+// and what it has still to remove.
+func followed(items []item, ledger []entry) []memberwatch.Object {
+	seen := map[memberwatch.Object]bool{}
+	var objects []memberwatch.Object
+	add := func(resource schema.GroupVersionResource, id placementv1beta1.WorkResourceIdentifier) {
+		object := objectOf(resource, id)
+		if resource.Resource != "" && !seen[object] {
+			seen[object] = true
+			objects = append(objects, object)
+		}
+	}
+	for _, it := range items {
+		add(it.resource, it.id)
+	}
+	for _, e := range ledger {
+		add(resourceOf(e), e.WorkResourceIdentifier)
+	}
+	return objects
+}
+
+func objectOf(resource schema.GroupVersionResource, id placementv1beta1.WorkResourceIdentifier) memberwatch.Object {
+	return memberwatch.Object{Resource: resource, Namespace: id.Namespace, Name: id.Name}
+}

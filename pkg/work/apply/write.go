@@ -1,0 +1,160 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	// FieldManager is under which name the agent writes objects on the member.
+	FieldManager = "work-api-agent"
+
+	// beforeFirstApply is the manager to whom the API server gives the fields of
+	// an object that was never applied on the server's side.
+	beforeFirstApply = "before-first-apply"
+
+	// maxAnnotations is how many bytes the annotations of one object may have
+	// together; the API server refuses more.
+	maxAnnotations = 256 << 10
+)
+
+// write sends what is needed to bring live, nil if there is no object, to what
+// the manifest asks for. It returns the object as it is afterwards.
+func (e *engine) write(ctx context.Context, t task, it item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	desired := it.object.DeepCopy()
+	annotate(desired, placementv1beta1.ManifestHashAnnotation, it.hash)
+	if t.strategy.Type == placementv1beta1.ServerSideApply {
+		return e.serverSide(ctx, t, it, desired, live, forced(t.strategy))
+	}
+	text, err := json.Marshal(it.object.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	annotate(desired, placementv1beta1.LastAppliedConfigAnnotation, string(text))
+	if annotationBytes(desired, live) > maxAnnotations {
+		// The three-way merge has no place to remember what was applied. A
+		// server-side apply needs none; like the merge, it overrides.
+		dropAnnotation(desired, placementv1beta1.LastAppliedConfigAnnotation)
+		return e.serverSide(ctx, t, it, desired, live, true)
+	}
+	if live == nil {
+		desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
+		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: FieldManager})
+	}
+	desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), t.owner))
+	return e.clientSide(ctx, it, desired, live)
+}
+
+func (e *engine) clientSide(ctx context.Context, it item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	modified, err := desired.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the wanted object: %w", err)
+	}
+	current, err := live.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object of the member: %w", err)
+	}
+	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), lastApplied(live), modified, current)
+	if err != nil {
+		return nil, unmergeable{err}
+	}
+	if patch.IsEmpty() {
+		return live, nil
+	}
+	return e.at(it).Patch(ctx, it.id.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: FieldManager})
+}
+
+func (e *engine) serverSide(ctx context.Context, t task, it item, desired, live *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+	if live != nil {
+		if err := e.moveFields(ctx, it, live); err != nil {
+			return nil, err
+		}
+		force = force || onlyOurs(live.GetManagedFields())
+	}
+	desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
+	return e.at(it).Apply(ctx, it.id.Name, desired, metav1.ApplyOptions{FieldManager: FieldManager, Force: force})
+}
+
+// moveFields hands what we own by client-side writes to our server-side self.
+// Without it a field that left the manifest would stay on the object.
+func (e *engine) moveFields(ctx context.Context, it item, live *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(FieldManager), FieldManager)
+	if err != nil {
+		return unmergeable{err}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	_, err = e.at(it).Patch(ctx, it.id.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	return err
+}
+
+func forced(strategy placementv1beta1.ApplyStrategy) bool {
+	return strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.ForceConflicts
+}
+
+// onlyOurs reports whether nobody but us, and whoever made the object before
+// anybody applied it, owns fields outside of subresources.
+func onlyOurs(entries []metav1.ManagedFieldsEntry) bool {
+	for _, entry := range entries {
+		if entry.Subresource == "" && entry.Manager != FieldManager && entry.Manager != beforeFirstApply {
+			return false
+		}
+	}
+	return true
+}
+
+// lastApplied is the manifest as we applied it last on the client's side.
+func lastApplied(live *unstructured.Unstructured) []byte {
+	text := live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]
+	if !json.Valid([]byte(text)) {
+		return nil // somebody wrote over it: as if never applied
+	}
+	return []byte(text)
+}
+
+func annotate(object *unstructured.Unstructured, key, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+}
+
+func dropAnnotation(object *unstructured.Unstructured, key string) {
+	annotations := object.GetAnnotations()
+	delete(annotations, key)
+	object.SetAnnotations(annotations)
+}
+
+// annotationBytes is the size of the annotations that live would have after
+// desired was merged into it, as the API server counts it.
+func annotationBytes(desired, live *unstructured.Unstructured) int {
+	size := 0
+	wanted := desired.GetAnnotations()
+	for key, value := range wanted {
+		size += len(key) + len(value)
+	}
+	if live == nil {
+		return size
+	}
+	for key, value := range live.GetAnnotations() {
+		if _, replaced := wanted[key]; !replaced {
+			size += len(key) + len(value)
+		}
+	}
+	return size
+}

@@ -1,0 +1,209 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// Name is the controller's name.
+const Name = "binding.works"
+
+// Snapshots reads what a binding is bound to; *snapshot.Contents is one.
+type Snapshots interface {
+	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
+}
+
+// Reconciler dispatches bindings.
+type Reconciler struct {
+	// Client reads through the cache.
+	Client client.Client
+	// Live reads without it, where nothing may be missed.
+	Live      client.Reader
+	Snapshots Snapshots
+	// Workers is how many bindings are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a binding when its spec
+// changes or it is being deleted, and when one of its Works, or one that is in
+// its way, changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile dispatches one binding.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	b := family.NewBinding(req.Namespace)
+	err := r.Client.Get(ctx, req.NamespacedName, b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading binding %q: %w", req.Name, err)
+	case b.GetDeletionTimestamp() != nil:
+		err = r.finalize(ctx, b)
+	case b.GetSpec().ResourceSnapshotName == "":
+		return ctrl.Result{}, nil // The rollout has not come to it.
+	default:
+		err = r.dispatch(ctx, b)
+	}
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObject) error {
+	works, err := r.worksOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	if b.GetSpec().State != placementv1beta1.BindingBound {
+		return r.writeStatus(ctx, b, synced{works: works})
+	}
+	here, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)
+	if err != nil || !here {
+		return err // The scheduler drops the binding of a member that leaves.
+	}
+	if err := r.ensureFinalizer(ctx, b); err != nil {
+		return err
+	}
+	works, err = r.sync(ctx, b, works)
+	if apierrors.IsConflict(err) {
+		return err
+	}
+	s := synced{works: works}
+	if err != nil {
+		s.problem = err.Error()
+	}
+	if statusErr := r.writeStatus(ctx, b, s); statusErr != nil {
+		return statusErr
+	}
+	if errors.Is(err, errOccupied) || errors.Is(err, errNoSnapshot) {
+		return nil // An event comes when that changes, and the condition tells the user.
+	}
+	return err
+}
+
+// worksOf lists the binding's Works from the cache, in the order of their names.
+func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObject) ([]*placementv1beta1.Work, error) {
+	var list placementv1beta1.WorkList
+	err := r.Client.List(ctx, &list, client.MatchingFields{worksByBinding: b.GetName()},
+		client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)))
+	if err != nil {
+		return nil, fmt.Errorf("listing the works of binding %q: %w", b.GetName(), err)
+	}
+	var works []*placementv1beta1.Work
+	for i := range list.Items {
+		if belongs(&list.Items[i], b) {
+			works = append(works, &list.Items[i])
+		}
+	}
+	slices.SortFunc(works, func(a, b *placementv1beta1.Work) int { return strings.Compare(a.Name, b.Name) })
+	return works, nil
+}
+
+func (r *Reconciler) memberIsHere(ctx context.Context, name string) (bool, error) {
+	var member clusterv1beta1.MemberCluster
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &member)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading member %q: %w", name, err)
+	}
+	return member.DeletionTimestamp == nil, nil
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
+	before := b.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) error {
+	before := b.DeepCopyObject().(placementv1beta1.BindingObject)
+	*b.GetStatus() = desiredStatus(b, s)
+	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+// finalize deletes the binding's Works, and lets it go once they are gone: the
+// last of them to go is an event.
+func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObject) error {
+	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
+	err := r.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()},
+		client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)))
+	if err != nil {
+		return fmt.Errorf("listing the works of binding %q: %w", b.GetName(), err)
+	}
+	left := 0
+	for i := range list.Items {
+		work := &list.Items[i]
+		if work.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != b.GetNamespace() {
+			continue
+		}
+		left++
+		if work.DeletionTimestamp != nil {
+			continue
+		}
+		whole := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+		if err := r.Client.Delete(ctx, whole, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting work %q of member %q: %w", work.Name, b.GetSpec().TargetCluster, err)
+		}
+	}
+	if left > 0 {
+		return nil
+	}
+	before := b.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
+	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}

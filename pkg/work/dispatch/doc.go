@@ -1,0 +1,22 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dispatch is the controller binding.works: it turns bindings into Works
+// in the namespaces of members, and what members say about their Works into the
+// conditions of bindings.
+//
+// A bound binding has one Work for each part of its resource snapshot, always at
+// least one, even if nothing is selected: an empty Work is what takes things off
+// a member again. Works that a binding no longer needs are deleted. A Work that
+// belongs to another binding is never touched; the binding waits until it is
+// gone and says so.
+//
+// The cache holds Works without their manifests, but with a hash of them
+// (CacheOptions), so a Work is written only when it differs, and whoever edits
+// one on the hub finds it put right.
+//
+// A binding that is being deleted is held by a finalizer until its Works are
+// gone, which the members' agents hold until they have cleaned up.
+//
+// Not here yet: overrides, envelopes, reporting status back, and Abandon.
+package dispatch

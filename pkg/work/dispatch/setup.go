@@ -1,0 +1,34 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options are what the package needs to run.
+type Options struct {
+	// Client reads through the manager's cache.
+	Client client.Client
+	// Snapshots reads what bindings are bound to.
+	Snapshots Snapshots
+	// Workers is how many bindings are looked at at a time; 0 means 16.
+	Workers int
+}
+
+// SetupWithManager registers the controller binding.works. The manager's cache
+// should be made with CacheOptions.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if o.Workers == 0 {
+		o.Workers = 16
+	}
+	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Workers: o.Workers}
+	return r.SetupWithManager(mgr)
+}

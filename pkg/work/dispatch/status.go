@@ -1,0 +1,186 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// maxDetails is how many objects of one kind of trouble a binding names.
+const maxDetails = 100
+
+// synced is how the Works of a binding stand.
+type synced struct {
+	works []*placementv1beta1.Work
+	// problem is why they are not as they should be, or "".
+	problem string
+}
+
+// desiredStatus is the binding's status for the Works as they are. The condition
+// RolloutStarted, which is the rollout's, stays as it is.
+func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
+	status := b.GetStatus().DeepCopy()
+	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works}
+	d.set(placementv1beta1.ConditionOverridden, metav1.ConditionTrue, placementv1beta1.ReasonNoOverrideSpecified,
+		"No override rules are configured for the selected resources")
+	if s.problem != "" {
+		d.set(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, s.problem)
+		return *status
+	}
+	d.set(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkSynced,
+		"All of the works are synchronized to the latest")
+	if strategy := b.GetSpec().ApplyStrategy; strategy != nil && strategy.Type == placementv1beta1.ReportDiff {
+		d.diffReported()
+	} else {
+		d.applied()
+	}
+	d.details()
+	return *status
+}
+
+// dispatched writes one binding's status.
+type dispatched struct {
+	generation int64
+	status     *placementv1beta1.ResourceBindingStatus
+	works      []*placementv1beta1.Work
+}
+
+func (d *dispatched) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
+		Type: kind, Status: status, ObservedGeneration: d.generation, Reason: reason, Message: message,
+	})
+}
+
+func (d *dispatched) remove(kind string) { meta.RemoveStatusCondition(&d.status.Conditions, kind) }
+
+func (d *dispatched) applied() {
+	d.remove(placementv1beta1.ConditionDiffReported)
+	pending, failed := d.split(placementv1beta1.ConditionApplied)
+	switch {
+	case failed != "":
+		d.set(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveBeenApplied,
+			fmt.Sprintf("Work %q is not applied", failed))
+	case pending != "":
+		d.set(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyInProgress,
+			fmt.Sprintf("Work %q is being applied", pending))
+	default:
+		d.set(placementv1beta1.ConditionApplied, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied,
+			"All of the works have been applied")
+		d.available()
+		return
+	}
+	d.remove(placementv1beta1.ConditionAvailable)
+}
+
+func (d *dispatched) available() {
+	pending, failed := d.split(placementv1beta1.ConditionAvailable)
+	if first := cmp.Or(failed, pending); first != "" {
+		d.set(placementv1beta1.ConditionAvailable, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable,
+			fmt.Sprintf("Work %q is not available yet", first))
+		return
+	}
+	for _, w := range d.works {
+		if current(w, placementv1beta1.ConditionAvailable).Reason == placementv1beta1.ReasonWorkNotTrackable {
+			d.set(placementv1beta1.ConditionAvailable, metav1.ConditionTrue, placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable,
+				fmt.Sprintf("The availability of work %q is not trackable", w.Name))
+			return
+		}
+	}
+	d.set(placementv1beta1.ConditionAvailable, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkAreAvailable,
+		"All of the works are available")
+}
+
+func (d *dispatched) diffReported() {
+	d.remove(placementv1beta1.ConditionApplied)
+	d.remove(placementv1beta1.ConditionAvailable)
+	pending, failed := d.split(placementv1beta1.ConditionDiffReported)
+	switch {
+	case failed != "":
+		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkHaveDiffReported,
+			fmt.Sprintf("Work %q has not reported its differences", failed))
+	case pending != "":
+		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionFalse, placementv1beta1.ReasonDiffReportInProgress,
+			fmt.Sprintf("Work %q is finding its differences", pending))
+	default:
+		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveDiffReported,
+			"All of the works have reported their differences")
+	}
+}
+
+// split names the first Work of which the member has not said anything yet for
+// its present spec, and the first of which it said no.
+func (d *dispatched) split(kind string) (pending, failed string) {
+	for _, w := range d.works {
+		switch c := current(w, kind); {
+		case c == nil || c.Status == metav1.ConditionUnknown:
+			pending = cmp.Or(pending, w.Name)
+		case c.Status == metav1.ConditionFalse:
+			failed = cmp.Or(failed, w.Name)
+		}
+	}
+	return pending, failed
+}
+
+// current returns the condition if it is about the Work's present spec, or nil.
+func current(w *placementv1beta1.Work, kind string) *metav1.Condition {
+	c := meta.FindStatusCondition(w.Status.Conditions, kind)
+	if c == nil || c.ObservedGeneration != w.Generation {
+		return nil
+	}
+	return c
+}
+
+// details names the objects that are in trouble.
+func (d *dispatched) details() {
+	d.status.FailedPlacements, d.status.DriftedPlacements, d.status.DiffedPlacements = nil, nil, nil
+	for _, w := range d.works {
+		for i := range w.Status.ManifestConditions {
+			d.detail(&w.Status.ManifestConditions[i])
+		}
+	}
+}
+
+func (d *dispatched) detail(m *placementv1beta1.ManifestCondition) {
+	s, id := d.status, placementv1beta1.ResourceIdentifier{
+		Group: m.Identifier.Group, Version: m.Identifier.Version, Kind: m.Identifier.Kind,
+		Name: m.Identifier.Name, Namespace: m.Identifier.Namespace,
+	}
+	if c := trouble(m); c != nil && len(s.FailedPlacements) < maxDetails {
+		s.FailedPlacements = append(s.FailedPlacements, placementv1beta1.FailedResourcePlacement{ResourceIdentifier: id, Condition: *c})
+	}
+	if drift := m.DriftDetails; drift != nil && len(s.DriftedPlacements) < maxDetails {
+		s.DriftedPlacements = append(s.DriftedPlacements, placementv1beta1.DriftedResourcePlacement{
+			ResourceIdentifier: id, ObservationTime: drift.ObservationTime,
+			TargetClusterObservedGeneration: drift.ObservedInMemberClusterGeneration,
+			FirstDriftedObservedTime:        drift.FirstDriftedObservedTime, ObservedDrifts: drift.ObservedDrifts,
+		})
+	}
+	if diff := m.DiffDetails; diff != nil && len(s.DiffedPlacements) < maxDetails {
+		s.DiffedPlacements = append(s.DiffedPlacements, placementv1beta1.DiffedResourcePlacement{
+			ResourceIdentifier: id, ObservationTime: diff.ObservationTime,
+			TargetClusterObservedGeneration: diff.ObservedInMemberClusterGeneration,
+			FirstDiffedObservedTime:         diff.FirstDiffedObservedTime, ObservedDiffs: diff.ObservedDiffs,
+		})
+	}
+}
+
+// trouble is the first condition of an object that is False, in the order in
+// which they come true.
+func trouble(m *placementv1beta1.ManifestCondition) *metav1.Condition {
+	kinds := []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable, placementv1beta1.ConditionDiffReported}
+	for _, kind := range kinds {
+		i := slices.IndexFunc(m.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionFalse })
+		if i >= 0 {
+			return &m.Conditions[i]
+		}
+	}
+	return nil
+}

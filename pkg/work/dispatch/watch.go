@@ -1,0 +1,82 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// bindingsOf queues the binding of a Work; when a Work is gone also those to
+// the same member that may have waited for its name.
+func (r *Reconciler) bindingsOf() handler.EventHandler {
+	owner := func(object client.Object, q queue) {
+		name := object.GetLabels()[placementv1beta1.ParentBindingLabel]
+		if name == "" {
+			return
+		}
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{
+			Namespace: object.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel], Name: name,
+		}})
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { owner(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			owner(e.ObjectOld, q)
+			owner(e.ObjectNew, q)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			owner(e.Object, q)
+			r.waiting(ctx, e.Object, q)
+		},
+	}
+}
+
+func (r *Reconciler) waiting(ctx context.Context, work client.Object, q queue) {
+	member, ok := clusterv1beta1.MemberOfNamespace(work.GetNamespace())
+	if !ok {
+		return
+	}
+	var list placementv1beta1.ClusterResourceBindingList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{bindingsByMember: member}); err != nil {
+		// The list comes from memory: it fails when the gateway stops, only.
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member after a work went", "member", member)
+		return
+	}
+	for i := range list.Items {
+		b := &list.Items[i]
+		if strings.HasPrefix(work.GetName(), b.Labels[placementv1beta1.ParentPlacementLabel]+"-") {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+}
+
+// workChanges leaves out updates that change nothing which dispatch looks at.
+func workChanges() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*placementv1beta1.Work)
+			after, also := e.ObjectNew.(*placementv1beta1.Work)
+			return !ok || !also || before.Generation != after.Generation ||
+				(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+				!equality.Semantic.DeepEqual(before.Status, after.Status)
+		},
+	}
+}

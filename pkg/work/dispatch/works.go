@@ -1,0 +1,141 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// desiredWorks builds the Works of a binding from the group of snapshots that it
+// is bound to, one for each part. They share the group's manifests and must not
+// be written into.
+func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*placementv1beta1.Work, error) {
+	spec := b.GetSpec()
+	placement := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	annotations, err := workAnnotations(spec)
+	if err != nil {
+		return nil, err
+	}
+	works := make([]*placementv1beta1.Work, 0, len(group.Parts))
+	for i, part := range group.Parts {
+		w := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace:       clusterv1beta1.MemberNamespace(spec.TargetCluster),
+			Name:            placementv1beta1.WorkName(b.GetNamespace(), placement),
+			Labels:          workLabels(b, placement, group.Index),
+			Annotations:     annotations,
+			OwnerReferences: []metav1.OwnerReference{ownerOf(b)},
+		}}
+		if i > 0 {
+			w.Name = placementv1beta1.SubWorkName(b.GetNamespace(), placement, i-1)
+		}
+		w.Spec.Workload.Manifests = part.Manifests
+		w.Spec.ApplyStrategy = spec.ApplyStrategy
+		works = append(works, w)
+	}
+	return works, nil
+}
+
+func workLabels(b placementv1beta1.BindingObject, placement, index string) map[string]string {
+	labels := map[string]string{
+		placementv1beta1.ParentPlacementLabel:             placement,
+		placementv1beta1.ParentBindingLabel:               b.GetName(),
+		placementv1beta1.ParentResourceSnapshotIndexLabel: index,
+	}
+	if b.GetNamespace() != "" {
+		labels[placementv1beta1.ParentPlacementNamespaceLabel] = b.GetNamespace()
+	}
+	return labels
+}
+
+func workAnnotations(spec *placementv1beta1.ResourceBindingSpec) (map[string]string, error) {
+	clusterHash, err := hashOf(spec.ClusterResourceOverrideSnapshots)
+	if err != nil {
+		return nil, err
+	}
+	hash, err := hashOf(spec.ResourceOverrideSnapshots)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{
+		placementv1beta1.ParentResourceSnapshotNameAnnotation:                spec.ResourceSnapshotName,
+		placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation:        hash,
+		placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation: clusterHash,
+	}, nil
+}
+
+func hashOf(value any) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("hashing: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ownerOf lets the hub's garbage collector delete Works whose binding went
+// without its finalizer.
+func ownerOf(b placementv1beta1.BindingObject) metav1.OwnerReference {
+	kind := "ClusterResourceBinding"
+	if b.GetNamespace() != "" {
+		kind = "ResourceBinding"
+	}
+	return metav1.OwnerReference{
+		APIVersion: placementv1beta1.GroupVersion.String(), Kind: kind, Name: b.GetName(), UID: b.GetUID(),
+		BlockOwnerDeletion: new(true),
+	}
+}
+
+// belongs reports whether the Work is the binding's.
+func belongs(w *placementv1beta1.Work, b placementv1beta1.BindingObject) bool {
+	return w.Labels[placementv1beta1.ParentBindingLabel] == b.GetName() &&
+		w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] == b.GetNamespace()
+}
+
+// upToDate reports whether the Work, as the cache has it, says what is desired;
+// hash is that of the desired manifests.
+func upToDate(have, desired *placementv1beta1.Work, hash string) (bool, error) {
+	if !contains(have.Labels, desired.Labels) || !contains(have.Annotations, desired.Annotations) ||
+		!equality.Semantic.DeepEqual(have.Spec.ApplyStrategy, desired.Spec.ApplyStrategy) {
+		return false, nil
+	}
+	is, err := manifestsHash(have)
+	return is == hash, err
+}
+
+func contains(have, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// overwrite returns the Work, as the cache has it, with what is desired; what
+// others put into its metadata stays.
+func overwrite(have, desired *placementv1beta1.Work) *placementv1beta1.Work {
+	w := have.DeepCopy()
+	if w.Labels == nil {
+		w.Labels = map[string]string{}
+	}
+	if w.Annotations == nil {
+		w.Annotations = map[string]string{}
+	}
+	maps.Copy(w.Labels, desired.Labels)
+	maps.Copy(w.Annotations, desired.Annotations)
+	delete(w.Annotations, manifestsHashKey)
+	w.Spec = *desired.Spec.DeepCopy()
+	return w
+}

@@ -1,0 +1,110 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// MaxBytes is the size of the largest manifest that is decoded: what an API
+// server accepts as one object with its default limits.
+const MaxBytes = 3 << 19
+
+// ErrGenerateName is returned for a manifest without a name of its own: applied
+// twice it would be two objects.
+var ErrGenerateName = errors.New("metadata.generateName is not accepted: give the manifest a metadata.name")
+
+// serverFields are the fields of metadata that an API server sets. A manifest
+// that was read from a cluster carries them; applied, they would name another
+// object's history.
+var serverFields = []string{
+	"uid", "resourceVersion", "generation", "selfLink",
+	"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+	"managedFields", "ownerReferences",
+}
+
+// Decode reads the one object in raw, without its status and without the
+// metadata that only an API server sets. Errors tell the author of the manifest
+// what to change; errors.Is(err, ErrGenerateName) singles out that case.
+func Decode(raw []byte) (*unstructured.Unstructured, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("the manifest is empty")
+	}
+	if len(raw) > MaxBytes {
+		return nil, fmt.Errorf("the manifest has %d bytes, the limit is %d", len(raw), MaxBytes)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("the manifest is not a JSON object: %w", err)
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	if err := checkKind(object); err != nil {
+		return nil, err
+	}
+	if err := checkMetadata(object); err != nil {
+		return nil, err
+	}
+	dropServerFields(object)
+	return object, nil
+}
+
+func checkKind(object *unstructured.Unstructured) error {
+	for _, field := range []string{"apiVersion", "kind"} {
+		value, _, err := unstructured.NestedString(object.Object, field)
+		if err != nil || value == "" {
+			return fmt.Errorf("%s is missing or not a string", field)
+		}
+	}
+	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
+		return fmt.Errorf("apiVersion is not <group>/<version>: %w", err)
+	}
+	if object.IsList() {
+		return errors.New("a list is not accepted: write each of its items as a manifest")
+	}
+	return nil
+}
+
+func checkMetadata(object *unstructured.Unstructured) error {
+	if _, ok := object.Object["metadata"].(map[string]any); !ok {
+		return errors.New("metadata is missing or not an object")
+	}
+	for _, field := range []string{"name", "namespace", "generateName"} {
+		value, _, err := unstructured.NestedString(object.Object, "metadata", field)
+		if err != nil {
+			return fmt.Errorf("metadata.%s is not a string", field)
+		}
+		if value == "" || field == "generateName" {
+			continue
+		}
+		if wrong := path.IsValidPathSegmentName(value); len(wrong) > 0 {
+			return fmt.Errorf("metadata.%s %s", field, wrong[0])
+		}
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedStringMap(object.Object, "metadata", field); err != nil {
+			return fmt.Errorf("metadata.%s is not a map of strings", field)
+		}
+	}
+	if object.GetName() != "" {
+		return nil
+	}
+	if object.GetGenerateName() != "" {
+		return ErrGenerateName
+	}
+	return errors.New("metadata.name is missing")
+}
+
+func dropServerFields(object *unstructured.Unstructured) {
+	for _, field := range serverFields {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(object.Object, "metadata", "generateName")
+	unstructured.RemoveNestedField(object.Object, "status")
+}

@@ -1,0 +1,204 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func TestDecodeKeepsWhatTheAuthorWrote(t *testing.T) {
+	got, err := Decode([]byte(`{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": {
+			"name": "web", "namespace": "shop", "labels": {"a": "b"}, "finalizers": ["example.com/f"],
+			"uid": "1", "resourceVersion": "2", "generation": 3, "creationTimestamp": null, "selfLink": "x",
+			"managedFields": [], "ownerReferences": [{"name": "o"}], "deletionTimestamp": "2026-01-01T00:00:00Z"
+		},
+		"spec": {"replicas": 2}, "status": {"replicas": 1}
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{
+			"name": "web", "namespace": "shop",
+			"labels":     map[string]any{"a": "b"},
+			"finalizers": []any{"example.com/f"},
+		},
+		"spec": map[string]any{"replicas": int64(2)},
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("decoded object (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	cases := map[string]struct {
+		raw  string
+		want string // part of the message that names the remedy
+	}{
+		"nothing":                      {"", "empty"},
+		"no JSON":                      {"apiVersion: v1", "not a JSON object"},
+		"a JSON list":                  {"[]", "not a JSON object"},
+		"two documents":                {`{"kind":"A"}{"kind":"B"}`, "not a JSON object"},
+		"no apiVersion":                {`{"kind":"ConfigMap","metadata":{"name":"a"}}`, "apiVersion"},
+		"an apiVersion of three parts": {`{"apiVersion":"a/b/c","kind":"ConfigMap","metadata":{"name":"a"}}`, "apiVersion"},
+		"no kind":                      {`{"apiVersion":"v1","metadata":{"name":"a"}}`, "kind"},
+		"a kind that is a number":      {`{"apiVersion":"v1","kind":1,"metadata":{"name":"a"}}`, "kind"},
+		"no metadata":                  {`{"apiVersion":"v1","kind":"ConfigMap"}`, "metadata"},
+		"no name":                      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{}}`, "metadata.name"},
+		"a name that is a path":        {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a/b"}}`, "metadata.name"},
+		"a name that is a parent":      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":".."}}`, "metadata.name"},
+		"a namespace that is a path":   {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b/c"}}`, "metadata.namespace"},
+		"a namespace that is a map":    {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":{}}}`, "metadata.namespace"},
+		"labels that are no strings":   {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"b":1}}}`, "metadata.labels"},
+		"annotations in a list":        {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","annotations":[]}}`, "metadata.annotations"},
+		"a list of objects":            {`{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"name":"a"},"items":[]}`, "list"},
+		"an oversized object":          {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + strings.Repeat("a", MaxBytes) + `"}}`, "limit"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode([]byte(tc.raw))
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("the error %q does not mention %q", err, tc.want)
+			}
+			if errors.Is(err, ErrGenerateName) {
+				t.Error("it is taken for a generated name")
+			}
+		})
+	}
+}
+
+func TestDecodeRefusesGeneratedNames(t *testing.T) {
+	_, err := Decode([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}`))
+	if !errors.Is(err, ErrGenerateName) {
+		t.Errorf("error is %v, want ErrGenerateName", err)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "web", "namespace": "shop"},
+	}}
+	want := placementv1beta1.WorkResourceIdentifier{
+		Ordinal: 3, Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"}
+	got := Identify(3, object, "deployments")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("identifier (-want +got):\n%s", diff)
+	}
+	if text := KeyOf(got).String(); text != "Deployment.apps shop/web" {
+		t.Errorf("the key reads %q", text)
+	}
+	if diff := cmp.Diff(placementv1beta1.WorkResourceIdentifier{Ordinal: 1}, Identify(1, nil, "")); diff != "" {
+		t.Errorf("identifier of an unreadable manifest (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeyIsTheSameInEveryVersion(t *testing.T) {
+	old := placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Group: "batch", Version: "v1beta1", Kind: "CronJob", Resource: "cronjobs", Namespace: "a", Name: "b"}
+	now := old
+	now.Version, now.Ordinal, now.Resource = "v1", 7, ""
+	if KeyOf(old) != KeyOf(now) {
+		t.Errorf("%v and %v are taken for two objects", KeyOf(old), KeyOf(now))
+	}
+}
+
+func TestHash(t *testing.T) {
+	hash := func(raw string) string {
+		t.Helper()
+		object, err := Decode([]byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := Hash(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	a := hash(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}`)
+	b := hash(`{"data": {"y":"2", "x":"1"}, "metadata":{"name":"a","uid":"5"},"kind":"ConfigMap","apiVersion":"v1"}`)
+	c := hash(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}`)
+	if a != b {
+		t.Error("order of keys or fields of the server change the hash")
+	}
+	if a == c {
+		t.Error("another value has the same hash")
+	}
+}
+
+func TestWave(t *testing.T) {
+	order := []schema.GroupResource{
+		{Resource: "namespaces"},
+		{Resource: "secrets"},
+		{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"},
+		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
+		{Group: "apps", Resource: "deployments"},
+		{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+		{Group: "example.com", Resource: "widgets"},
+	}
+	for wave, resource := range order {
+		if got := Wave(resource); got != wave {
+			t.Errorf("%s is in wave %d, want %d", resource, got, wave)
+		}
+	}
+	if got := Wave(schema.GroupResource{Group: "example.com", Resource: "secrets"}); got != LastWave {
+		t.Errorf("a custom resource with the name of a built-in one is in wave %d", got)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1"}}`,
+		`{"apiVersion":"v1","kind":"List","items":[{}]}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}`,
+		`{"metadata":[]}`, `null`, `{}`, "",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		object, err := Decode(raw)
+		if err != nil {
+			return
+		}
+		if object.GetName() == "" || object.GetKind() == "" || object.GetAPIVersion() == "" {
+			t.Errorf("an object without identity was accepted: %s", raw)
+		}
+		if strings.ContainsRune(object.GetName()+object.GetNamespace(), '/') {
+			t.Errorf("a path was accepted as a name: %s", raw)
+		}
+		if object.GetUID() != "" || len(object.GetOwnerReferences()) > 0 || object.GetResourceVersion() != "" {
+			t.Errorf("what only a server sets was kept: %s", raw)
+		}
+		first, err := Hash(object)
+		if err != nil {
+			t.Fatalf("an accepted manifest has no hash: %v", err)
+		}
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Decode(text)
+		if err != nil {
+			t.Fatalf("what was accepted once is refused: %v", err)
+		}
+		if second, _ := Hash(again); first != second {
+			t.Errorf("decoding twice changes the manifest: %s", raw)
+		}
+	})
+}

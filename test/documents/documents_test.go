@@ -1,0 +1,150 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package documents compares what the documents say with what the project holds.
+package documents
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// promises is the number of rows that the public documents were cut into.
+const promises = 125
+
+// TestConformanceNamesRealTests keeps a row from claiming a test that nobody wrote.
+func TestConformanceNamesRealTests(t *testing.T) {
+	tests := testNames(t)
+	rows := 0
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 {
+			continue
+		}
+		row, err := strconv.Atoi(strings.TrimSpace(cells[1]))
+		if err != nil {
+			continue
+		}
+		if rows++; row != rows {
+			t.Errorf("row %d stands where row %d should", row, rows)
+		}
+		for _, named := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[4], -1) {
+			if !tests[named[1]] {
+				t.Errorf("row %d names the test %q, which does not exist", row, named[1])
+			}
+		}
+	}
+	if rows != promises {
+		t.Errorf("docs/conformance.md has %d rows, want %d", rows, promises)
+	}
+}
+
+// TestReadmeNamesRealTargets keeps the README's commands runnable.
+func TestReadmeNamesRealTargets(t *testing.T) {
+	makefile := read(t, "Makefile")
+	found := 0
+	for _, document := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
+		for _, match := range regexp.MustCompile("`?make ([a-z][a-z0-9-]*)").FindAllStringSubmatch(read(t, document), -1) {
+			found++
+			if !strings.Contains(makefile, "\n"+match[1]+":") {
+				t.Errorf("%s says `make %s`, which the Makefile does not have", document, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no document names a make target: this test reads the wrong files")
+	}
+}
+
+// TestDocumentsNameRealFiles follows the paths that the documents give in backticks.
+func TestDocumentsNameRealFiles(t *testing.T) {
+	path := regexp.MustCompile("`((?:cmd|pkg|test|hack|docs|examples|charts)/[A-Za-z0-9_./-]*)`")
+	for _, document := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
+		for _, match := range path.FindAllStringSubmatch(read(t, document), -1) {
+			if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
+				t.Errorf("%s names %s, which is not there", document, match[1])
+			}
+		}
+	}
+}
+
+// TestHelpIsComplete keeps `make` printing every target that people are meant to call.
+func TestHelpIsComplete(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "make", "-s", "-C", root)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("running make: %v", err)
+	}
+	for _, target := range []string{"up", "down", "test", "test-matrix", "verify", "lint", "generate", "bench"} {
+		if !regexp.MustCompile(`(?m)^  ` + target + `\s+\S`).Match(out) {
+			t.Errorf("make prints no help for %q:\n%s", target, out)
+		}
+	}
+}
+
+// TestFilesStartWithTheLicence looks at every Go file that is written by hand.
+func TestFilesStartWithTheLicence(t *testing.T) {
+	walk(t, ".go", func(name, text string) {
+		if !strings.HasPrefix(text, "// Copyright The fleetgate Authors.\n// SPDX-License-Identifier: Apache-2.0\n") &&
+			!strings.Contains(text, "DO NOT EDIT") {
+			t.Errorf("%s does not start with the licence lines", name)
+		}
+	})
+}
+
+// testNames returns the names of Go tests and the texts of ginkgo specs.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	spec := regexp.MustCompile(`\b(?:It|Entry|Specify)\("([^"]+)"`)
+	names := map[string]bool{}
+	walk(t, "_test.go", func(_, text string) {
+		for _, match := range append(function.FindAllStringSubmatch(text, -1), spec.FindAllStringSubmatch(text, -1)...) {
+			names[match[1]] = true
+		}
+	})
+	if !names["TestConformanceNamesRealTests"] {
+		t.Fatal("the search for tests does not find even this one")
+	}
+	return names
+}
+
+func walk(t *testing.T, suffix string, visit func(name, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == ".fleetgate"):
+			return filepath.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, suffix):
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		visit(path, string(data))
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("walking the project: %v", err)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

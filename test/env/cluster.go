@@ -1,0 +1,284 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+)
+
+// clusterFile says what the cluster in a folder is made of.
+const clusterFile = "cluster.json"
+
+// Cluster is a control plane on loopback. Its fields do not change; its programs may be
+// stopped, frozen and restarted one by one.
+type Cluster struct {
+	// Name is that of Options.
+	Name string
+	// Dir is the cluster's folder.
+	Dir string
+	// URL is the API server's, on 127.0.0.1.
+	URL string
+	// CABundle, PEM, is what clients verify the API server with.
+	CABundle []byte
+
+	Etcd              *Process
+	APIServer         *Process
+	ControllerManager *Process
+	// Scheduler and KWOK are nil in a cluster without nodes.
+	Scheduler *Process
+	KWOK      *Process
+
+	options   Options
+	ports     ports
+	users     *authority
+	config    *rest.Config
+	temporary bool
+}
+
+// state is what Load needs beside the files of the folder.
+type state struct {
+	Options Options `json:"options"`
+	Ports   ports   `json:"ports"`
+}
+
+// Start makes a new cluster and returns when it works: controllers run, nodes take pods.
+// If a program does not start, everything is stopped again and the error is a *StartError;
+// the logs stay in the cluster's folder. A folder that holds a cluster is refused: Load it.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.checkPrograms(); err != nil {
+		return nil, err
+	}
+	c, err := startNew(ctx, o)
+	if lostPort(err) {
+		o.Progress(o.Name + ": another program took a port, starting again with others")
+		c, err = startNew(ctx, o)
+	}
+	return c, err
+}
+
+// StartAll starts clusters at the same time, all or none: the result is in order of options.
+func StartAll(ctx context.Context, options ...Options) ([]*Cluster, error) {
+	clusters := make([]*Cluster, len(options))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, o := range options {
+		group.Go(func() (err error) {
+			clusters[i], err = Start(groupCtx, o)
+			return err
+		})
+	}
+	err := group.Wait()
+	if err == nil {
+		return clusters, nil
+	}
+	for _, c := range clusters {
+		if c != nil {
+			err = errors.Join(err, c.Stop(ctx))
+		}
+	}
+	return nil, err
+}
+
+// Load finds the cluster that was started in a folder, whether it runs or not. The error
+// is fs.ErrNotExist if there is none.
+func Load(dir string) (*Cluster, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
+	var s state
+	if err := readJSON(filepath.Join(dir, clusterFile), &s); err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
+	s.Options.Dir = dir
+	o, err := s.Options.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
+	c := &Cluster{Name: o.Name, Dir: dir, options: o, ports: s.Ports}
+	if c.users, err = c.loadSecrets(); err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
+	if err := c.prepare(); err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// Resume starts the programs that do not run, on the same ports and data, and returns when
+// the cluster works. On error, what did start keeps running: Stop it.
+func (c *Cluster) Resume(ctx context.Context) error {
+	if err := c.options.checkPrograms(); err != nil {
+		return err
+	}
+	for _, step := range [][]*Process{{c.Etcd}, {c.APIServer}, {c.ControllerManager, c.Scheduler, c.KWOK}} {
+		group, groupCtx := errgroup.WithContext(ctx)
+		for _, p := range step {
+			if p == nil || p.Running() {
+				continue
+			}
+			c.options.Progress(c.Name + ": starting " + p.Name())
+			group.Go(func() error { return p.Start(groupCtx) })
+		}
+		if err := group.Wait(); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	return c.checkRunning()
+}
+
+// checkRunning finds the program that ended soon after it was ready, or had no way to tell
+// that it was.
+func (c *Cluster) checkRunning() error {
+	for _, p := range c.Processes() {
+		if !p.Running() {
+			return fmt.Errorf("cluster %s: %w", c.Name, p.startError(p.current(), errors.New("it ended")))
+		}
+	}
+	return nil
+}
+
+// Stop ends every program, those that write before those that they write to. A temporary
+// folder is removed, another one stays with data and logs; Resume would start it again.
+func (c *Cluster) Stop(ctx context.Context) error {
+	if c.temporary {
+		return c.discard()
+	}
+	for _, step := range [][]*Process{{c.KWOK, c.Scheduler, c.ControllerManager}, {c.APIServer}, {c.Etcd}} {
+		var group errgroup.Group
+		for _, p := range step {
+			if p != nil {
+				group.Go(func() error { return p.Stop(ctx) })
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// Freeze halts every program of the cluster, as if its machines hung; Thaw lets them go on.
+func (c *Cluster) Freeze() error { return c.each((*Process).Freeze) }
+
+// Thaw ends what Freeze began.
+func (c *Cluster) Thaw() error { return c.each((*Process).Thaw) }
+
+// Running tells whether every program of the cluster runs.
+func (c *Cluster) Running() bool {
+	for _, p := range c.Processes() {
+		if !p.Running() {
+			return false
+		}
+	}
+	return true
+}
+
+// Processes are the cluster's programs, in the order in which they start.
+func (c *Cluster) Processes() []*Process {
+	var all []*Process
+	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Scheduler, c.KWOK} {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (c *Cluster) each(do func(*Process) error) error {
+	var errs []error
+	for _, p := range c.Processes() {
+		errs = append(errs, do(p))
+	}
+	return errors.Join(errs...)
+}
+
+// startNew is one attempt, on ports that were free a moment ago.
+func startNew(ctx context.Context, o Options) (*Cluster, error) {
+	begin := time.Now()
+	c := &Cluster{Name: o.Name, options: o}
+	if err := c.makeFolder(); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
+	reserved, err := reservePorts(2)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
+	defer reserved.release()
+	c.ports = ports{Etcd: reserved.ports[0], APIServer: reserved.ports[1]}
+	if err := c.create(); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
+	}
+	if err := c.Resume(ctx); err != nil {
+		return nil, errors.Join(err, c.undo())
+	}
+	o.Progress(fmt.Sprintf("%s: ready after %.1f s at %s", c.Name, time.Since(begin).Seconds(), c.URL))
+	return c, nil
+}
+
+func (c *Cluster) makeFolder() (err error) {
+	if c.temporary = c.options.Dir == ""; c.temporary {
+		c.Dir, err = os.MkdirTemp("", "fleetgate-"+c.Name+"-")
+		return err
+	}
+	if c.Dir, err = filepath.Abs(c.options.Dir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.path(clusterFile)); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s holds a cluster already: load it, or stop it and remove the folder", c.Dir)
+	}
+	return os.MkdirAll(c.Dir, 0o700)
+}
+
+// create writes everything that the programs read.
+func (c *Cluster) create() (err error) {
+	if c.users, err = c.makeSecrets(); err != nil {
+		return err
+	}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfigs(); err != nil {
+		return err
+	}
+	return writeJSON(c.path(clusterFile), state{Options: c.options, Ports: c.ports})
+}
+
+// prepare fills in what follows from folder, ports and keys.
+func (c *Cluster) prepare() (err error) {
+	c.URL = "https://" + loopback(c.ports.APIServer)
+	c.CABundle = c.users.cert
+	if c.config, err = c.ConfigFor(BreakGlass, mastersGroup); err != nil {
+		return err
+	}
+	return c.makeProcesses()
+}
+
+// undo kills a cluster that did not start and removes its data; the logs stay.
+func (c *Cluster) undo() error {
+	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.path("etcd")), os.RemoveAll(c.path(clusterFile)))
+}
+
+// discard kills a cluster of which nothing is to stay.
+func (c *Cluster) discard() error {
+	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.Dir))
+}
+
+func lostPort(err error) bool {
+	var start *StartError
+	return errors.As(err, &start) && strings.Contains(start.LogTail, "address already in use")
+}

@@ -1,0 +1,239 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	frontProxyUser = "front-proxy-client"
+	controllerUser = "system:kube-controller-manager"
+	schedulerUser  = "system:kube-scheduler"
+	kwokUser       = "kwok"
+
+	// serviceAccountIssuer is that of kubeadm, the same on every cluster: what tells their
+	// tokens apart is the key, as it is for users.
+	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+)
+
+// ports of a cluster; they stay the same over restarts.
+type ports struct {
+	Etcd      int `json:"etcd"`
+	APIServer int `json:"apiServer"`
+}
+
+// programs are those that a cluster with these options runs.
+func (o Options) programs() []string {
+	names := []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+	if o.Nodes > 0 {
+		names = append(names, "kube-scheduler", "kwok")
+	}
+	return names
+}
+
+// checkPrograms refuses before anything is started that could not be started.
+func (o Options) checkPrograms() error {
+	for _, name := range o.programs() {
+		if _, err := program(o.BinDir, name); err != nil {
+			return fmt.Errorf("cluster %s: %w", o.Name, err)
+		}
+	}
+	return nil
+}
+
+// flags prints pairs of name and value as program arguments.
+func flags(settings ...string) []string {
+	args := make([]string, 0, len(settings)/2)
+	for pair := range slices.Chunk(settings, 2) {
+		args = append(args, "--"+strings.Join(pair, "="))
+	}
+	return args
+}
+
+func (c *Cluster) etcdArgs() []string {
+	url := "https://" + loopback(c.ports.Etcd)
+	args := flags(
+		"name", c.Name,
+		"data-dir", c.path("etcd"),
+		"listen-client-urls", url,
+		"advertise-client-urls", url,
+		"client-cert-auth", "true",
+		"trusted-ca-file", c.pki("etcd-ca.crt"),
+		"cert-file", c.pki("etcd-server.crt"),
+		"key-file", c.pki("etcd-server.key"),
+		// There are no peers, but etcd always listens for them: on a port that it finds itself.
+		"listen-peer-urls", "https://127.0.0.1:0",
+		"initial-advertise-peer-urls", "https://127.0.0.1:2380",
+		"initial-cluster", c.Name+"=https://127.0.0.1:2380",
+		"peer-client-cert-auth", "true",
+		"peer-trusted-ca-file", c.pki("etcd-ca.crt"),
+		"peer-cert-file", c.pki("etcd-server.crt"),
+		"peer-key-file", c.pki("etcd-server.key"),
+		"log-level", "warn",
+	)
+	if !c.options.Detached {
+		args = append(args, "--unsafe-no-fsync")
+	}
+	return args
+}
+
+func (c *Cluster) apiServerArgs() []string {
+	args := flags(
+		"bind-address", "127.0.0.1",
+		"secure-port", strconv.Itoa(c.ports.APIServer),
+		// Endpoints may not be loopback addresses, and no pod is there to use them.
+		"advertise-address", "127.0.0.1",
+		"endpoint-reconciler-type", "none",
+		"service-cluster-ip-range", serviceRange,
+		"allow-privileged", "true",
+
+		"etcd-servers", "https://"+loopback(c.ports.Etcd),
+		"etcd-cafile", c.pki("etcd-ca.crt"),
+		"etcd-certfile", c.pki("etcd-client.crt"),
+		"etcd-keyfile", c.pki("etcd-client.key"),
+		"encryption-provider-config", c.path(encryptionFile),
+
+		"tls-cert-file", c.pki("apiserver.crt"),
+		"tls-private-key-file", c.pki("apiserver.key"),
+		"client-ca-file", c.pki("ca.crt"),
+		"authentication-config", c.path(authenticationFile),
+		"enable-bootstrap-token-auth", "true",
+		"authorization-mode", "Node,RBAC",
+		"enable-admission-plugins", "NodeRestriction",
+
+		"service-account-issuer", serviceAccountIssuer,
+		"service-account-key-file", c.pki("sa.pub"),
+		"service-account-signing-key-file", c.pki("sa.key"),
+
+		"requestheader-client-ca-file", c.pki("front-proxy-ca.crt"),
+		"requestheader-allowed-names", frontProxyUser,
+		"requestheader-username-headers", "X-Remote-User",
+		"requestheader-uid-headers", "X-Remote-Uid",
+		"requestheader-group-headers", "X-Remote-Group",
+		"requestheader-extra-headers-prefix", "X-Remote-Extra-",
+		"proxy-client-cert-file", c.pki("front-proxy-client.crt"),
+		"proxy-client-key-file", c.pki("front-proxy-client.key"),
+	)
+	if c.options.Audit {
+		args = append(args, flags("audit-policy-file", c.path(auditPolicyFile), "audit-log-path", c.path(auditLogFile))...)
+	}
+	return append(args, c.options.APIServerFlags...)
+}
+
+func (c *Cluster) controllerManagerArgs() []string {
+	return flags(
+		"kubeconfig", c.kubeconfigPath(controllerUser),
+		"secure-port", "0",
+		"leader-elect", "false",
+		"use-service-account-credentials", "true",
+		"controllers", "*,token-cleaner-controller",
+		"cluster-name", c.Name,
+		"cluster-signing-cert-file", c.pki("ca.crt"),
+		"cluster-signing-key-file", c.pki("ca.key"),
+		"root-ca-file", c.pki("ca.crt"),
+		"service-account-private-key-file", c.pki("sa.key"),
+		"service-cluster-ip-range", serviceRange,
+		// Waiting for a client-side limit shows nothing about what is tested.
+		"kube-api-qps", "500", "kube-api-burst", "1000",
+	)
+}
+
+func (c *Cluster) schedulerArgs() []string {
+	return flags(
+		"kubeconfig", c.kubeconfigPath(schedulerUser),
+		"secure-port", "0",
+		"leader-elect", "false",
+		"kube-api-qps", "500", "kube-api-burst", "1000",
+	)
+}
+
+func (c *Cluster) kwokArgs() []string {
+	return flags(
+		"kubeconfig", c.kubeconfigPath(kwokUser),
+		"config", c.path(stagesFile),
+		"manage-all-nodes", "true",
+	)
+}
+
+// makeProcesses prepares the programs, in the order in which they start.
+func (c *Cluster) makeProcesses() error {
+	etcdReady, err := c.probe(&rest.Config{
+		Host: "https://" + loopback(c.ports.Etcd),
+		TLSClientConfig: rest.TLSClientConfig{
+			CAFile: c.pki("etcd-ca.crt"), CertFile: c.pki("etcd-client.crt"), KeyFile: c.pki("etcd-client.key"),
+		},
+	}, "/health")
+	if err != nil {
+		return err
+	}
+	ready, err := c.probe(c.config, "/readyz")
+	if err != nil {
+		return err
+	}
+	if c.Etcd, err = c.process("etcd", c.etcdArgs(), etcdReady); err != nil {
+		return err
+	}
+	if c.APIServer, err = c.process("kube-apiserver", c.apiServerArgs(), ready); err != nil {
+		return err
+	}
+	if c.ControllerManager, err = c.process("kube-controller-manager", c.controllerManagerArgs(), c.controllersWork); err != nil {
+		return err
+	}
+	if c.options.Nodes == 0 {
+		return nil
+	}
+	if c.Scheduler, err = c.process("kube-scheduler", c.schedulerArgs(), nil); err != nil {
+		return err
+	}
+	c.KWOK, err = c.process("kwok", c.kwokArgs(), c.nodesWork)
+	return err
+}
+
+func (c *Cluster) process(name string, args []string, ready func(context.Context) error) (*Process, error) {
+	return NewProcess(ProcessOptions{
+		Name:         name,
+		Dir:          c.Dir,
+		Path:         filepath.Join(c.options.BinDir, name),
+		Args:         args,
+		Detached:     c.options.Detached,
+		Ready:        ready,
+		StartTimeout: c.options.StartTimeout,
+		// KWOK would read a configuration from the user's home.
+		Env: []string{"HOME=" + c.Dir},
+	})
+}
+
+// probe asks an HTTPS endpoint whether its server is ready, on a new connection each time:
+// one from before a restart or a freeze would answer for the past.
+func (c *Cluster) probe(cfg *rest.Config, path string) (func(context.Context) error, error) {
+	tls, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+path, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", path, resp.Status)
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,81 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+const (
+	// BreakGlass is the user of Cluster.Config, in the group system:masters. RBAC does not
+	// apply to it, so use it to set clusters up, not to show what users may do.
+	BreakGlass = "break-glass"
+	// mastersGroup is the group to which the API server refuses nothing.
+	mastersGroup = "system:masters"
+)
+
+// User is who a client certificate speaks for.
+type User struct {
+	Name   string
+	Groups []string
+}
+
+// Options say what a cluster is made of. Only Name is required.
+type Options struct {
+	// Name appears in messages and names the simulated nodes: lower case, digits and dashes.
+	Name string
+	// Dir is the cluster's folder: data, logs, certificates, kubeconfigs, records of processes.
+	// Empty means a temporary folder, which Stop removes.
+	Dir string
+	// Nodes is how many simulated nodes the cluster has. 0 means no scheduler and no KWOK:
+	// pods then stay pending.
+	Nodes int
+	// Admin gets a kubeconfig in Dir, named after it; no RBAC rule is made for it.
+	// The default is the user "admin" in the group "fleetgate:admins".
+	Admin User
+	// Detached lets the cluster outlive the process that starts it; etcd then syncs to disk.
+	Detached bool
+	// Audit records the metadata of every request in audit.log of Dir.
+	Audit bool
+	// APIServerFlags are appended to kube-apiserver's, e.g. --feature-gates=...
+	APIServerFlags []string
+	// BinDir is the folder of the programs; the default is .fleetgate/bin of this module.
+	BinDir string
+	// StartTimeout bounds how long one program may take to become ready; the default is 90 s.
+	StartTimeout time.Duration
+	// Progress is told what is being started, a short line each. It may be called from
+	// several goroutines when clusters start together.
+	Progress func(string) `json:"-"`
+}
+
+var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$`)
+
+func (o Options) withDefaults() (Options, error) {
+	if !clusterName.MatchString(o.Name) {
+		return o, fmt.Errorf("cluster name %q: want lower case letters, digits and dashes, at most 42", o.Name)
+	}
+	if o.Nodes < 0 {
+		return o, errors.New("a cluster cannot have fewer than 0 nodes")
+	}
+	if o.Detached && o.Dir == "" {
+		return o, errors.New("a detached cluster needs a folder of its own, or nobody finds it again")
+	}
+	if o.Admin.Name == "" {
+		o.Admin = User{Name: "admin", Groups: []string{"fleetgate:admins"}}
+	}
+	if o.BinDir == "" {
+		home, err := Home()
+		if err != nil {
+			return o, err
+		}
+		o.BinDir = binDir(home)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return o, nil
+}

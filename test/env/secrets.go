@@ -1,0 +1,182 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// What the programs of a cluster find in its folder, beside the certificates in pki/.
+const (
+	authenticationFile = "authentication.yaml"
+	encryptionFile     = "encryption.yaml"
+	auditPolicyFile    = "audit-policy.yaml"
+	auditLogFile       = "audit.log"
+	stagesFile         = "kwok-stages.yaml"
+)
+
+// serviceAddress is the first of serviceRange: what the Service default/kubernetes gets.
+const (
+	serviceRange   = "10.96.0.0/16"
+	serviceAddress = "10.96.0.1"
+)
+
+// authenticationConfig lets anonymous requests see health, and nothing else.
+const authenticationConfig = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous:
+  enabled: true
+  conditions:
+  - path: /livez
+  - path: /readyz
+  - path: /healthz
+`
+
+const encryptionConfig = `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - name: first
+        secret: %s
+  - identity: {}
+`
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+// makeSecrets writes every key, certificate and configuration of a new cluster and returns
+// the authority that speaks for its users.
+func (c *Cluster) makeSecrets() (*authority, error) {
+	if err := os.MkdirAll(c.pki(""), 0o700); err != nil {
+		return nil, err
+	}
+	users, err := newAuthority("kubernetes " + c.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{
+		func() error { return users.write(c.pki(""), "ca") },
+		func() error { return c.makeServing(users) },
+		c.makeFrontProxy,
+		c.makeEtcd,
+		c.makeServiceAccountKey,
+		c.makeConfigs,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
+}
+
+func (c *Cluster) loadSecrets() (*authority, error) {
+	cert, err := os.ReadFile(c.pki("ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(c.pki("ca.key"))
+	if err != nil {
+		return nil, err
+	}
+	return parseAuthority(pair{cert: cert, key: key})
+}
+
+func (c *Cluster) makeServing(users *authority) error {
+	serving, err := users.server("kube-apiserver", serviceAddress, "kubernetes", "kubernetes.default",
+		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	if err != nil {
+		return err
+	}
+	return serving.write(c.pki(""), "apiserver")
+}
+
+// makeFrontProxy makes the identity with which the API server calls aggregated ones.
+func (c *Cluster) makeFrontProxy() error {
+	proxies, err := newAuthority("front-proxy " + c.Name)
+	if err != nil {
+		return err
+	}
+	client, err := proxies.client(frontProxyUser)
+	if err != nil {
+		return err
+	}
+	if err := client.write(c.pki(""), "front-proxy-client"); err != nil {
+		return err
+	}
+	return proxies.write(c.pki(""), "front-proxy-ca")
+}
+
+func (c *Cluster) makeEtcd() error {
+	ca, err := newAuthority("etcd " + c.Name)
+	if err != nil {
+		return err
+	}
+	server, err := ca.server("etcd")
+	if err != nil {
+		return err
+	}
+	client, err := ca.client("kube-apiserver-etcd-client")
+	if err != nil {
+		return err
+	}
+	if err := server.write(c.pki(""), "etcd-server"); err != nil {
+		return err
+	}
+	if err := client.write(c.pki(""), "etcd-client"); err != nil {
+		return err
+	}
+	return ca.write(c.pki(""), "etcd-ca")
+}
+
+func (c *Cluster) makeServiceAccountKey() error {
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	private, err := encodeKey(key)
+	if err != nil {
+		return err
+	}
+	public, err := encodePublicKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(c.pki("sa.key"), private); err != nil {
+		return err
+	}
+	return writeFile(c.pki("sa.pub"), public)
+}
+
+func (c *Cluster) makeConfigs() error {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{
+		authenticationFile: authenticationConfig,
+		encryptionFile:     fmt.Sprintf(encryptionConfig, base64.StdEncoding.EncodeToString(key)),
+		auditPolicyFile:    auditPolicy,
+		stagesFile:         stages,
+	} {
+		if err := writeFile(c.path(name), []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
+
+func (c *Cluster) pki(name string) string { return filepath.Join(c.Dir, "pki", name) }

@@ -1,0 +1,201 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	// GatewayUser is whom the gateway's certificate on the hub names.
+	GatewayUser = "fleetgate:gateway"
+	// AgentUser is whom the agents' certificates on their members name.
+	AgentUser = "fleetgate:agent"
+	// RegistrationNamespace is where clusters register on the hub.
+	RegistrationNamespace = "clusters"
+
+	registrationToken = "new-token"
+	mastersGroup      = "system:masters"
+	loopback          = "127.0.0.1"
+)
+
+// Options say what a fleet is made of.
+type Options struct {
+	// Dir is the fleet's folder.
+	Dir string
+	// Members are the names of the members.
+	Members []string
+	// Detached lets the fleet outlive the process that starts it.
+	Detached bool
+	// BinDir is where gateway, agent and the Kubernetes programs are.
+	BinDir string
+	// Verbosity is the -v of gateway and agents.
+	Verbosity int
+	// Progress is told what is being done, a short line each.
+	Progress func(string)
+}
+
+// Fleet is a hub and its members.
+type Fleet struct {
+	Options
+	Hub     *env.Cluster
+	Gateway *env.Process
+	Members []*Member
+	// ports are the gateway's: API, webhooks, metrics, probes.
+	ports []int
+}
+
+// Member is a cluster that belongs to the fleet.
+type Member struct {
+	Name    string
+	Cluster *env.Cluster
+	Agent   *env.Process
+	// ports are the agent's: metrics, probes.
+	ports []int
+}
+
+// Start makes the fleet in Dir run: what was never made is made, what does not
+// run is started, what runs is left alone. It returns when all members are registered.
+func Start(ctx context.Context, o Options) (*Fleet, error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	f := &Fleet{Options: o}
+	if err := f.startClusters(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.prepareProcesses(); err != nil {
+		return f, err
+	}
+	if err := f.startGateway(ctx); err != nil {
+		return f, err
+	}
+	for _, m := range f.Members {
+		if err := f.register(ctx, m); err != nil {
+			return f, fmt.Errorf("registering %s: %w", m.Name, err)
+		}
+	}
+	return f, nil
+}
+
+// startClusters starts the control planes, all at the same time.
+func (f *Fleet) startClusters(ctx context.Context) error {
+	names := append([]string{"hub"}, f.Options.Members...)
+	clusters := make([]*env.Cluster, len(names))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			clusters[i], err = f.startCluster(groupCtx, name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	f.Hub = clusters[0]
+	for _, c := range clusters[1:] {
+		f.Members = append(f.Members, &Member{Name: c.Name, Cluster: c})
+	}
+	return nil
+}
+
+func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
+	options := env.Options{
+		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: f.BinDir, Progress: f.Progress,
+	}
+	if name != "hub" {
+		options.Nodes = 1
+	}
+	cluster, err := env.Load(options.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return env.Start(ctx, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cluster, cluster.Resume(ctx)
+}
+
+// Load finds the processes of the fleet in a folder, whether they run or not.
+func Load(dir string) ([]*env.Process, error) { return env.Processes(dir) }
+
+// Stop ends what Start started, agents and gateway first.
+func (f *Fleet) Stop(ctx context.Context) error {
+	var failures []error
+	for _, m := range f.Members {
+		if m.Agent != nil {
+			failures = append(failures, m.Agent.Stop(ctx))
+		}
+	}
+	if f.Gateway != nil {
+		failures = append(failures, f.Gateway.Stop(ctx))
+	}
+	for _, m := range f.Members {
+		failures = append(failures, m.Cluster.Stop(ctx))
+	}
+	if f.Hub != nil {
+		failures = append(failures, f.Hub.Stop(ctx))
+	}
+	return errors.Join(failures...)
+}
+
+// HubKubeconfig is the path of the kubeconfig of user admin on the hub.
+func (f *Fleet) HubKubeconfig() string { return filepath.Join(f.Dir, "hub.kubeconfig") }
+
+// MemberKubeconfig is the same with only the server's URL changed: it leads to
+// the member, through the hub.
+func (f *Fleet) MemberKubeconfig(member string) string {
+	return filepath.Join(f.Dir, member+"-via-hub.kubeconfig")
+}
+
+// writeKubeconfigs writes those that the fleet's user works with.
+func (f *Fleet) writeKubeconfigs() error {
+	hub, err := os.ReadFile(filepath.Join(f.Hub.Dir, "admin.kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of admin: %w", err)
+	}
+	if err := os.WriteFile(f.HubKubeconfig(), hub, 0o600); err != nil {
+		return err
+	}
+	for _, m := range f.Members {
+		url := f.Hub.URL + "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/" + m.Name + "/proxy"
+		via := strings.Replace(string(hub), "server: "+f.Hub.URL, "server: "+url, 1)
+		if err := os.WriteFile(f.MemberKubeconfig(m.Name), []byte(via), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitFor asks until done is true or the time is up; the error says what was waited for.
+func waitFor(ctx context.Context, what string, timeout time.Duration, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	for {
+		ok, err := done(ctx)
+		if ok {
+			return nil
+		}
+		if err != nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("%s: not within %s", what, timeout), last)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imports holds the arrows between packages: which may import which is
+// a table in docs/architecture.md, and this is the test of it.
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "fleetgate.io/fleetgate/"
+
+// An arrow that must not exist. From and to are import paths, or parents of them.
+type forbidden struct {
+	from, to string
+	// except lists packages below `to` that may be imported all the same.
+	except []string
+	// through says that the whole dependency tree is meant, not only direct imports.
+	through bool
+	reason  string
+}
+
+var table = []forbidden{
+	{from: module + "pkg/apis", to: module, except: []string{module + "pkg/apis"},
+		reason: "types are what everybody builds on: they know nothing of who uses them"},
+	{from: module + "pkg/placement/framework", to: module, except: []string{module + "pkg/apis", module + "pkg/placement/framework"},
+		reason: "a decision is a function of a snapshot, so that it can be simulated and tested without a cluster"},
+	{from: module + "pkg/placement/framework", to: "k8s.io/client-go",
+		reason: "no client in a scheduling cycle"},
+	{from: module + "pkg/placement/framework", to: "sigs.k8s.io/controller-runtime",
+		reason: "no client in a scheduling cycle"},
+	{from: module + "pkg/placement/framework", to: "k8s.io/utils/clock",
+		reason: "no clock in a scheduling cycle: time is part of the snapshot"},
+	{from: module + "pkg/placement/plugins", to: module, except: []string{module + "pkg/apis", module + "pkg/placement/framework", module + "pkg/placement/plugins"},
+		reason: "a rule is a pure function over the framework's snapshot"},
+	{from: module + "pkg/placement/plugins", to: "k8s.io/client-go",
+		reason: "no client in a scheduling cycle"},
+	{from: module + "pkg/tunnel", to: module, except: []string{module + "pkg/tunnel"},
+		reason: "the tunnel carries bytes and knows nothing of what they mean"},
+	{from: module + "pkg/tunnel", to: "sigs.k8s.io/controller-runtime",
+		reason: "the tunnel is a network library, usable without a manager"},
+	{from: module + "pkg/tunnel", to: "k8s.io/apiserver", through: true,
+		reason: "the agent contains the tunnel and must stay small"},
+	{from: module + "pkg/apiserver", to: module, except: []string{module + "pkg/apis", module + "pkg/apiserver"},
+		reason: "the proxy declares the one-method interfaces that it needs; features are handed in"},
+	{from: module + "pkg/work/dispatch", to: module + "pkg/work/apply", through: true,
+		reason: "the hub's half and the member's half meet in the Work only"},
+	{from: module + "pkg/work/apply", to: module + "pkg/work/dispatch", through: true,
+		reason: "the hub's half and the member's half meet in the Work only"},
+	{from: module + "cmd/agent", to: "k8s.io/apiserver", through: true,
+		reason: "the agent runs on every member: a whole API server in it is weight and attack surface"},
+	{from: module + "cmd/agent", to: module + "pkg/apiserver", through: true,
+		reason: "the proxy belongs to the hub"},
+	{from: module + "cmd/agent", to: module + "pkg/placement", through: true,
+		reason: "placement is decided on the hub"},
+	{from: module + "cmd/agent", to: module + "pkg/webhook", through: true,
+		reason: "admission belongs to the hub"},
+	{from: module + "cmd/agent", to: "github.com/cert-manager/cert-manager", through: true,
+		reason: "the agent serves no certificate"},
+	{from: module + "cmd", to: module + "test", through: true,
+		reason: "test code does not ship"},
+	{from: module + "pkg", to: module + "test", through: true,
+		reason: "test code does not ship"},
+	{from: module + "pkg", to: module + "cmd", through: true,
+		reason: "packages receive values; only commands read flags"},
+	{from: module + "pkg", to: "github.com/onsi", through: true,
+		reason: "test code does not ship"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestNoForbiddenArrow(t *testing.T) {
+	packages := listPackages(t)
+	for _, row := range table {
+		if row.reason == "" {
+			t.Errorf("%s -> %s: a forbidden arrow needs its reason", row.from, row.to)
+		}
+		for _, p := range packages {
+			if !below(p.ImportPath, row.from) {
+				continue
+			}
+			targets := p.Imports
+			if row.through {
+				targets = p.Deps
+			}
+			for _, target := range targets {
+				if below(target, row.to) && !belowAny(target, row.except) {
+					t.Errorf("%s must not import %s: %s", p.ImportPath, target, row.reason)
+				}
+			}
+		}
+	}
+}
+
+// An empty list would make the table pass without looking at anything.
+func TestTableSeesThePackages(t *testing.T) {
+	packages := listPackages(t)
+	for _, row := range table {
+		found := false
+		for _, p := range packages {
+			found = found || below(p.ImportPath, row.from)
+		}
+		if !found {
+			t.Errorf("no package is below %s: the row checks nothing", row.from)
+		}
+	}
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", module+"cmd/...", module+"pkg/...")
+	out, err := command.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("listing packages: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatalf("listing packages: %v", err)
+	}
+	var packages []listed
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatalf("decoding the list of packages: %v", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// below reports whether path is parent or lies under it.
+func below(path, parent string) bool {
+	return path == strings.TrimSuffix(parent, "/") || strings.HasPrefix(path, strings.TrimSuffix(parent, "/")+"/")
+}
+
+func belowAny(path string, parents []string) bool {
+	for _, parent := range parents {
+		if below(path, parent) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apis shows, on a real API server, that the CRDs do what the types
+// promise: every served version keeps every field, and every rule that the
+// schema can check is checked, with the message that users' tools match.
+package apis
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// namespace is where namespaced objects are made.
+const namespace = "apis"
+
+var (
+	hub *env.Cluster
+	// untyped sees objects as they are on the wire, in any version.
+	untyped dynamic.Interface
+	// typed speaks our Go types.
+	typed client.Client
+)
+
+func TestAPIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real API server")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute)
+	RunSpecs(t, "APIs", Label("integration", "apis"))
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	hub, err = env.Start(ctx, env.Options{
+		Name: "apis", Dir: GinkgoT().TempDir(), Progress: func(line string) { GinkgoWriter.Println(line) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+
+	all, err := crds.All()
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: all, MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+
+	untyped, err = dynamic.NewForConfig(hub.Config())
+	Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	Expect(errors.Join(
+		corev1.AddToScheme(scheme),
+		clusterv1beta1.AddToScheme(scheme),
+		placementv1beta1.AddToScheme(scheme),
+	)).To(Succeed())
+	typed, err = client.New(hub.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+
+	Expect(typed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+})
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if hub != nil {
+		Expect(hub.Stop(ctx)).To(Succeed())
+	}
+})

@@ -1,0 +1,543 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	soon  = 10 * time.Second
+	often = 20 * time.Millisecond
+)
+
+// fleetLabel keeps the members of one spec apart from those of others.
+const fleetLabel = "example.com/spec"
+
+// shop makes a namespace with something in it.
+func shop(ctx context.Context, name string) {
+	GinkgoHelper()
+	labels := map[string]string{"app": "web"}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "settings"}, Data: map[string]string{"colour": "<red> & blue"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}, Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeNodePort, Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}},
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}},
+		}},
+	} {
+		Expect(hub.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// place makes a placement of a namespace on all members labelled with the
+// spec's name.
+func place(ctx context.Context, name, namespace string, change func(*placementv1beta1.PlacementSpec)) *placementv1beta1.ClusterResourcePlacement {
+	GinkgoHelper()
+	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: namespace}}
+	crp.Spec.Policy = &placementv1beta1.PlacementPolicy{
+		PlacementType: placementv1beta1.PickAll,
+		Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{fleetLabel: name}}},
+			}},
+		}},
+	}
+	if change != nil {
+		change(&crp.Spec)
+	}
+	Expect(hub.Create(ctx, crp)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, crp))).To(Succeed())
+		Eventually(leftOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+	})
+	return crp
+}
+
+// leftOf names what there is of a placement; Works in any namespace are let go.
+func leftOf(ctx context.Context, name string) ([]string, error) {
+	mine := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}
+	var left []string
+	var works placementv1beta1.WorkList
+	if err := hub.List(ctx, &works, mine); err != nil {
+		return nil, err
+	}
+	for i := range works.Items {
+		left = append(left, "work "+works.Items[i].Name)
+		if works.Items[i].DeletionTimestamp != nil {
+			_ = handle(ctx, &works.Items[i])
+		}
+	}
+	for _, list := range []client.ObjectList{
+		&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ClusterResourceSnapshotList{}, &placementv1beta1.ClusterSchedulingPolicySnapshotList{},
+	} {
+		if err := hub.List(ctx, list, mine); err != nil {
+			return nil, err
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			left = append(left, fmt.Sprintf("%T %s", item, item.(client.Object).GetName()))
+		}
+	}
+	crp := &placementv1beta1.ClusterResourcePlacement{}
+	err := hub.Get(ctx, types.NamespacedName{Name: name}, crp)
+	if err == nil {
+		left = append(left, "placement")
+	}
+	return left, client.IgnoreNotFound(err)
+}
+
+func statusOf(ctx context.Context, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
+	crp := &placementv1beta1.ClusterResourcePlacement{}
+	return crp, hub.Get(ctx, types.NamespacedName{Name: name}, crp)
+}
+
+// summary is the placement's conditions as "Type=Status/Reason", without those
+// of an older generation.
+func summary(ctx context.Context, name string) ([]string, error) {
+	crp, err := statusOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return brief(crp.Status.Conditions, "ClusterResourcePlacement", crp.Generation), nil
+}
+
+func brief(conditions []metav1.Condition, prefix string, generation int64) []string {
+	var all []string
+	for _, c := range conditions {
+		if c.ObservedGeneration == generation {
+			all = append(all, fmt.Sprintf("%s=%s/%s", strings.TrimPrefix(c.Type, prefix), c.Status, c.Reason))
+		}
+	}
+	return all
+}
+
+var allTrue = []string{
+	"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+	"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable",
+}
+
+func expectAvailable(ctx context.Context, name, index string) {
+	GinkgoHelper()
+	Eventually(summary).WithContext(ctx).WithArguments(name).WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
+	Eventually(func(g Gomega) {
+		crp, err := statusOf(ctx, name)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(crp.Status.ObservedResourceIndex).To(Equal(index))
+		g.Expect(brief(crp.Status.Conditions, "ClusterResourcePlacement", crp.Generation)).To(Equal(allTrue))
+	}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+}
+
+func kindsIn(work *placementv1beta1.Work) []string {
+	var kinds []string
+	for _, m := range work.Spec.Workload.Manifests {
+		var object metav1.PartialObjectMetadata
+		Expect(json.Unmarshal(m.Raw, &object)).To(Succeed())
+		kinds = append(kinds, object.Kind+"/"+object.Name)
+	}
+	return kinds
+}
+
+func bindingsOf(ctx context.Context, name string) (map[string]placementv1beta1.ClusterResourceBinding, error) {
+	var list placementv1beta1.ClusterResourceBindingList
+	if err := hub.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}); err != nil {
+		return nil, err
+	}
+	byMember := map[string]placementv1beta1.ClusterResourceBinding{}
+	for _, b := range list.Items {
+		byMember[b.Spec.TargetCluster] = b
+	}
+	return byMember, nil
+}
+
+func changeSettings(ctx context.Context, namespace, colour string) {
+	GinkgoHelper()
+	settings := &corev1.ConfigMap{}
+	Expect(hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "settings"}, settings)).To(Succeed())
+	settings.Data["colour"] = colour
+	Expect(hub.Update(ctx, settings)).To(Succeed())
+}
+
+func workSays(ctx context.Context, member, placement, text string) func() (bool, error) {
+	return func() (bool, error) {
+		work, err := workOf(ctx, member, placement)
+		if err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		for _, m := range work.Spec.Workload.Manifests {
+			if strings.Contains(string(m.Raw), text) {
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+}
+
+var _ = Describe("A ClusterResourcePlacement", func() {
+	It("brings a namespace with what is in it to all members, and tells so", func(ctx SpecContext) {
+		shop(ctx, "a-shop")
+		for _, name := range []string{"a-1", "a-2"} {
+			join(ctx, name, map[string]string{fleetLabel: "a"})
+			agent(name)
+		}
+		place(ctx, "a", "a-shop", nil)
+		expectAvailable(ctx, "a", "0")
+
+		By("looking at the Works")
+		bindings, err := bindingsOf(ctx, "a")
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"a-1", "a-2"} {
+			work, err := workOf(ctx, name, "a")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(kindsIn(work)).To(Equal([]string{"Namespace/a-shop", "ConfigMap/settings", "Service/web", "Deployment/web"}))
+			Expect(work.Labels).To(Equal(map[string]string{
+				"kubernetes-fleet.io/parent-CRP": "a", "kubernetes-fleet.io/parent-resource-binding": bindings[name].Name,
+				"kubernetes-fleet.io/parent-resource-snapshot-index": "0",
+			}))
+			Expect(work.Annotations).To(HaveKeyWithValue("kubernetes-fleet.io/parent-resource-snapshot-name", "a-0-snapshot"))
+			Expect(work.Annotations).NotTo(HaveKey(ContainSubstring("fleetgate.io")))
+			Expect(bindings[name].Name).To(MatchRegexp("^a-" + name + "-[0-9a-f]{8}$"))
+			Expect(bindings[name].Finalizers).To(ConsistOf("kubernetes-fleet.io/scheduler-crb-cleanup", "kubernetes-fleet.io/work-cleanup"))
+		}
+
+		By("looking at the whole status")
+		crp, err := statusOf(ctx, "a")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(crp.Finalizers).To(ConsistOf("kubernetes-fleet.io/crp-cleanup", "kubernetes-fleet.io/scheduler-cleanup"))
+		member := func(name string) placementv1beta1.PerClusterPlacementStatus {
+			condition := func(kind, reason string) metav1.Condition {
+				return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: 1}
+			}
+			return placementv1beta1.PerClusterPlacementStatus{ClusterName: name, ObservedResourceIndex: "0", Conditions: []metav1.Condition{
+				condition("Scheduled", "Scheduled"), condition("RolloutStarted", "RolloutStarted"), condition("Overridden", "NoOverrideSpecified"),
+				condition("WorkSynchronized", "AllWorkSynced"), condition("Applied", "AllWorkHaveBeenApplied"), condition("Available", "AllWorkAreAvailable"),
+			}}
+		}
+		want := placementv1beta1.PlacementStatus{
+			ObservedResourceIndex: "0",
+			SelectedResources: []placementv1beta1.ResourceIdentifier{
+				{Version: "v1", Kind: "Namespace", Name: "a-shop"},
+				{Version: "v1", Kind: "ConfigMap", Name: "settings", Namespace: "a-shop"},
+				{Version: "v1", Kind: "Service", Name: "web", Namespace: "a-shop"},
+				{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Namespace: "a-shop"},
+			},
+			PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{member("a-1"), member("a-2")},
+		}
+		Expect(cmp.Diff(want, crp.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "Message"),
+			cmpopts.IgnoreFields(placementv1beta1.PlacementStatus{}, "Conditions"))).To(BeEmpty())
+
+		By("looking at the policy snapshot and the events")
+		policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+		Expect(hub.Get(ctx, types.NamespacedName{Name: "a-0"}, policy)).To(Succeed())
+		Expect(policy.Status.ObservedCRPGeneration).To(BeEquivalentTo(1))
+		Expect(policy.Status.TargetClusters).To(Equal([]placementv1beta1.ClusterDecision{
+			{ClusterName: "a-1", Selected: true, Reason: `Successfully scheduled resources for placement in "a-1": picked by scheduling policy`},
+			{ClusterName: "a-2", Selected: true, Reason: `Successfully scheduled resources for placement in "a-2": picked by scheduling policy`},
+		}))
+		Eventually(func() ([]string, error) {
+			var list eventsv1.EventList
+			err := hub.List(ctx, &list)
+			var reasons []string
+			for _, e := range list.Items {
+				if e.Regarding.Name == "a" {
+					reasons = append(reasons, e.Reason)
+				}
+			}
+			return reasons, err
+		}).WithTimeout(soon).Should(ContainElements("PlacementRolloutStarted", "PlacementWorkSynchronized", "PlacementApplied", "PlacementAvailable", "PlacementRolloutCompleted"))
+	})
+
+	It("follows a change of what it selects", func(ctx SpecContext) {
+		shop(ctx, "b-shop")
+		join(ctx, "b-1", map[string]string{fleetLabel: "b"})
+		agent("b-1")
+		place(ctx, "b", "b-shop", nil)
+		expectAvailable(ctx, "b", "0")
+
+		changeSettings(ctx, "b-shop", "green")
+		Eventually(workSays(ctx, "b-1", "b", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		expectAvailable(ctx, "b", "1")
+
+		By("adding an object to the namespace")
+		Expect(hub.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "b-shop", Name: "key"}})).To(Succeed())
+		expectAvailable(ctx, "b", "2")
+		work, err := workOf(ctx, "b-1", "b")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kindsIn(work)).To(ContainElement("Secret/key"))
+
+		By("putting right a Work that somebody edited")
+		work.Spec.Workload.Manifests = work.Spec.Workload.Manifests[:1]
+		Expect(hub.Update(ctx, work)).To(Succeed())
+		Eventually(workSays(ctx, "b-1", "b", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		expectAvailable(ctx, "b", "2")
+
+		By("keeping exactly one latest snapshot")
+		var snapshots placementv1beta1.ClusterResourceSnapshotList
+		Expect(hub.List(ctx, &snapshots, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "b"})).To(Succeed())
+		Expect(snapshots.Items).To(HaveLen(3))
+		for _, s := range snapshots.Items {
+			Expect(s.Labels).To(HaveKeyWithValue(placementv1beta1.IsLatestSnapshotLabel, fmt.Sprint(s.Name == "b-2-snapshot")))
+		}
+	})
+
+	It("reaches members that join, and leaves those that go", func(ctx SpecContext) {
+		shop(ctx, "c-shop")
+		join(ctx, "c-1", map[string]string{fleetLabel: "c"})
+		agent("c-1")
+		place(ctx, "c", "c-shop", nil)
+		expectAvailable(ctx, "c", "0")
+		before, err := workOf(ctx, "c-1", "c")
+		Expect(err).NotTo(HaveOccurred())
+
+		join(ctx, "c-2", map[string]string{fleetLabel: "c"})
+		agent("c-2")
+		clusters := func() ([]string, error) {
+			crp, err := statusOf(ctx, "c")
+			var names []string
+			for _, s := range crp.Status.PlacementStatuses {
+				names = append(names, s.ClusterName)
+			}
+			return names, err
+		}
+		Eventually(clusters).WithTimeout(soon).WithPolling(often).Should(Equal([]string{"c-1", "c-2"}))
+		expectAvailable(ctx, "c", "0")
+
+		Expect(hub.Delete(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "c-2"}})).To(Succeed())
+		Eventually(clusters).WithTimeout(soon).WithPolling(often).Should(Equal([]string{"c-1"}))
+		Eventually(func() (int, error) { b, err := bindingsOf(ctx, "c"); return len(b), err }).WithTimeout(soon).WithPolling(often).Should(Equal(1))
+		expectAvailable(ctx, "c", "0")
+
+		By("not having touched the member that stayed")
+		after, err := workOf(ctx, "c-1", "c")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Generation).To(Equal(before.Generation))
+	})
+
+	It("does not stop where it was when the gateway restarts", func(ctx SpecContext) {
+		shop(ctx, "d-shop")
+		for _, name := range []string{"d-1", "d-2"} {
+			join(ctx, name, map[string]string{fleetLabel: "d"})
+			agent(name)
+		}
+		place(ctx, "d", "d-shop", nil)
+		expectAvailable(ctx, "d", "0")
+
+		state := func() string {
+			GinkgoHelper()
+			var text strings.Builder
+			for _, list := range []client.ObjectList{
+				&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ClusterResourceSnapshotList{},
+				&placementv1beta1.ClusterSchedulingPolicySnapshotList{}, &placementv1beta1.WorkList{},
+			} {
+				Expect(hub.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "d"})).To(Succeed())
+				items, err := meta.ExtractList(list)
+				Expect(err).NotTo(HaveOccurred())
+				for _, item := range items {
+					o := item.(client.Object)
+					fmt.Fprintf(&text, "%T %s/%s %s\n", o, o.GetNamespace(), o.GetName(), o.GetResourceVersion())
+				}
+			}
+			crp, err := statusOf(ctx, "d")
+			Expect(err).NotTo(HaveOccurred())
+			fmt.Fprintf(&text, "crp %s\n", crp.ResourceVersion)
+			return text.String()
+		}
+		before := state()
+		gateway.stop()
+		gateway = startGateway()
+		Consistently(state).WithTimeout(2 * time.Second).Should(Equal(before))
+
+		By("changing something while no gateway is there")
+		gateway.stop()
+		changeSettings(ctx, "d-shop", "violet")
+		Expect(hub.Delete(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "d-2"}})).To(Succeed())
+		gateway = startGateway()
+		Eventually(workSays(ctx, "d-1", "d", "violet")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		expectAvailable(ctx, "d", "1")
+		Eventually(func() (int, error) { b, err := bindingsOf(ctx, "d"); return len(b), err }).WithTimeout(soon).WithPolling(often).Should(Equal(1))
+	})
+
+	It("takes everything away when it is deleted, and can come back at once", func(ctx SpecContext) {
+		shop(ctx, "e-shop")
+		join(ctx, "e-1", map[string]string{fleetLabel: "e"})
+		stop := agent("e-1")
+		crp := place(ctx, "e", "e-shop", nil)
+		expectAvailable(ctx, "e", "0")
+		stop()
+
+		Expect(hub.Delete(ctx, crp)).To(Succeed())
+		Eventually(func() error { _, err := statusOf(ctx, "e"); return client.IgnoreNotFound(err) }).WithTimeout(soon).Should(Succeed())
+		Eventually(func() bool {
+			work, err := workOf(ctx, "e-1", "e")
+			return err == nil && work.DeletionTimestamp != nil
+		}).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Eventually(func() bool { _, err := statusOf(ctx, "e"); return err != nil }).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+
+		By("making a placement of the same name while the member still cleans up")
+		place(ctx, "e", "e-shop", nil)
+		Eventually(summary).WithContext(ctx).WithArguments("e").WithTimeout(soon).WithPolling(often).Should(ContainElement("WorkSynchronized=False/WorkNotSynchronizedYet"))
+		work, err := workOf(ctx, "e-1", "e")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(handle(ctx, work)).To(Succeed())
+		agent("e-1")
+		expectAvailable(ctx, "e", "0")
+	})
+
+	It("says what is wrong with its selectors until they are right", func(ctx SpecContext) {
+		join(ctx, "f-1", map[string]string{fleetLabel: "f"})
+		agent("f-1")
+		crp := place(ctx, "f", "kube-system", nil)
+		Eventually(summary).WithContext(ctx).WithArguments("f").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
+
+		shop(ctx, "f-shop")
+		Eventually(func() error {
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(crp), crp)).To(Succeed())
+			crp.Spec.ResourceSelectors[0].Name = "f-shop"
+			return hub.Update(ctx, crp)
+		}).WithTimeout(soon).Should(Succeed())
+		expectAvailable(ctx, "f", "0")
+	})
+
+	It("places nothing when it selects nothing, and something once it is there", func(ctx SpecContext) {
+		join(ctx, "g-1", map[string]string{fleetLabel: "g"})
+		agent("g-1")
+		place(ctx, "g", "g-shop", nil)
+		expectAvailable(ctx, "g", "0")
+		work, err := workOf(ctx, "g-1", "g")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(work.Spec.Workload.Manifests).To(BeEmpty())
+
+		shop(ctx, "g-shop")
+		Eventually(workSays(ctx, "g-1", "g", "Deployment")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+	})
+
+	It("keeps the pace that its strategy sets", func(ctx SpecContext) {
+		shop(ctx, "h-shop")
+		members := []string{"h-1", "h-2", "h-3", "h-4"}
+		stops := map[string]func(){}
+		for _, name := range members {
+			join(ctx, name, map[string]string{fleetLabel: "h"})
+			stops[name] = agent(name)
+		}
+		place(ctx, "h", "h-shop", func(spec *placementv1beta1.PlacementSpec) {
+			one := intstr.FromInt32(1)
+			spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &one, MaxSurge: &one}
+		})
+		expectAvailable(ctx, "h", "0")
+		for _, stop := range stops {
+			stop()
+		}
+		changeSettings(ctx, "h-shop", "grey")
+		moved := func() (int, error) {
+			n := 0
+			for _, name := range members {
+				says, err := workSays(ctx, name, "h", "grey")()
+				if err != nil {
+					return 0, err
+				}
+				if says {
+					n++
+				}
+			}
+			return n, nil
+		}
+		Eventually(moved).WithTimeout(soon).WithPolling(often).Should(Equal(1))
+		Consistently(moved).WithTimeout(time.Second).Should(Equal(1))
+		Eventually(summary).WithContext(ctx).WithArguments("h").WithTimeout(soon).Should(ContainElement("RolloutStarted=False/RolloutNotStartedYet"))
+		for _, name := range members {
+			agent(name)
+		}
+		expectAvailable(ctx, "h", "1")
+	})
+
+	It("takes the members that it names, and says which are missing", func(ctx SpecContext) {
+		shop(ctx, "i-shop")
+		join(ctx, "i-1", nil)
+		agent("i-1")
+		place(ctx, "i", "i-shop", func(spec *placementv1beta1.PlacementSpec) {
+			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"i-1", "i-2"}}
+		})
+		Eventually(summary).WithContext(ctx).WithArguments("i").WithTimeout(soon).WithPolling(often).Should(
+			ContainElements("Scheduled=False/SchedulingPolicyUnfulfilled", "Available=True/ResourceAvailable"))
+		crp, err := statusOf(ctx, "i")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(crp.Status.PlacementStatuses).To(HaveLen(2))
+		Expect(crp.Status.PlacementStatuses[1].ClusterName).To(BeEmpty())
+		Expect(crp.Status.PlacementStatuses[1].Conditions[0].Message).To(Equal(`Specified cluster "i-2" is not found`))
+
+		join(ctx, "i-2", nil)
+		agent("i-2")
+		expectAvailable(ctx, "i", "0")
+	})
+
+	It("shows what failed on a member", func(ctx SpecContext) {
+		shop(ctx, "j-shop")
+		join(ctx, "j-1", map[string]string{fleetLabel: "j"})
+		place(ctx, "j", "j-shop", nil)
+		Eventually(func() error {
+			work, err := workOf(ctx, "j-1", "j")
+			if err != nil {
+				return err
+			}
+			if controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
+				if err := hub.Update(ctx, work); err != nil {
+					return err
+				}
+			}
+			failed := metav1.Condition{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse, Message: "no", LastTransitionTime: metav1.Now()}
+			failed.Reason, failed.ObservedGeneration = placementv1beta1.ReasonSomeManifestsAreNotApplied, work.Generation
+			work.Status.Conditions = []metav1.Condition{failed}
+			failed.Reason, failed.ObservedGeneration = placementv1beta1.ReasonManifestApplyFailed, 0
+			work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+				Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Version: "v1", Kind: "ConfigMap", Namespace: "j-shop", Name: "settings"},
+				Conditions: []metav1.Condition{failed},
+			}}
+			return hub.Status().Update(ctx, work)
+		}).WithTimeout(soon).Should(Succeed())
+		Eventually(summary).WithContext(ctx).WithArguments("j").WithTimeout(soon).WithPolling(often).Should(ContainElement("Applied=False/ApplyFailed"))
+		crp, err := statusOf(ctx, "j")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(crp.Status.PlacementStatuses[0].FailedPlacements).To(HaveLen(1))
+		Expect(crp.Status.PlacementStatuses[0].FailedPlacements[0].Name).To(Equal("settings"))
+	})
+
+	It("says that PickN is not served", func(ctx SpecContext) {
+		place(ctx, "k", "k-shop", func(spec *placementv1beta1.PlacementSpec) {
+			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))}
+		})
+		Eventually(summary).WithContext(ctx).WithArguments("k").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/SchedulingPolicyUnfulfilled"}))
+		crp, err := statusOf(ctx, "k")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(crp.Status.Conditions[0].Message).To(ContainSubstring("PickN is not served by this version"))
+	})
+})

@@ -1,0 +1,105 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement tests the hub's half of a placement on a real API server:
+// from a ClusterResourcePlacement to Works in the members' namespaces, and from
+// the Works' status back. Members are played by the tests.
+package placement
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/work/dispatch"
+)
+
+var (
+	scheme  = runtime.NewScheme()
+	hubConf *rest.Config
+	hub     client.WithWatch
+	gateway *process
+)
+
+func TestPlacement(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Placement on the hub", Label("placement"))
+}
+
+var _ = BeforeSuite(func() {
+	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	ours, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+
+	environment := &envtest.Environment{CRDs: ours, BinaryAssetsDirectory: binaries()}
+	hubConf, err = environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
+	hubConf.QPS = -1
+
+	hub, err = client.NewWithWatch(hubConf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	gateway = startGateway()
+	DeferCleanup(func() { gateway.stop() })
+})
+
+// binaries is where the hub's API server and etcd are built to.
+func binaries() string {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir
+	}
+	return filepath.Join("..", "..", "..", ".fleetgate", "bin")
+}
+
+// process is a gateway with only the placement controllers.
+type process struct{ stop func() }
+
+func startGateway() *process {
+	GinkgoHelper()
+	mgr, err := ctrl.NewManager(hubConf, ctrl.Options{
+		Scheme:     scheme,
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{ByObject: dispatch.CacheOptions()},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(placement.SetupWithManager(ctx, mgr, placement.Options{})).To(Succeed())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	return &process{stop: func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		Expect(<-done).To(Succeed())
+	}}
+}

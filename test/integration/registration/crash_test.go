@@ -1,0 +1,166 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+)
+
+// stepsAtMost is more than what either side writes for one registration or leave: a
+// crash beyond the last write does not happen, and ends the walk.
+const stepsAtMost = 60
+
+var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
+	// expectOneMember is the final state, whatever happened on the way.
+	expectOneMember := func(ctx SpecContext, namespace string, a *agent) {
+		GinkgoHelper()
+		name := expectEnrolled(ctx, a)
+		Expect(name).To(Equal(registrationv1alpha1.ClusterName(namespace)))
+		expectJoined(ctx, name)
+		var clusters registrationv1alpha1.ClusterList
+		Expect(hubClient.List(ctx, &clusters, client.InNamespace(namespace))).To(Succeed())
+		Expect(clusters.Items).To(HaveLen(1))
+		var requests registrationv1alpha1.ClusterRegistrationList
+		Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
+		Expect(requests.Items).To(HaveLen(1))
+		var members clusterv1beta1.MemberClusterList
+		Expect(hubClient.List(ctx, &members)).To(Succeed())
+		var ours []string
+		for _, mc := range members.Items {
+			if mc.Annotations[registrationv1alpha1.AnnotationClusterNamespace] == namespace {
+				ours = append(ours, mc.Name)
+			}
+		}
+		Expect(ours).To(ConsistOf(name))
+	}
+
+	for _, after := range []bool{false, true} {
+		moment := map[bool]string{false: "before it arrives", true: "after it was done"}[after]
+
+		It("leads to the same member: the gateway, "+moment, func(ctx SpecContext) {
+			for step := 1; step <= stepsAtMost; step++ {
+				By(fmt.Sprintf("killing the gateway at write %d", step))
+				namespace := makeNamespace(ctx)
+				killed := newCrash(step, after)
+				config := hub.Config()
+				config.Wrap(killed.wrap)
+				first := startGateway(gatewayOptions{config: config})
+				token := makeToken(ctx, namespace, time.Hour)
+				a := startAgent(agentOptions{
+					namespace: makeAgentNamespace(ctx), clientID: namespace,
+					bootstrap: func(ctx context.Context) (*enroll.Bootstrap, error) { return tryValues(ctx, token) },
+				})
+				done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
+				first.end()
+				second := startGateway(gatewayOptions{})
+				expectOneMember(ctx, namespace, a)
+
+				a.end()
+				second.end()
+				if done {
+					return
+				}
+			}
+			Fail("the gateway writes more than this test expects")
+		}, SpecTimeout(5*time.Minute))
+
+		It("leads to the same member: the agent, "+moment, func(ctx SpecContext) {
+			startGateway(gatewayOptions{})
+			for step := 1; step <= stepsAtMost; step++ {
+				By(fmt.Sprintf("killing the agent at write %d", step))
+				namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
+				values := registrationValues(ctx, namespace)
+				_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				killed := newCrash(step, after)
+				first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, wrap: killed.wrap})
+				done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
+				first.end()
+				second := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+				expectOneMember(ctx, namespace, second)
+				second.end()
+				if done {
+					return
+				}
+			}
+			Fail("the agent writes more than this test expects")
+		}, SpecTimeout(5*time.Minute))
+
+		It("leaves nothing behind on leaving: the gateway, "+moment, func(ctx SpecContext) {
+			for step := 1; step <= stepsAtMost; step++ {
+				By(fmt.Sprintf("killing the gateway at write %d", step))
+				namespace := makeNamespace(ctx)
+				zeroth := startGateway(gatewayOptions{})
+				a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+				name := expectEnrolled(ctx, a)
+				expectJoined(ctx, name)
+				zeroth.end()
+
+				killed := newCrash(step, after)
+				config := hub.Config()
+				config.Wrap(killed.wrap)
+				first := startGateway(gatewayOptions{config: config})
+				mc := getMember(ctx, name)
+				Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+				done := crashedOr(killed, func() bool { return getMember(ctx, name).UID == "" })
+				first.end()
+				second := startGateway(gatewayOptions{})
+				expectGone(ctx, &mc)
+				expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
+				a.end()
+				second.end()
+				if done {
+					return
+				}
+			}
+			Fail("the gateway writes more than this test expects")
+		}, SpecTimeout(5*time.Minute))
+	}
+})
+
+// crashedOr waits until the process crashed (false), or what it was to do is done (true).
+func crashedOr(killed *crash, isDone func() bool) bool {
+	GinkgoHelper()
+	done := false
+	Eventually(func() bool {
+		select {
+		case <-killed.dead:
+			return true
+		default:
+			done = isDone()
+			return done
+		}
+	}).Should(BeTrue())
+	return done
+}
+
+func crashedOrJoined(ctx context.Context, killed *crash, name string) bool {
+	GinkgoHelper()
+	return crashedOr(killed, func() bool {
+		return meta.IsStatusConditionTrue(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined)
+	})
+}
+
+// tryValues reads the values of the token as they are now: none while a gateway that
+// was killed has not issued them.
+func tryValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) (*enroll.Bootstrap, error) {
+	var secret corev1.Secret
+	if err := hubClient.Get(ctx, client.ObjectKeyFromObject(token), &secret); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return enroll.ParseBootstrap(secret.Data[registrationv1alpha1.RegistrationValuesKey])
+}

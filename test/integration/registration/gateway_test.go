@@ -1,0 +1,153 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+)
+
+// gateway is the hub's side, as cmd/gateway wires it.
+type gateway struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+type gatewayOptions struct {
+	config          *rest.Config
+	forceDeleteWait time.Duration
+}
+
+func startGateway(o gatewayOptions) *gateway {
+	GinkgoHelper()
+	if o.config == nil {
+		o.config = hub.Config()
+	}
+	mgr := newManager(o.config, ctrl.Options{})
+	secrets, err := membership.NewSecretCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(mgr.Add(secrets)).To(Succeed())
+	for _, r := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&membership.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: secrets,
+			Recorder: mgr.GetEventRecorder(membership.EventSource),
+			Rules:    memberRules, ClusterRules: clusterRules,
+			ForceDeleteWait: o.forceDeleteWait,
+		},
+		&membership.StatusReconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(membership.EventSource)},
+		&registration.TokenReconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle},
+		},
+		&registration.GrantReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: secrets},
+		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+	} {
+		Expect(r.SetupWithManager(mgr)).To(Succeed())
+	}
+	g := &gateway{done: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	go func() {
+		defer GinkgoRecover()
+		defer close(g.done)
+		if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+			GinkgoWriter.Println("gateway ended:", err)
+		}
+	}()
+	DeferCleanup(g.end)
+	return g
+}
+
+// end stops the gateway and waits until nothing of it runs.
+func (g *gateway) end() {
+	g.stop()
+	<-g.done
+}
+
+func newManager(cfg *rest.Config, o ctrl.Options) ctrl.Manager {
+	GinkgoHelper()
+	o.Scheme = scheme
+	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	o.Controller = config.Controller{SkipNameValidation: ptr.To(true)}
+	o.GracefulShutdownTimeout = ptr.To(5 * time.Second)
+	mgr, err := ctrl.NewManager(cfg, o)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+func memberRules(name string) []rbacv1.PolicyRule {
+	return append(enroll.HubRules(name), heartbeat.HubRules(name)...)
+}
+
+func clusterRules(name string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{"tunnel.fleetgate.io"}, Resources: []string{"tunnels/proxy"}, ResourceNames: []string{name}, Verbs: []string{"create"},
+	}}
+}
+
+var errCrashed = errors.New("crashed")
+
+// crash makes a process look as if it had been killed: at its nth write, either before
+// that reaches the server or after the server has done it, and from then on nothing it
+// sends arrives.
+type crash struct {
+	at     int64
+	after  bool
+	writes atomic.Int64
+	dead   chan struct{}
+}
+
+func newCrash(at int, after bool) *crash {
+	return &crash{at: int64(at), after: after, dead: make(chan struct{})}
+}
+
+func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		n := c.writes.Load()
+		if isWrite(request) {
+			n = c.writes.Add(1)
+		}
+		switch {
+		case n < c.at:
+			return next.RoundTrip(request)
+		case n == c.at && isWrite(request):
+			if c.after {
+				if response, err := next.RoundTrip(request); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+			close(c.dead)
+		}
+		return nil, errCrashed
+	})
+}
+
+// isWrite leaves out what is no step of registration.
+func isWrite(request *http.Request) bool {
+	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

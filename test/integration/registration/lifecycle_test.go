@@ -1,0 +1,233 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+)
+
+func subject(kind, name string) rbacv1.Subject { return rbacv1.Subject{Kind: kind, Name: name} }
+
+// bootstrapSecret is what a chart leaves on the member.
+func bootstrapSecret(namespace string, values *enroll.Bootstrap) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enroll.BootstrapSecret},
+		StringData: map[string]string{
+			"clusterNamespace": values.ClusterNamespace, "apiServerURL": values.APIServerURL, "apiServerCA": values.APIServerCA,
+			"token": values.Token, "tokenName": values.TokenName,
+		},
+	}
+}
+
+var _ = Describe("A member", func() {
+	var namespace, agentNamespace string
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
+	})
+
+	It("forgets the registration token once its credential has served, and comes back without it", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx,
+			bootstrapSecret(agentNamespace, registrationValues(ctx, namespace)), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+		name := expectEnrolled(ctx, a)
+		_, err = memberClient.CoreV1().Secrets(agentNamespace).Get(ctx, enroll.BootstrapSecret, metav1.GetOptions{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "got %v", err)
+		a.end()
+
+		uid := getMember(ctx, name).UID
+		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+		Expect(getMember(ctx, name).UID).To(Equal(uid))
+	})
+
+	It("asks for a token when its credential is lost, and is the same member with a new one", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := registrationValues(ctx, namespace)
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
+		name := expectEnrolled(ctx, a)
+		a.end()
+		Expect(memberClient.CoreV1().Secrets(agentNamespace).Delete(ctx, enroll.CredentialSecret, metav1.DeleteOptions{})).To(Succeed())
+
+		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+		expectProblem(again, enroll.NeedsToken, enroll.BootstrapSecret)
+		_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+	})
+
+	It("is cut off by deleting its credential Secret on the hub, and can register anew", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := registrationValues(ctx, namespace)
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+		_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		name := expectEnrolled(ctx, a)
+		config, err := a.enroller.HubConfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		agentClient := hubClientWith(config)
+		stolen, err := a.enroller.Token(ctx)
+		Expect(err).NotTo(HaveOccurred())
+
+		Eventually(time.Now).Should(BeTemporally(">", getMember(ctx, name).CreationTimestamp.Add(2*time.Second)))
+		Expect(hubClient.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.AgentCredentialSecret,
+		}})).To(Succeed())
+		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
+		var imc clusterv1beta1.InternalMemberCluster
+		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)) }).Should(BeTrue())
+		Eventually(func() bool { return apierrors.IsUnauthorized(agentClient.Get(ctx, key, &imc)) }).Should(BeTrue())
+		expectProblem(a, enroll.NeedsToken)
+
+		_, err = memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(expectEnrolled(ctx, a)).To(Equal(name))
+		Eventually(func() error { return agentClient.Get(ctx, key, &imc) }).Should(Succeed(), "the same client uses the new token")
+		Expect(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)).NotTo(Succeed())
+	})
+
+	It("leaves when its MemberCluster is deleted, and stays away until an administrator says otherwise", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := enroll.Given(registrationValues(ctx, namespace))
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		Expect(hubClient.Create(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1beta1.MemberNamespace(name), Name: "held", Finalizers: []string{"kubernetes-fleet.io/work-cleanup"},
+		}})).To(Succeed())
+
+		mc := getMember(ctx, name)
+		Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+		Eventually(a.ended).Should(BeClosed())
+		expectGone(ctx, &mc)
+		expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
+		expectGone(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: membership.ClusterRoleName(name)}})
+		shown := getCluster(ctx, namespace, name)
+		a.end()
+
+		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		expectProblem(again, enroll.RegistrationRefused, "was deleted", registration.AnnotationMemberUID)
+		Expect(getMember(ctx, name).UID).To(BeEmpty())
+		Eventually(func(g Gomega) {
+			g.Expect(getCluster(ctx, namespace, name).Status.Conditions).To(ContainElement(HaveField("Reason", "MemberLeft")))
+		}).Should(Succeed())
+
+		removeAnnotation(ctx, &shown, registration.AnnotationMemberUID)
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+		expectJoined(ctx, name)
+	})
+
+	It("goes with its Cluster", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		shown := getCluster(ctx, namespace, name)
+		a.end()
+		b := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+		expectEnrolled(ctx, b)
+		Expect(hubClient.Delete(ctx, &shown)).To(Succeed())
+		expectGone(ctx, &shown)
+		Expect(getMember(ctx, name).UID).To(BeEmpty())
+		var requests registrationv1alpha1.ClusterRegistrationList
+		Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
+		Expect(requests.Items).To(BeEmpty())
+	})
+
+	It("that is gone for good is let go after the wait", func(ctx SpecContext) {
+		startGateway(gatewayOptions{forceDeleteWait: 2 * time.Second})
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		a.end()
+		mc := getMember(ctx, name)
+		Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+		Consistently(func() string { return string(getMember(ctx, name).UID) }).ShouldNot(BeEmpty())
+		expectGone(ctx, &mc)
+	})
+
+	It("follows a changed identity, and restores its label", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		name := "hand-" + strings.TrimPrefix(namespace, "clusters-")
+		mc := &clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       clusterv1beta1.MemberClusterSpec{Identity: subject("User", "jane"), HeartbeatPeriodSeconds: 30},
+		}
+		Expect(hubClient.Create(ctx, mc)).To(Succeed())
+		binding := &rbacv1.RoleBinding{}
+		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.RoleBindingName(name)}
+		subjects := func() []rbacv1.Subject {
+			_ = hubClient.Get(ctx, key, binding)
+			return binding.Subjects
+		}
+		Eventually(subjects).Should(ConsistOf(HaveField("Name", "jane")))
+		base := getMember(ctx, name)
+		changed := base.DeepCopy()
+		changed.Spec.Identity = subject("Group", "ops")
+		changed.Labels = nil
+		Expect(hubClient.Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
+		Eventually(subjects).Should(ConsistOf(And(HaveField("Name", "ops"), HaveField("APIGroup", rbacv1.GroupName))))
+		Eventually(func() map[string]string { return getMember(ctx, name).Labels }).Should(HaveKey(clusterv1beta1.LabelMemberName))
+		var imc clusterv1beta1.InternalMemberCluster
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}, &imc)).To(Succeed())
+		Expect(imc.Spec.HeartbeatPeriodSeconds).To(BeEquivalentTo(30))
+		Expect(metav1.IsControlledBy(&imc, &base)).To(BeTrue())
+	})
+
+	It("keeps a status that somebody wrote by hand until the agent reports again", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		base := getMember(ctx, name)
+		changed := base.DeepCopy()
+		changed.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.Unix(1000, 0)
+		Expect(hubClient.Status().Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
+		Consistently(func() int64 { return getMember(ctx, name).Status.AgentStatus[0].LastReceivedHeartbeat.Unix() }).Should(BeEquivalentTo(1000))
+	})
+
+	It("gets a condition that says so if its name or namespace cannot serve", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		suffix := strings.TrimPrefix(namespace, "clusters-")
+		taken := "taken-" + suffix
+		foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(taken)}}
+		Expect(hubClient.Create(ctx, foreign)).To(Succeed())
+		for name, reason := range map[string]string{
+			strings.Repeat("x", 45) + "-" + suffix: clusterv1beta1.ReasonMemberClusterNameTooLong,
+			"dot." + suffix:                        membership.ReasonNameInvalid,
+			taken:                                  membership.ReasonNamespaceConflict,
+		} {
+			mc := &clusterv1beta1.MemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       clusterv1beta1.MemberClusterSpec{Identity: subject("User", "jane")},
+			}
+			Expect(hubClient.Create(ctx, mc)).To(Succeed())
+			Eventually(func() string {
+				return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
+			}).Should(Equal(reason))
+			Expect(hubClient.Delete(ctx, mc)).To(Succeed())
+			expectGone(ctx, mc)
+		}
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
+		Expect(foreign.DeletionTimestamp.IsZero()).To(BeTrue(), "a namespace that is not ours stays")
+	})
+})

@@ -1,0 +1,133 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registration_test runs registration, joining and leaving between a real hub
+// and a real member: the gateway's controllers and the agent's parts in this process,
+// the control planes beside it.
+package registration_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+var (
+	hub, member *env.Cluster
+	// hubClient and memberClient speak as the break-glass administrator.
+	hubClient    client.Client
+	memberClient kubernetes.Interface
+	scheme       *runtime.Scheme
+)
+
+func TestRegistration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real API servers")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Registration", Label("integration", "registration"))
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	clusters, err := env.StartAll(ctx,
+		env.Options{Name: "hub", Progress: progress},
+		env.Options{Name: "member-1", Nodes: 2, Progress: progress},
+	)
+	Expect(err).NotTo(HaveOccurred())
+	hub, member = clusters[0], clusters[1]
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hub.Stop(ctx)).To(Succeed())
+		Expect(member.Stop(ctx)).To(Succeed())
+	})
+
+	scheme = newScheme()
+	hubClient, err = client.New(hub.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	memberClient, err = kubernetes.NewForConfig(member.Config())
+	Expect(err).NotTo(HaveOccurred())
+
+	hubCRDs, err := crds.ForHub(clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+	dropByteFormats(hubCRDs)
+	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// dropByteFormats takes "format: byte" out of ClusterRegistration: in CEL, as the rule on
+// its spec, the API server reads such a field as URL-safe base64 and fails on what Go
+// writes.
+func dropByteFormats(all []*apiextensionsv1.CustomResourceDefinition) {
+	for _, crd := range all {
+		if crd.Spec.Names.Kind != "ClusterRegistration" {
+			continue
+		}
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		key := spec.Properties["publicKey"]
+		key.Format = ""
+		spec.Properties["publicKey"] = key
+	}
+}
+
+func progress(line string) { GinkgoWriter.Println(line) }
+
+func newScheme() *runtime.Scheme {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme,
+		clusterv1beta1.AddToScheme,
+		registrationv1alpha1.AddToScheme,
+		placementv1beta1.AddToScheme,
+	} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	return scheme
+}
+
+// makeNamespace makes a namespace on the hub with a name of its own.
+func makeNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "clusters-"}}
+	Expect(hubClient.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// makeAgentNamespace makes a namespace on the member in which one agent lives.
+func makeAgentNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace, err := memberClient.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return namespace.Name
+}
+
+func hubClientWith(config *rest.Config) client.Client {
+	GinkgoHelper()
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}

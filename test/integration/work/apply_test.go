@@ -1,0 +1,260 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+)
+
+var _ = Describe("Applying a Work", func() {
+	It("brings a namespace and what lives in it, owned by the AppliedWork", func(ctx SpecContext) {
+		createWork(ctx, "first", nil,
+			deployment("first-spec", "web", "web"), // before its namespace: waves put it after
+			`{apiVersion: v1, kind: Service, metadata: {namespace: first-spec, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`,
+			configMap("first-spec", "settings", "colour", "blue"),
+			`{apiVersion: v1, kind: Namespace, metadata: {name: first-spec}}`,
+		)
+		Eventually(reported(ctx, "first")).Should(beDone())
+		Expect(reportedOf(ctx, "first")(Default)).To(HaveEach(applied()))
+
+		work := getWork(ctx, "first")
+		Expect(work.Finalizers).To(ContainElement(placementv1beta1.WorkCleanupFinalizer))
+		Expect(work.Status.ManifestConditions[0].Identifier).To(Equal(placementv1beta1.WorkResourceIdentifier{
+			Ordinal: 0, Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "first-spec", Name: "web"}))
+
+		record := getRecord(ctx, "first")
+		Expect(record.Spec).To(Equal(placementv1beta1.AppliedWorkSpec{WorkName: "first", WorkNamespace: hubNamespace}))
+		settings := getConfigMap(ctx, "first-spec", "settings")
+		Expect(settings.OwnerReferences).To(HaveLen(1))
+		Expect(settings.OwnerReferences[0].UID).To(Equal(record.UID))
+		Expect(*settings.OwnerReferences[0].BlockOwnerDeletion).To(BeTrue())
+		Expect(settings.Labels).To(Equal(map[string]string{"app": "spec"}), "labels are applied as they are")
+		Expect(settings.Annotations).To(HaveLen(2))
+		Expect(settings.Annotations).To(HaveKey(placementv1beta1.ManifestHashAnnotation))
+		Expect(settings.Annotations[placementv1beta1.LastAppliedConfigAnnotation]).To(ContainSubstring("blue"))
+		Expect(record.Status.AppliedResources).To(HaveLen(4))
+		Expect(record.Status.AppliedResources[2].UID).To(Equal(settings.UID))
+	})
+
+	It("changes values and removes keys that left the manifest, and keeps what others added", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "change", nil, configMap(ns, "a", "x", "1", "y", "2"))
+		Eventually(reported(ctx, "change")).Should(beDone())
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
+
+		changeWork(ctx, "change", configMap(ns, "a", "x", "3"))
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "3", "theirs": "z"}))
+		Eventually(reported(ctx, "change")).Should(beDone())
+	})
+
+	It("does the same on the server's side", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+		createWork(ctx, "server-side", strategy, configMap(ns, "a", "x", "1", "y", "2"))
+		Eventually(reported(ctx, "server-side")).Should(beDone())
+		object := getConfigMap(ctx, ns, "a")
+		Expect(object.Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+		Expect(object.ManagedFields).To(ContainElement(HaveField("Manager", apply.FieldManager)))
+
+		changeWork(ctx, "server-side", configMap(ns, "a", "x", "3"))
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
+	})
+
+	It("reports who holds a field, and takes it when forced", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		Expect(memberClient.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"x": "theirs"},
+		}, client.FieldOwner("somebody"))).To(Succeed())
+		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+		createWork(ctx, "conflict", strategy, configMap(ns, "a", "x", "ours"))
+		Eventually(reportedOf(ctx, "conflict")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "conflict", 0, "Applied")).To(And(ContainSubstring("somebody"), ContainSubstring(".data.x")))
+
+		updateWork(ctx, "conflict", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}
+		})
+		Eventually(reported(ctx, "conflict")).Should(beDone())
+		Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("x", "ours"))
+	})
+
+	It("removes a field that left the manifest together with the client side", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "switch", nil, configMap(ns, "a", "x", "1", "y", "2"))
+		Eventually(reported(ctx, "switch")).Should(beDone())
+		updateWork(ctx, "switch", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "1"))
+		})
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(getConfigMap(ctx, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+	})
+
+	It("applies a manifest that is too large to be remembered on the server's side", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "large", nil, configMap(ns, "a", "x", "small", "y", "2"))
+		Eventually(reported(ctx, "large")).Should(beDone())
+
+		large := strings.Repeat("a", 300<<10)
+		changeWork(ctx, "large", configMap(ns, "a", "x", large))
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": large}))
+		Eventually(reported(ctx, "large")).Should(beDone())
+		Expect(getConfigMap(ctx, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+
+		changeWork(ctx, "large", configMap(ns, "a", "x", "small"))
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "small"}))
+		Expect(getConfigMap(ctx, ns, "a").Annotations).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+	})
+
+	It("names the field that cannot be changed", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "immutable", nil, deployment(ns, "web", "one"), configMap(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "immutable")).Should(beDone())
+
+		changeWork(ctx, "immutable", deployment(ns, "web", "two"), configMap(ns, "a", "x", "2"))
+		Eventually(reported(ctx, "immutable")).Should(beRefused())
+		Expect(reportedOf(ctx, "immutable")(Default)).To(HaveExactElements(refused("ManifestApplyFailed"), applied()))
+		Expect(message(ctx, "immutable", 0, "Applied")).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutable")))
+		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the refused object still is ours")
+
+		changeWork(ctx, "immutable", deployment(ns, "web", "one"), configMap(ns, "a", "x", "2"))
+		Eventually(reported(ctx, "immutable")).Should(beDone())
+	})
+
+	It("does not repeat the values of a Secret that is refused", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "secret", nil,
+			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: "hidden-value"}}`)
+		Eventually(reportedOf(ctx, "secret")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "secret", 0, "Applied")).To(And(ContainSubstring("data"), Not(ContainSubstring("hidden"))))
+	})
+
+	It("applies the good manifests beside the bad ones", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "mixed", nil,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
+			configMap(ns, "good", "x", "1"),
+			configMap(ns, "good", "x", "2"),
+			configMap("", "nowhere"),
+			configMap("does-not-exist", "nowhere"),
+			`{apiVersion: v1, kind: Namespace, metadata: {namespace: `+ns+`, name: a}}`,
+			`{apiVersion: v1, kind: List, metadata: {name: list}, items: []}`,
+		)
+		Eventually(reported(ctx, "mixed")).Should(beRefused())
+		Expect(reportedOf(ctx, "mixed")(Default)).To(HaveExactElements(
+			refused("FoundGenerateName"),
+			applied(),
+			refused("Duplicated"),
+			refused("ManifestApplyFailed"),
+			refused("ManifestApplyFailed"),
+			refused("ManifestApplyFailed"),
+			refused("DecodingErred"),
+		))
+		Expect(message(ctx, "mixed", 4, "Applied")).To(ContainSubstring(`"does-not-exist" not found`))
+		Expect(data(ctx, ns, "good")()).To(Equal(map[string]string{"x": "1"}))
+		Eventually(ledger(ctx, "mixed")).Should(HaveExactElements("good"))
+	})
+
+	It("applies a custom resource as soon as its kind is installed", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "unknown-kind", nil,
+			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1, parts: [{name: x}]}}`)
+		Eventually(reportedOf(ctx, "unknown-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "unknown-kind", 0, "Applied")).To(ContainSubstring("no kind Widget in spec.example.com/v1"))
+
+		createWork(ctx, "kind", nil, widgets)
+		untracked := outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}
+		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
+
+		By("merging its lists as a whole")
+		changeWork(ctx, "unknown-kind",
+			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {parts: [{name: other}]}}`)
+		Eventually(func(g Gomega) {
+			widget, err := onMember(ctx, "spec.example.com/v1", "Widget", ns, "a")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(widget.Object["spec"]).To(Equal(map[string]any{"parts": []any{map[string]any{"name": "other"}}}))
+			g.Expect(widget.GetOwnerReferences()).To(HaveLen(1))
+		}).Should(Succeed())
+
+		By("noticing that the kind is removed and installed again")
+		removeWork(ctx, "kind")
+		Eventually(reported(ctx, "unknown-kind")).Should(beRefused())
+		createWork(ctx, "kind-again", nil, widgets)
+		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
+	})
+
+	It("says what it does not serve, and writes nothing then", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "unserved", &placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.ApplyIfNotDrifted}, configMap(ns, "a", "x", "1"))
+		Eventually(reportedOf(ctx, "unserved")).Should(HaveExactElements(refused("FailedToRunDriftDetection")))
+
+		updateWork(ctx, "unserved", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+		})
+		Eventually(func() []string {
+			work := getWork(ctx, "unserved")
+			return []string{
+				condition(work.Status.Conditions, placementv1beta1.ConditionDiffReported),
+				condition(work.Status.Conditions, placementv1beta1.ConditionApplied),
+			}
+		}).Should(HaveExactElements("False/SomeManifestsHaveNotReportedDiff", ""))
+		Consistently(data(ctx, ns, "a")).Should(BeNil())
+
+		updateWork(ctx, "unserved", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = nil })
+		Eventually(reported(ctx, "unserved")).Should(beDone())
+	})
+})
+
+var _ = Describe("Availability", func() {
+	It("follows a Deployment until its replicas run, and when they stop", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		waiting := `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + ns + `, name: web}, spec: {replicas: 1,
+			selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+			spec: {nodeSelector: {no: "node"}, containers: [{name: main, image: "example.com/main:1"}]}}}}`
+		createWork(ctx, "available", nil, waiting, configMap(ns, "a"))
+		notYet := outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}
+		Eventually(reported(ctx, "available")).Should(Equal(notYet))
+		Expect(reportedOf(ctx, "available")(Default)[0].Available).To(Equal("False/ManifestNotAvailableYet"))
+
+		changeWork(ctx, "available", strings.Replace(waiting, `nodeSelector: {no: "node"}, `, "", 1), configMap(ns, "a"))
+		Eventually(reported(ctx, "available")).Should(beDone())
+		deployed := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
+		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(deployed), deployed)).To(Succeed())
+		Expect(deployed.Status.AvailableReplicas).To(BeEquivalentTo(1))
+		observed := getWork(ctx, "available").Status.ManifestConditions[0].Conditions
+		Expect(observed).To(HaveEach(HaveField("ObservedGeneration", deployed.Generation)))
+
+		changeWork(ctx, "available", waiting, configMap(ns, "a"))
+		Eventually(reported(ctx, "available")).Should(Equal(notYet))
+	})
+})
+
+// widgets is a CustomResourceDefinition.
+const widgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.spec.example.com}
+spec:
+  group: spec.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`

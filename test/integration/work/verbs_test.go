@@ -1,0 +1,247 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func createNamespace(ctx context.Context, c client.Client, name string) {
+	GinkgoHelper()
+	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+}
+
+// freshNamespace makes a namespace on the member for one spec.
+func freshNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	Expect(memberClient.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// manifests reads YAML documents; each may hold one verb for the namespace.
+func manifests(texts ...string) []placementv1beta1.Manifest {
+	GinkgoHelper()
+	list := make([]placementv1beta1.Manifest, 0, len(texts))
+	for _, text := range texts {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		Expect(err).NotTo(HaveOccurred())
+		list = append(list, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	}
+	return list
+}
+
+func configMap(namespace, name string, data ...string) string {
+	GinkgoHelper()
+	values := map[string]string{}
+	for i := 0; i+1 < len(data); i += 2 {
+		values[data[i]] = data[i+1]
+	}
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"app": "spec"}},
+		"data":     values,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+func deployment(namespace, name, selector string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %q, name: %q}, spec: {replicas: 2,
+		selector: {matchLabels: {app: %q}}, template: {metadata: {labels: {app: %q}},
+		spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, selector, selector)
+}
+
+// createWork delivers manifests in the name of the hub.
+func createWork(ctx context.Context, name string, strategy *placementv1beta1.ApplyStrategy, texts ...string) *placementv1beta1.Work {
+	GinkgoHelper()
+	work := &placementv1beta1.Work{
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name},
+		Spec: placementv1beta1.WorkSpec{
+			ApplyStrategy: strategy,
+			Workload:      placementv1beta1.WorkloadTemplate{Manifests: manifests(texts...)},
+		},
+	}
+	Expect(hubClient.Create(ctx, work)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { removeWork(ctx, name) })
+	return work
+}
+
+// changeWork replaces the manifests of a Work.
+func changeWork(ctx context.Context, name string, texts ...string) {
+	GinkgoHelper()
+	updateWork(ctx, name, func(work *placementv1beta1.Work) {
+		work.Spec.Workload.Manifests = manifests(texts...)
+	})
+}
+
+func updateWork(ctx context.Context, name string, change func(*placementv1beta1.Work)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		work := &placementv1beta1.Work{}
+		if err := hubClient.Get(ctx, workKey(name), work); err != nil {
+			return err
+		}
+		change(work)
+		return hubClient.Update(ctx, work)
+	}).Should(Succeed())
+}
+
+func removeWork(ctx context.Context, name string) {
+	GinkgoHelper()
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
+	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, work))).To(Succeed())
+	Eventually(gone(ctx, hubClient, work)).Should(BeTrue(), "Work %s is gone", name)
+}
+
+func workKey(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: hubNamespace, Name: name}
+}
+
+func getWork(ctx context.Context, name string) *placementv1beta1.Work {
+	GinkgoHelper()
+	work := &placementv1beta1.Work{}
+	Expect(hubClient.Get(ctx, workKey(name), work)).To(Succeed())
+	return work
+}
+
+func getRecord(ctx context.Context, name string) *placementv1beta1.AppliedWork {
+	GinkgoHelper()
+	record := &placementv1beta1.AppliedWork{}
+	Expect(memberClient.Get(ctx, client.ObjectKey{Name: name}, record)).To(Succeed())
+	return record
+}
+
+// ledger lists the names that the AppliedWork of a Work holds.
+func ledger(ctx context.Context, work string) func() []string {
+	return func() []string {
+		var names []string
+		for _, applied := range getRecord(ctx, work).Status.AppliedResources {
+			names = append(names, applied.Name)
+		}
+		return names
+	}
+}
+
+// gone asks whether an object no longer exists.
+func gone(ctx context.Context, c client.Client, object client.Object) func() bool {
+	return func() bool {
+		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
+	}
+}
+
+// onMember gets an object of any kind.
+func onMember(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(apiVersion)
+	object.SetKind(kind)
+	err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	return object, err
+}
+
+// data is the content of a ConfigMap on the member; nil if there is none.
+func data(ctx context.Context, namespace, name string) func() map[string]string {
+	return func() map[string]string {
+		object := &corev1.ConfigMap{}
+		if err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
+			return nil
+		}
+		return object.Data
+	}
+}
+
+func getConfigMap(ctx context.Context, namespace, name string) *corev1.ConfigMap {
+	GinkgoHelper()
+	object := &corev1.ConfigMap{}
+	Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
+	return object
+}
+
+func mergePatch(text string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(text))
+}
+
+// outcome is what a status says, for comparison.
+type outcome struct {
+	Applied, Available string // "<status>/<reason>", empty if the condition is absent
+}
+
+func condition(conditions []metav1.Condition, name string) string {
+	c := apimeta.FindStatusCondition(conditions, name)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + "/" + c.Reason
+}
+
+func outcomeOf(conditions []metav1.Condition) outcome {
+	return outcome{
+		Applied:   condition(conditions, placementv1beta1.ConditionApplied),
+		Available: condition(conditions, placementv1beta1.ConditionAvailable),
+	}
+}
+
+// reported is the outcome of a Work, once it is about the latest generation.
+func reported(ctx context.Context, name string) func(Gomega) outcome {
+	return func(g Gomega) outcome {
+		work := &placementv1beta1.Work{}
+		g.Expect(hubClient.Get(ctx, workKey(name), work)).To(Succeed())
+		for _, c := range work.Status.Conditions {
+			g.Expect(c.ObservedGeneration).To(Equal(work.Generation), c.Type)
+		}
+		return outcomeOf(work.Status.Conditions)
+	}
+}
+
+// reportedOf lists the outcomes of the manifests of a Work.
+func reportedOf(ctx context.Context, name string) func(Gomega) []outcome {
+	return func(g Gomega) []outcome {
+		work := &placementv1beta1.Work{}
+		g.Expect(hubClient.Get(ctx, workKey(name), work)).To(Succeed())
+		var outcomes []outcome
+		for _, m := range work.Status.ManifestConditions {
+			outcomes = append(outcomes, outcomeOf(m.Conditions))
+		}
+		return outcomes
+	}
+}
+
+// message is that of a condition of one manifest.
+func message(ctx context.Context, work string, place int, name string) string {
+	GinkgoHelper()
+	manifests := getWork(ctx, work).Status.ManifestConditions
+	Expect(len(manifests)).To(BeNumerically(">", place))
+	c := apimeta.FindStatusCondition(manifests[place].Conditions, name)
+	Expect(c).NotTo(BeNil())
+	return c.Message
+}
+
+func beDone() gomegatypes.GomegaMatcher {
+	return Equal(outcome{Applied: "True/AllManifestsApplied", Available: "True/AllManifestsAvailable"})
+}
+
+func beRefused() gomegatypes.GomegaMatcher {
+	return Equal(outcome{Applied: "False/SomeManifestsAreNotApplied"})
+}
+
+func applied() outcome { return outcome{Applied: "True/Applied", Available: "True/Available"} }
+
+func refused(reason string) outcome { return outcome{Applied: "False/" + reason} }
