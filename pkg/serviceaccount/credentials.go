@@ -33,7 +33,8 @@ type Credential struct {
 var ErrNoCredential = errors.New("no token of the gateway's account on this member yet")
 
 // Credentials holds the gateway's current credential on every member. It
-// watches no Secrets but those of the gateway's own account.
+// watches no Secrets but those of the gateway's own account. A Secret that is
+// deleted or emptied is a credential that is withdrawn.
 type Credentials struct {
 	client kubernetes.Interface
 
@@ -66,7 +67,7 @@ func (c *Credentials) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the gateway's credentials: %w", err)
 	}
-	factory.Start(ctx.Done())
+	factory.StartWithContext(WithoutBodies(ctx))
 	defer factory.Shutdown()
 	if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
 		close(c.synced)

@@ -44,7 +44,6 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
@@ -329,12 +328,10 @@ func (g *gateway) addProxy(context.Context) error {
 		}),
 		Dialer:       registry,
 		NotConnected: tunnel.ErrNotConnected,
-		Tunnels: tunnels.UpgraderFunc(func(w http.ResponseWriter, r *http.Request, member string) {
-			registry.UpgradeHandler(member).ServeHTTP(w, r)
-		}),
-		MembersOf: (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
-		Connected: registry.Connected,
-		Metrics:   metrics.Registry,
+		Tunnels:      registry.UpgradeHandler,
+		MembersOf:    (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
+		Connected:    registry.Connected,
+		Metrics:      metrics.Registry,
 	}
 	completed, err := config.Complete()
 	if err != nil {

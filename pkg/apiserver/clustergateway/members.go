@@ -97,9 +97,12 @@ func (m *Members) Touch(name string) {
 	}
 }
 
-// OnGone has f called after a member is deleted. It must be called before
-// Follow, and f must not block.
-func (m *Members) OnGone(f func(member string)) { m.gone = append(m.gone, f) }
+// OnGone has f called after a member is deleted; f must not block.
+func (m *Members) OnGone(f func(member string)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone = append(m.gone, f)
+}
 
 func (m *Members) sorted() []*clusterv1beta1.MemberCluster {
 	all := make([]*clusterv1beta1.MemberCluster, 0, len(m.byName))
@@ -144,8 +147,9 @@ func (m *Members) remove(obj any) {
 	delete(m.byName, member.Name)
 	m.version = max(m.version, versionOf(member))
 	m.tell(change{old: member, version: versionOf(member)})
+	gone := slices.Clone(m.gone)
 	m.mu.Unlock()
-	for _, f := range m.gone {
+	for _, f := range gone {
 		f(member.Name)
 	}
 }

@@ -108,7 +108,9 @@ func (e *Enroller) Run(ctx context.Context) error {
 		if err := e.retry(ctx, e.enroll); err != nil {
 			return err
 		}
-		e.keep(ctx)
+		if ctx.Err() == nil {
+			e.keep(ctx)
+		}
 	}
 	return nil
 }

@@ -140,7 +140,6 @@ func (c *cycle) take(name string) {
 		c.decision.Add = append(c.decision.Add, name)
 	case h.State == Terminating:
 		c.decision.Waiting = append(c.decision.Waiting, name)
-		return
 	case !h.Current || h.State == Unscheduled:
 		c.decision.Adopt = append(c.decision.Adopt, name)
 	}

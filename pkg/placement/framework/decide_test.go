@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 			policy:   Policy{Kind: PickAll},
 			clusters: []Cluster{cluster("a", "ok")},
 			holdings: []Holding{{Cluster: "a", State: Terminating, Current: true}},
-			want:     Decision{Waiting: []string{"a"}, Fulfilled: true},
+			want:     Decision{Waiting: []string{"a"}, Selected: choices("a"), Fulfilled: true},
 		},
 		"clusters that left lose the placement": {
 			reason:   "leaving or gone, current or not",

@@ -18,8 +18,8 @@ type Decision struct {
 	Adopt []string
 	// Drop are clusters that lose the placement.
 	Drop []string
-	// Waiting are clusters that would be added, but still have a terminating
-	// holding. Once that is gone the decision has to be made again.
+	// Waiting are selected clusters that cannot be added yet because they have a
+	// terminating holding. Once that is gone the decision has to be made again.
 	Waiting []string
 
 	// Selected are all clusters that have the placement once the decision is

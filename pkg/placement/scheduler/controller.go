@@ -121,7 +121,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 		return err
 	}
 	generation := snapshot.ObservedGeneration(policySnapshot)
-	decision, err := r.decide(ctx, policySnapshot, bindings)
+	decision, err := r.decide(ctx, placement, policySnapshot, bindings)
 	if fault := (*policyError)(nil); errors.As(err, &fault) {
 		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, fault.message) })
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision) })
 }
 
-func (r *Reconciler) decide(ctx context.Context, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (framework.Decision, error) {
+func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (framework.Decision, error) {
 	policy, err := PolicyOf(policySnapshot.GetSpec().Policy)
 	if err != nil {
 		return framework.Decision{}, err
@@ -143,7 +143,7 @@ func (r *Reconciler) decide(ctx context.Context, policySnapshot placementv1beta1
 	if err != nil {
 		return framework.Decision{}, err
 	}
-	decision, err := r.Profile.Decide(policy, fleet, holdingsOf(bindings, policySnapshot.GetName()))
+	decision, err := r.Profile.Decide(policy, fleet, holdingsOf(placement, bindings, policySnapshot.GetName()))
 	if err != nil {
 		return framework.Decision{}, fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
 	}
@@ -168,7 +168,9 @@ func (r *Reconciler) fleet(ctx context.Context) (*framework.Fleet, error) {
 func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot string, bindings []placementv1beta1.BindingObject, decision *framework.Decision) error {
 	held := make(map[string]placementv1beta1.BindingObject, len(bindings))
 	for _, b := range bindings {
-		held[b.GetSpec().TargetCluster] = b
+		if b.GetDeletionTimestamp() == nil {
+			held[b.GetSpec().TargetCluster] = b
+		}
 	}
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)

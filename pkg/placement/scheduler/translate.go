@@ -159,13 +159,17 @@ func propertiesOf(status *clusterv1beta1.MemberClusterStatus) map[string]string 
 }
 
 // holdingsOf translates the placement's bindings. policySnapshot is the name of
-// the current one.
-func holdingsOf(bindings []placementv1beta1.BindingObject, policySnapshot string) []framework.Holding {
+// the current one. What is left of an earlier placement of the same name is in
+// nobody's way: the new binding has another name.
+func holdingsOf(placement metav1.Object, bindings []placementv1beta1.BindingObject, policySnapshot string) []framework.Holding {
 	holdings := make([]framework.Holding, 0, len(bindings))
 	for _, b := range bindings {
 		spec := b.GetSpec()
 		state := framework.State(spec.State)
 		if b.GetDeletionTimestamp() != nil {
+			if b.GetName() != bindingName(placement.GetName(), placement.GetUID(), spec.TargetCluster) {
+				continue
+			}
 			state = framework.Terminating
 		}
 		holdings = append(holdings, framework.Holding{

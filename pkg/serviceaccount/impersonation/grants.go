@@ -15,6 +15,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -30,11 +32,15 @@ const (
 	// Path is where the gateway asks, on the agent's own target of the tunnel.
 	Path = "/v1/impersonations"
 
-	maxUsers        = 1000
-	maxRoleGroups   = 2000
 	maxRequestBytes = 1 << 20
 	effectivePoll   = 10 * time.Millisecond
 	effectiveWithin = 10 * time.Second
+)
+
+// The role with all of its names has to fit into one object, which may have 1.5 MiB.
+var (
+	userBound  = bound{names: 1000, bytes: 256 << 10}
+	groupBound = bound{names: 2000, bytes: 256 << 10}
 )
 
 // ErrRefused is returned for a pair that is never granted. Its text says which
@@ -47,8 +53,11 @@ type Grants struct {
 	// the role, and a cache would be behind.
 	Client client.Client
 
-	// lock serializes grants.
+	// lock serializes writes of the role, and guards users and groups.
 	lock sync.Mutex
+	// users and groups are the names of the role in the order in which they were
+	// asked for last. After a restart the role's own order has to do.
+	users, groups []string
 }
 
 // Handler serves Path: 204 when the grant is effective, 403 with {"message"} when
@@ -88,40 +97,63 @@ func (g *Grants) Grant(ctx context.Context, request Request) error {
 	if reason := request.refusal(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrRefused, reason)
 	}
-	g.lock.Lock()
-	defer g.lock.Unlock()
-	if err := g.ensureBinding(ctx); err != nil {
+	if err := g.write(ctx, request); err != nil {
 		return err
-	}
-	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return g.ensureRole(ctx, request) }); err != nil {
-		return fmt.Errorf("adding to ClusterRole %s: %w", RoleName, err)
 	}
 	return g.waitEffective(ctx, request)
 }
 
-// ensureRole writes the role if a name is new. That a known name was asked for
-// again is only kept along with such a write: reads stay reads.
+// write makes binding and role right.
+func (g *Grants) write(ctx context.Context, request Request) error {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	if err := retry.OnError(retry.DefaultRetry, isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
+		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", RoleName, err)
+	}
+	if err := retry.OnError(retry.DefaultRetry, isOvertaken, func() error { return g.ensureRole(ctx, request) }); err != nil {
+		return fmt.Errorf("adding to ClusterRole %s: %w", RoleName, err)
+	}
+	return nil
+}
+
+// isOvertaken is true for what another agent's write, in a change of pods, causes.
+func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// ensureRole writes the role if a name is new, or if somebody else changed it.
 func (g *Grants) ensureRole(ctx context.Context, request Request) error {
 	role := &rbacv1.ClusterRole{}
 	err := g.Client.Get(ctx, client.ObjectKey{Name: RoleName}, role)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	users, newUser := remember(namesOf(role, "users"), []string{request.User}, maxUsers)
-	groups, newGroup := remember(namesOf(role, "groups"), request.Groups, maxRoleGroups)
-	if err == nil && !newUser && !newGroup {
+	users, groups := grantable("user", namesOf(role, "users")), grantable("group", namesOf(role, "groups"))
+	asIs := equality.Semantic.DeepEqual(role.Rules, rulesFor(users, groups))
+	var newUser, newGroup bool
+	g.users, newUser = remember(byRecency(users, g.users), []string{request.User}, userBound)
+	g.groups, newGroup = remember(byRecency(groups, g.groups), request.Groups, groupBound)
+	if asIs && !newUser && !newGroup {
 		return nil
 	}
-	role.Name, role.Rules = RoleName, rulesFor(users, groups)
+	role.Name, role.Rules, role.AggregationRule = RoleName, rulesFor(g.users, g.groups), nil
 	if err != nil {
 		return g.Client.Create(ctx, role)
 	}
 	return g.Client.Update(ctx, role)
 }
 
+// grantable drops the names that are never granted: somebody else wrote them
+// into the role, or an agent with fewer scruples.
+func grantable(kind string, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return refuseName(kind, name) != "" })
+}
+
+// rulesFor returns no rule without names: it would allow them all.
 func rulesFor(users, groups []string) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users}}
-	if len(groups) > 0 { // A rule without names would allow them all.
+	var rules []rbacv1.PolicyRule
+	if len(users) > 0 {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users})
+	}
+	if len(groups) > 0 {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"}, ResourceNames: groups})
 	}
 	return rules
@@ -137,30 +169,41 @@ func namesOf(role *rbacv1.ClusterRole, resource string) []string {
 	return nil
 }
 
+// ensureBinding binds the role to the gateway's account and to nobody else.
 func (g *Grants) ensureBinding(ctx context.Context) error {
-	binding := &rbacv1.ClusterRoleBinding{
+	wanted := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: RoleName},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: RoleName},
 		Subjects: []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: msav1beta1.AccountNamespace, Name: msav1beta1.GatewayAccount,
 		}},
 	}
-	err := g.Client.Get(ctx, client.ObjectKeyFromObject(binding), &rbacv1.ClusterRoleBinding{})
-	if err == nil {
-		return nil
-	}
-	if client.IgnoreNotFound(err) == nil {
-		err = client.IgnoreAlreadyExists(g.Client.Create(ctx, binding))
+	current := &rbacv1.ClusterRoleBinding{}
+	err := g.Client.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+	if apierrors.IsNotFound(err) {
+		return g.Client.Create(ctx, wanted)
 	}
 	if err != nil {
-		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", RoleName, err)
+		return err
 	}
-	return nil
+	if current.RoleRef != wanted.RoleRef { // It cannot be changed, only made anew.
+		if err := g.Client.Delete(ctx, current, client.Preconditions{UID: &current.UID}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		return g.Client.Create(ctx, wanted)
+	}
+	if equality.Semantic.DeepEqual(current.Subjects, wanted.Subjects) {
+		return nil
+	}
+	current.Subjects = wanted.Subjects
+	return g.Client.Update(ctx, current)
 }
 
 // waitEffective returns when the member's authorizer, which follows the roles
 // with a little delay, allows the whole pair.
 func (g *Grants) waitEffective(ctx context.Context, request Request) error {
+	ctx, cancel := context.WithTimeout(ctx, effectiveWithin)
+	defer cancel()
 	if err := g.waitAllowed(ctx, "users", request.User); err != nil {
 		return err
 	}
@@ -173,8 +216,6 @@ func (g *Grants) waitEffective(ctx context.Context, request Request) error {
 }
 
 func (g *Grants) waitAllowed(ctx context.Context, resource, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, effectiveWithin)
-	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               msav1beta1.AccountUsername(msav1beta1.GatewayAccount),

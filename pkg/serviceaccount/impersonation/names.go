@@ -4,6 +4,7 @@
 package impersonation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ type Request struct {
 const (
 	maxGroups    = 512
 	maxNameBytes = 1024
+	// maxGroupBytes bounds the groups of one request together: more do not fit
+	// into the headers of a request to the member either.
+	maxGroupBytes = 128 << 10
 )
 
 // refusal says why a request is refused, or is empty.
@@ -32,10 +36,15 @@ func (r Request) refusal() string {
 	if reason := refuseName("user", r.User); reason != "" {
 		return reason
 	}
+	total := 0
 	for _, group := range r.Groups {
 		if reason := refuseName("group", group); reason != "" {
 			return reason
 		}
+		total += len(group)
+	}
+	if total > maxGroupBytes {
+		return fmt.Sprintf("the names of the caller's groups have %d bytes together, more than %d cannot be carried", total, maxGroupBytes)
 	}
 	return ""
 }
@@ -54,23 +63,42 @@ func refuseName(kind, name string) string {
 	return ""
 }
 
+// A bound is how many names a list may hold, and how many bytes they may have.
+type bound struct{ names, bytes int }
+
 // remember moves the wanted names to the end of the list, which is its most
-// recent end, and cuts the list to the limit from its other end. It reports
+// recent end, and cuts the list to its bound from the other end. It reports
 // whether a name is new in the list.
-func remember(names, wanted []string, limit int) (kept []string, added bool) {
+func remember(names, wanted []string, limit bound) (kept []string, added bool) {
+	total := 0
+	add := func(name string) {
+		kept, total = append(kept, name), total+len(name)
+	}
 	for _, name := range names {
 		if !slices.Contains(wanted, name) {
-			kept = append(kept, name)
+			add(name)
 		}
 	}
-	for _, name := range wanted {
+	for i, name := range wanted {
 		added = added || !slices.Contains(names, name)
-		if !slices.Contains(kept, name) {
-			kept = append(kept, name)
+		if !slices.Contains(wanted[:i], name) {
+			add(name)
 		}
 	}
-	if excess := len(kept) - limit; excess > 0 {
-		kept = kept[excess:]
+	for len(kept) > limit.names || total > limit.bytes {
+		kept, total = kept[1:], total-len(kept[0])
 	}
 	return kept, added
+}
+
+// byRecency sorts names as they stand in recent; those that it does not hold were
+// asked for longer ago, and come first.
+func byRecency(names, recent []string) []string {
+	rank := make(map[string]int, len(recent))
+	for i, name := range recent {
+		rank[name] = i + 1
+	}
+	sorted := slices.Clone(names)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
+	return sorted
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 )
 
 func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
@@ -26,6 +27,7 @@ func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
 		"empty group":            {Request{User: "a", Groups: []string{""}}, true},
 		"line break in the name": {Request{User: "a\nImpersonate-Group: b"}, true},
 		"too long":               {Request{User: strings.Repeat("a", maxNameBytes+1)}, true},
+		"too many bytes":         {Request{User: "a", Groups: slices.Repeat([]string{strings.Repeat("g", maxNameBytes)}, maxGroupBytes/maxNameBytes+1)}, true},
 		"too many groups":        {Request{User: "a", Groups: slices.Repeat([]string{"g"}, maxGroups+1)}, true},
 	}
 	for name, tt := range tests {
@@ -48,10 +50,11 @@ func TestRememberDropsTheLeastRecent(t *testing.T) {
 		"oldest goes":      {[]string{"a", "b", "c"}, []string{"d"}, []string{"b", "c", "d"}, true},
 		"twice is once":    {[]string{"a"}, []string{"b", "b"}, []string{"a", "b"}, true},
 		"nothing is asked": {[]string{"a"}, nil, []string{"a"}, false},
+		"too many bytes":   {[]string{"aaaa", "bbbb"}, []string{"cccc"}, []string{"bbbb", "cccc"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, added := remember(tt.names, tt.wanted, 3)
+			got, added := remember(tt.names, tt.wanted, bound{names: 3, bytes: 10})
 			if diff := cmp.Diff(tt.want, got); diff != "" || added != tt.added {
 				t.Errorf("added %v, want %v; names differ (-want +got):\n%s", added, tt.added, diff)
 			}
@@ -59,10 +62,25 @@ func TestRememberDropsTheLeastRecent(t *testing.T) {
 	}
 }
 
-func TestNoGroupsMakeNoRule(t *testing.T) {
-	for _, rule := range rulesFor([]string{"a"}, nil) {
-		if len(rule.ResourceNames) == 0 {
-			t.Errorf("rule on %v has no names and so allows all of them", rule.Resources)
+func TestWhatARequestMayCarryFitsIntoTheRole(t *testing.T) {
+	if maxGroups > groupBound.names || maxGroupBytes > groupBound.bytes || maxNameBytes > userBound.bytes {
+		t.Error("a request that is granted could push its own names out of the role")
+	}
+}
+
+func TestNamesAskedForLongerAgoComeFirst(t *testing.T) {
+	got := byRecency([]string{"a", "b", "c", "d"}, []string{"c", "gone", "a"})
+	if diff := cmp.Diff([]string{"b", "d", "c", "a"}, got); diff != "" {
+		t.Errorf("order differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestNoNamesMakeNoRule(t *testing.T) {
+	for _, rules := range [][]rbacv1.PolicyRule{rulesFor([]string{"a"}, nil), rulesFor(nil, []string{"g"}), rulesFor(nil, nil)} {
+		for _, rule := range rules {
+			if len(rule.ResourceNames) == 0 {
+				t.Errorf("rule on %v has no names and so allows all of them", rule.Resources)
+			}
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // The rules that a schema checks by itself, with the messages that users' tools
-// match. V1 to V33 number them as docs/api.md does.
+// match. The numbers V1 to V33 tell one rule from another, here and where one of
+// these entries fails.
 var _ = Describe("A schema", func() {
 	DescribeTable("refuses to create", func(ctx SpecContext, object *unstructured.Unstructured, message string) {
 		expectRefused(typed.Create(ctx, object), message)

@@ -65,7 +65,7 @@ func store(ctx SpecContext, crd *apiextensionsv1.CustomResourceDefinition, versi
 	resource := resourceOf(crd, version.Name)
 	created, err := resource.Create(ctx, object.DeepCopy(), metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	Expect(err).NotTo(HaveOccurred())
-	if status, ok := object.Object["status"]; ok && version.Subresources != nil {
+	if status, ok := object.Object["status"]; ok && hasStatus(version) {
 		created.Object["status"] = runtime.DeepCopyJSONValue(status)
 		_, err = resource.UpdateStatus(ctx, created, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
 		Expect(err).NotTo(HaveOccurred())
@@ -91,11 +91,15 @@ func annotateThrough(ctx SpecContext, crd *apiextensionsv1.CustomResourceDefinit
 	object, err = resource.Update(ctx, object, metav1.UpdateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 
-	if version.Subresources != nil {
+	if hasStatus(version) {
 		_, err = resource.UpdateStatus(ctx, object, metav1.UpdateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(get(ctx, crd, version.Name, name).GetAnnotations()).To(HaveKeyWithValue("updated-through", version.Name))
+}
+
+func hasStatus(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return version.Subresources != nil && version.Subresources.Status != nil
 }
 
 func get(ctx SpecContext, crd *apiextensionsv1.CustomResourceDefinition, version, name string) *unstructured.Unstructured {

@@ -524,11 +524,13 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			}}
 			return hub.Status().Update(ctx, work)
 		}).WithTimeout(soon).Should(Succeed())
-		Eventually(summary).WithContext(ctx).WithArguments("j").WithTimeout(soon).WithPolling(often).Should(ContainElement("Applied=False/ApplyFailed"))
-		crp, err := statusOf(ctx, "j")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(crp.Status.PlacementStatuses[0].FailedPlacements).To(HaveLen(1))
-		Expect(crp.Status.PlacementStatuses[0].FailedPlacements[0].Name).To(Equal("settings"))
+		Eventually(func(g Gomega) {
+			crp, err := statusOf(ctx, "j")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(brief(crp.Status.Conditions, "ClusterResourcePlacement", crp.Generation)).To(ContainElement("Applied=False/ApplyFailed"))
+			g.Expect(crp.Status.PlacementStatuses[0].FailedPlacements).To(HaveLen(1))
+			g.Expect(crp.Status.PlacementStatuses[0].FailedPlacements[0].Name).To(Equal("settings"))
+		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
 	It("says that PickN is not served", func(ctx SpecContext) {

@@ -8,8 +8,6 @@ package placement
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,6 +31,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
+	"fleetgate.io/fleetgate/test/env"
 )
 
 var (
@@ -47,7 +46,7 @@ func TestPlacement(t *testing.T) {
 	RunSpecs(t, "Placement on the hub", Label("placement"))
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
@@ -57,25 +56,19 @@ var _ = BeforeSuite(func() {
 	ours, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 
-	environment := &envtest.Environment{CRDs: ours, BinaryAssetsDirectory: binaries()}
-	hubConf, err = environment.Start()
+	cluster, err := env.Start(ctx, env.Options{Name: "hub"})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
+	DeferCleanup(func(ctx context.Context) { Expect(cluster.Stop(ctx)).To(Succeed()) })
+	hubConf = cluster.Config()
 	hubConf.QPS = -1
+	_, err = envtest.InstallCRDs(hubConf, envtest.CRDInstallOptions{CRDs: ours})
+	Expect(err).NotTo(HaveOccurred())
 
 	hub, err = client.NewWithWatch(hubConf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	gateway = startGateway()
 	DeferCleanup(func() { gateway.stop() })
 })
-
-// binaries is where the hub's API server and etcd are built to.
-func binaries() string {
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		return dir
-	}
-	return filepath.Join("..", "..", "..", ".fleetgate", "bin")
-}
 
 // process is a gateway with only the placement controllers.
 type process struct{ stop func() }

@@ -44,7 +44,7 @@ type ClusterRegistration struct {
 	// written in standard base64. The object's name is derived from the key, and the
 	// gateway grants nothing to a request whose name does not fit.
 	//
-	// +kubebuilder:validation:XValidation:rule="has(self.clientID) == has(oldSelf.clientID) && (!has(self.clientID) || self.clientID == oldSelf.clientID) && has(self.clientRandom) == has(oldSelf.clientRandom) && (!has(self.clientRandom) || self.clientRandom == oldSelf.clientRandom) && has(self.clusterLabels) == has(oldSelf.clusterLabels) && (!has(self.clusterLabels) || self.clusterLabels == oldSelf.clusterLabels) && has(self.publicKey) == has(oldSelf.publicKey)",message="spec is immutable: create another ClusterRegistration instead"
+	// +kubebuilder:validation:XValidation:rule="has(self.clientID) == has(oldSelf.clientID) && (!has(self.clientID) || self.clientID == oldSelf.clientID) && has(self.clientRandom) == has(oldSelf.clientRandom) && (!has(self.clientRandom) || self.clientRandom == oldSelf.clientRandom) && has(self.clusterLabels) == has(oldSelf.clusterLabels) && (!has(self.clusterLabels) || self.clusterLabels == oldSelf.clusterLabels)",message="spec is immutable: create another ClusterRegistration instead"
 	// +optional
 	Spec ClusterRegistrationSpec `json:"spec,omitzero"`
 

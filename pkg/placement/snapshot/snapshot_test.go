@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func manifest(text string) placementv1beta1.Manifest {
+	return placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}}
+}
+
+func TestPolicyHash(t *testing.T) {
+	hash := func(p *placementv1beta1.PlacementPolicy) string {
+		t.Helper()
+		h, err := policyHash(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(h)
+	}
+	base := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))}
+	if len(hash(base)) != 64 {
+		t.Errorf("hash %q is not the text of a SHA-256", hash(base))
+	}
+	scaled := base.DeepCopy()
+	*scaled.NumberOfClusters = 2
+	if hash(base) != hash(scaled) {
+		t.Error("scaling must not make a new policy snapshot")
+	}
+	tolerant := base.DeepCopy()
+	tolerant.Tolerations = []placementv1beta1.Toleration{{Key: "a"}}
+	if hash(base) == hash(tolerant) {
+		t.Error("a changed policy has the same hash")
+	}
+	if got := policyOf(&placementv1beta1.PlacementSpec{}); got.PlacementType != placementv1beta1.PickAll {
+		t.Errorf("without a policy, members are picked by %q", got.PlacementType)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	sizes := func(pieces [][]placementv1beta1.Manifest) []int {
+		var all []int
+		for _, p := range pieces {
+			all = append(all, len(p))
+		}
+		return all
+	}
+	cases := map[string]struct {
+		lengths []int
+		want    []int
+	}{
+		"nothing is one empty piece":            {nil, []int{0}},
+		"all fit":                               {[]int{4, 4}, []int{2}},
+		"exactly full":                          {[]int{5, 5, 5}, []int{2, 1}},
+		"one too large has a piece of its own":  {[]int{1, 30, 1}, []int{1, 1, 1}},
+		"the first too large leaves none empty": {[]int{30, 1}, []int{1, 1}},
+		"order is kept, gaps are not filled":    {[]int{6, 6, 3, 9}, []int{1, 2, 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var manifests []placementv1beta1.Manifest
+			for _, n := range tc.lengths {
+				manifests = append(manifests, manifest(fmt.Sprintf("%0*d", n, 0)))
+			}
+			if diff := cmp.Diff(tc.want, sizes(split(manifests, 10))); diff != "" {
+				t.Errorf("split() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDesiredResourceSnapshots(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	group := desiredResourceSnapshots(placement, [][]placementv1beta1.Manifest{{manifest("1")}, {manifest("2")}, {manifest("3")}}, "hash", 4)
+	var names []string
+	for _, s := range group {
+		names = append(names, s.GetName()+"="+string(s.GetSpec().SelectedResources[0].Raw))
+	}
+	if diff := cmp.Diff([]string{"p-4-0=2", "p-4-1=3", "p-4-snapshot=1"}, names); diff != "" {
+		t.Errorf("the master comes last (-want +got):\n%s", diff)
+	}
+	want := map[string]string{
+		placementv1beta1.ResourceHashAnnotation: "hash", placementv1beta1.NumberOfResourceSnapshotsAnnotation: "3",
+		placementv1beta1.NumberOfEnvelopedObjectsAnnotation: "0",
+	}
+	if diff := cmp.Diff(want, group[2].GetAnnotations()); diff != "" {
+		t.Errorf("annotations of the master (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{placementv1beta1.SubindexAnnotation: "1"}, group[1].GetAnnotations()); diff != "" {
+		t.Errorf("annotations of a sub snapshot (-want +got):\n%s", diff)
+	}
+}
+
+func TestSurplus(t *testing.T) {
+	snap := func(name string, index int, master bool) *metav1.PartialObjectMetadata {
+		m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{placementv1beta1.ResourceIndexLabel: strconv.Itoa(index)}}}
+		if master {
+			m.Annotations = map[string]string{placementv1beta1.ResourceHashAnnotation: "x"}
+		}
+		return m
+	}
+	all := []*metav1.PartialObjectMetadata{
+		snap("m0", 0, true), snap("s0", 0, false), snap("m1", 1, true), snap("orphan2", 2, false),
+		snap("m3", 3, true), snap("m4", 4, true), snap("half5", 5, false),
+	}
+	cases := map[string]struct {
+		limit int
+		used  map[string]bool
+		want  []string
+	}{
+		"within the limit only orphans go":  {limit: 10, want: []string{"orphan2"}},
+		"the oldest groups go as a whole":   {limit: 2, want: []string{"m0", "s0", "m1", "orphan2"}},
+		"what a binding uses stays":         {limit: 1, used: map[string]bool{"m0": true}, want: []string{"m1", "orphan2", "m3"}},
+		"the newest stays whatever happens": {limit: 1, want: []string{"m0", "s0", "m1", "orphan2", "m3"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range surplus(all, tc.limit, tc.used) {
+				got = append(got, s.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("surplus() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHashIgnoresTheWayOfWriting(t *testing.T) {
+	hash := func(text string) string {
+		t.Helper()
+		h, err := Hash([]placementv1beta1.Manifest{manifest(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if hash(`{"a":"<b>","c":1}`) != hash(`{ "c":1, "a":"\u003cb\u003e" }`) {
+		t.Error("the same object written in another way has another hash: its Work would be written again and again")
+	}
+	if hash(`{"a":1}`) == hash(`{"a":2}`) {
+		t.Error("different objects have the same hash")
+	}
+}

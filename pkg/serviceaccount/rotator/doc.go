@@ -1,0 +1,20 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rotator runs in the agent: it makes the service accounts that
+// ManagedServiceAccounts in the member's namespace on the hub ask for, and keeps
+// a token of each in a Secret on the hub.
+//
+// How the parts fit: rotator.go says what is watched and what happens when;
+// account.go is about the ServiceAccount on the member, token.go about the token
+// and its Secret on the hub, status.go about what is reported.
+//
+// It touches no ServiceAccount and no Secret that was not made for a
+// ManagedServiceAccount. An account whose ManagedServiceAccount went away, also
+// while the agent did not run, is removed from the member; its Secret goes by its
+// owner. What needs somebody to act becomes a condition with the remedy. A
+// refresh that fails leaves the older token alone, and is tried again.
+//
+// No token goes into a log, an event, an error or a status; requests that carry
+// one are made with a logger that does not show bodies.
+package rotator

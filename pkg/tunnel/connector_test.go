@@ -1,0 +1,187 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// brokenCarrier is a session that lasts for a while and then breaks.
+type brokenCarrier struct {
+	conn net.Conn
+	done chan struct{}
+	once sync.Once
+}
+
+func lastsFor(d time.Duration, conn net.Conn) *brokenCarrier {
+	c := &brokenCarrier{conn: conn, done: make(chan struct{})}
+	time.AfterFunc(d, func() { _ = c.Close() })
+	return c
+}
+
+func (c *brokenCarrier) Open(context.Context, []byte) (net.Conn, error) { return nil, ErrSessionClosed }
+
+func (c *brokenCarrier) Accept(ctx context.Context) (net.Conn, error) {
+	select {
+	case <-c.done:
+		return nil, ErrSessionClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *brokenCarrier) Close() error {
+	c.once.Do(func() { close(c.done); _ = c.conn.Close() })
+	return nil
+}
+
+func (c *brokenCarrier) Done() <-chan struct{} { return c.done }
+func (c *brokenCarrier) Err() error            { return ErrSessionClosed }
+
+// TestConnectorReconnects replays attempts and looks at the waits between them.
+func TestConnectorReconnects(t *testing.T) {
+	refused := &HubError{StatusCode: 503}
+	const failed = -1
+	for name, c := range map[string]struct {
+		// lasts is how long each session lasts; failed is an attempt without one.
+		lasts []time.Duration
+		// want are the waits after each, with the random number at its top.
+		want []time.Duration
+	}{
+		"failures back off to the ceiling": {
+			[]time.Duration{failed, failed, failed, failed, failed, failed, failed},
+			[]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second},
+		},
+		"short sessions are failures": {
+			[]time.Duration{time.Second, 59 * time.Second, failed},
+			[]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second},
+		},
+		"a stable minute starts anew": {
+			[]time.Duration{failed, failed, time.Minute, failed},
+			[]time.Duration{1 * time.Second, 2 * time.Second, 1 * time.Second, 2 * time.Second},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var waits []time.Duration
+				var ended time.Time
+				var states []bool
+				attempt := -1
+				connector := &Connector{
+					Member: "m",
+					Dial: func(context.Context) (net.Conn, error) {
+						if !ended.IsZero() {
+							waits = append(waits, time.Since(ended))
+						}
+						if attempt++; attempt == len(c.lasts) {
+							cancel()
+							return nil, ctx.Err()
+						}
+						if c.lasts[attempt] == failed {
+							return nil, refused
+						}
+						conn, _ := net.Pipe()
+						return conn, nil
+					},
+					OnStateChange: func(s State) {
+						states = append(states, s.Connected)
+						if !s.Connected {
+							ended = time.Now()
+						}
+						if s.Connected != (s.Reason == nil) {
+							t.Errorf("connected is %v, the reason is %v", s.Connected, s.Reason)
+						}
+						if c.lasts[attempt] == failed && !errors.Is(s.Reason, refused) {
+							t.Errorf("the reason is %v, want the dial's", s.Reason)
+						}
+					},
+					Random: func() float64 { return 1 },
+					carry: func(_ context.Context, conn net.Conn) (Carrier, error) {
+						return lastsFor(c.lasts[attempt], conn), nil
+					},
+				}
+				if err := connector.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, waits); diff != "" {
+					t.Errorf("waits, -want +got:\n%s", diff)
+				}
+				var want []bool
+				for _, lasts := range c.lasts {
+					if lasts != failed {
+						want = append(want, true)
+					}
+					want = append(want, false)
+				}
+				if diff := cmp.Diff(want, states); diff != "" {
+					t.Errorf("states, -want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestConnectorStopsInTheMiddleOfAWaitOrADial(t *testing.T) {
+	for name, dial := range map[string]func(context.Context) (net.Conn, error){
+		"a wait": func(context.Context) (net.Conn, error) { return nil, errors.New("no") },
+		"a dial": func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- (&Connector{Member: "m", Dial: dial}).Run(ctx) }()
+				synctest.Wait()
+				cancel()
+				began := time.Now()
+				if err := <-ended; err != nil || !time.Now().Equal(began) {
+					t.Errorf("ended with %v after %v, want at once", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+func TestConnectorBoundsADial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		connector := &Connector{
+			Member:        "m",
+			Dial:          func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+			OnStateChange: func(State) { cancel() },
+		}
+		if err := connector.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(began); got != 30*time.Second {
+			t.Errorf("the dial was given up after %v, want 30s", got)
+		}
+	})
+}
+
+func TestConnectorRefusesToRunHalfFilledIn(t *testing.T) {
+	dial := func(context.Context) (net.Conn, error) { return nil, errors.New("not to be called") }
+	for name, c := range map[string]*Connector{
+		"no member":          {Dial: dial},
+		"no dial":            {Member: "m"},
+		"an unusable target": {Member: "m", Dial: dial, Targets: map[string]Target{"a b": TCP("x")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := c.Run(t.Context()); err == nil {
+				t.Error("Run accepted it")
+			}
+		})
+	}
+}
