@@ -14,9 +14,10 @@ KUBE_STAMP := k8s.io/component-base/version
 KUBE_LDFLAGS := -s -w -X $(KUBE_STAMP).gitVersion=$(KUBE_VERSION) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=36 \
 	-X $(KUBE_STAMP).gitTreeState=clean -X $(KUBE_STAMP).gitCommit=unknown -X $(KUBE_STAMP).buildDate=1970-01-01T00:00:00Z
 
-# Groups of the benchmarks, and how long each figure is measured.
-BENCH ?= .
+# Groups of the benchmarks, how long each figure is measured, and how often.
+BENCH ?= all
 BENCHTIME ?= 1s
+COUNT ?= 1
 # A folder for what a failed integration or end-to-end test leaves behind.
 ARTIFACTS ?= $(DIR)/artifacts
 
@@ -116,6 +117,8 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 test-matrix: tools ## Run what is longer: repeated kills of each process during the main job.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/...
 
+# Only some groups run a fleet, and need programs for it.
 .PHONY: bench
-bench: tools ## Print figures beside their baselines; BENCH=tunnel|proxy|membership chooses a group.
-	@$(GO) test -run '^$$' -bench '(?i)^Benchmark$(BENCH)' -benchtime $(BENCHTIME) -timeout 30m ./test/benchmark/...
+bench: $(if $(strip $(foreach group,all proxy membership,$(findstring $(group),$(BENCH)))),kube build) ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership chooses a group.
+	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
+	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'

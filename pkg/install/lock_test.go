@@ -20,8 +20,9 @@ var errWork = errors.New("work failed")
 func TestExclusivelyReturnsWhatWasDone(t *testing.T) {
 	for name, want := range map[string]error{"done": nil, "failed": errWork} {
 		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset()
 			for range 50 {
-				err := Exclusively(t.Context(), fake.NewClientset(), "ns", "a", func(context.Context) error { return want })
+				err := Exclusively(t.Context(), client, "ns", "a", func(context.Context) error { return want })
 				if !errors.Is(err, want) {
 					t.Fatalf("got %v, want %v", err, want)
 				}

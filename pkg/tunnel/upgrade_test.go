@@ -75,7 +75,7 @@ func TestTunnelThroughAnUpgradedRequest(t *testing.T) {
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(backend) },
-		Transport: server.Client().Transport,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: direct.TLS.RootCAs}},
 	}
 	_, proxied := startHub(t, proxy)
 

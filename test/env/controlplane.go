@@ -162,6 +162,8 @@ func (c *Cluster) kwokArgs() []string {
 		"kubeconfig", c.kubeconfigPath(kwokUser),
 		"config", c.path(stagesFile),
 		"manage-all-nodes", "true",
+		// Without leases the node controller takes the nodes for dead after 40 seconds.
+		"node-lease-duration-seconds", "40",
 	)
 }
 

@@ -82,12 +82,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if err := f.startGateway(ctx); err != nil {
 		return f, err
 	}
-	for _, m := range f.Members {
-		if err := f.register(ctx, m); err != nil {
-			return f, fmt.Errorf("registering %s: %w", m.Name, err)
-		}
-	}
-	return f, nil
+	return f, f.registerAll(ctx)
 }
 
 // startClusters starts the control planes, all at the same time.

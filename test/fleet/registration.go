@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -60,17 +62,21 @@ func (f *Fleet) example(name string) string {
 // Example is the path of a file of the folder examples.
 func (f *Fleet) Example(name string) string { return f.example(name) }
 
-// register registers one member as the documents tell users to: a Cluster with a
-// client ID, a token, its values in a file, and the agent.
-func (f *Fleet) register(ctx context.Context, m *Member) error {
-	if m.Agent.Running() {
-		return nil
+// registerAll registers the members as the documents tell users to: a Cluster
+// with a client ID, a token, its values in a file, and the agent.
+func (f *Fleet) registerAll(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range f.Members {
+		if m.Agent.Running() {
+			continue
+		}
+		if err := f.fetchValues(ctx, m); err != nil {
+			return fmt.Errorf("registering %s: %w", m.Name, err)
+		}
+		f.Progress(m.Name + ": starting agent")
+		group.Go(func() error { return m.Agent.Start(ctx) })
 	}
-	if err := f.fetchValues(ctx, m); err != nil {
-		return err
-	}
-	f.Progress(m.Name + ": starting agent")
-	return m.Agent.Start(ctx)
+	return group.Wait()
 }
 
 func (f *Fleet) fetchValues(ctx context.Context, m *Member) error {

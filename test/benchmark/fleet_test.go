@@ -1,0 +1,71 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// patience bounds what a benchmark waits for before it measures anything.
+const patience = 2 * time.Minute
+
+// startFleet runs a fleet for one group and stops it when the group is done. The
+// logs stay if it failed.
+func startFleet(b *testing.B, group string, members ...string) *fleet.Fleet {
+	b.Helper()
+	home, err := env.Home()
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(home, "benchmark", group)
+	if err := prepare(dir); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if b.Failed() {
+			b.Logf("The logs are below %s", dir)
+			return
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			b.Error(err)
+		}
+	})
+	f, err := fleet.Start(b.Context(), fleet.Options{Dir: dir, Members: members, BinDir: filepath.Join(home, "bin")})
+	if f != nil {
+		b.Cleanup(func() {
+			if err := f.Stop(context.Background()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+// prepare makes an empty folder. It removes what an interrupted run has left, but not what still runs.
+func prepare(dir string) error {
+	processes, err := env.Processes(dir)
+	if err != nil {
+		return err
+	}
+	for _, p := range processes {
+		if p.Running() {
+			return fmt.Errorf("%s runs in %s: another benchmark is under way, and would spoil the figures of both", p.Name(), dir)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o700)
+}

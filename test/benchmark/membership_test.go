@@ -1,0 +1,260 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// BenchmarkMembership is how long clusters take to join: from the first registration
+// that the hub receives until every MemberCluster is Joined. The baseline is a client
+// that only issues as many writes, of the same sizes, at the same concurrency.
+//
+// The agents are processes, each with a new identity. They share the API server of
+// one member, in a namespace each, so that many join without many control planes.
+func BenchmarkMembership(b *testing.B) {
+	f := startFleet(b, "membership", "member-1")
+	j := newJoiner(b, f)
+	b.Run("join", func(b *testing.B) {
+		for _, members := range []int{1, 4} {
+			b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+				writes := bare{client: j.hub, namespace: j.namespace(b), counted: j.count(b, members), workers: members}
+				count := map[string]float64{"writes/op": float64(total(writes.counted))}
+				sideBySide(b,
+					way{name: "fleetgate", figures: count, do: func(ctx context.Context) (time.Duration, error) { return j.join(ctx, members) }},
+					way{name: "bare", figures: count, do: timed(writes.write)})
+			})
+		}
+	})
+}
+
+// joiner makes new members of a fleet.
+type joiner struct {
+	fleet  *fleet.Fleet
+	hub    client.WithWatch
+	api    apiClient
+	values string
+	// kubeconfig is the agents', of the cluster that they share.
+	kubeconfig string
+	// joined counts the agents that were ever started: each is a new cluster to the hub.
+	joined int
+}
+
+func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
+	b.Helper()
+	config, err := f.Hub.ConfigFor("admin", "fleetgate:admins")
+	if err != nil {
+		b.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.Fatal(err)
+		}
+	}
+	j := &joiner{fleet: f, api: newAPIClient(b, config), values: filepath.Join(f.Dir, "values.yaml")}
+	if j.hub, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		b.Fatal(err)
+	}
+	if j.kubeconfig, err = f.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters"); err != nil {
+		b.Fatal(err)
+	}
+	if err := j.fetchValues(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return j
+}
+
+// fetchValues makes a registration token and writes what agents need of it to a file.
+func (j *joiner) fetchValues(ctx context.Context) error {
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.RegistrationNamespace, Name: "benchmark"}}
+	if err := j.hub.Create(ctx, token); err != nil {
+		return fmt.Errorf("making a registration token: %w", err)
+	}
+	const interval = 100 * time.Millisecond
+	var secret corev1.Secret
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		err := j.hub.Get(ctx, client.ObjectKeyFromObject(token), &secret)
+		return len(secret.Data[registrationv1alpha1.RegistrationValuesKey]) > 0, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the values of a registration token: %w", err)
+	}
+	return os.WriteFile(j.values, secret.Data[registrationv1alpha1.RegistrationValuesKey], 0o600)
+}
+
+// namespace is a new one on the hub for the baseline.
+func (j *joiner) namespace(b *testing.B) string {
+	b.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bare-"}}
+	if err := j.hub.Create(b.Context(), namespace); err != nil {
+		b.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// count lets members join once and returns what was written on the hub meanwhile.
+func (j *joiner) count(b *testing.B, members int) []written {
+	b.Helper()
+	before := j.writes(b)
+	if _, err := j.join(b.Context(), members); err != nil {
+		b.Fatal(err)
+	}
+	return since(before, j.writes(b))
+}
+
+func (j *joiner) writes(b *testing.B) []written {
+	b.Helper()
+	var metrics bytes.Buffer
+	if err := j.api.get(b.Context(), "/metrics", &metrics); err != nil {
+		b.Fatal(err)
+	}
+	all, err := parseWrites(metrics.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+// join starts agents at the same time and returns how long they took to join, from
+// the first registration to the last member. The agents are gone when it returns.
+func (j *joiner) join(ctx context.Context, members int) (took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var agents []*env.Process
+	waiting := map[string]bool{}
+	for range members {
+		j.joined++
+		name := fmt.Sprintf("joining-%d", j.joined)
+		agent, err := j.agent(name)
+		if err != nil {
+			return 0, err
+		}
+		agents = append(agents, agent)
+		waiting[registrationv1alpha1.ClusterName(name)] = true
+	}
+	seen, err := j.watch(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer seen.stop()
+	defer func() { err = errors.Join(err, each(agents, func(p *env.Process) error { return p.Kill() })) }()
+	if err := each(agents, func(p *env.Process) error { return p.Start(ctx) }); err != nil {
+		return 0, err
+	}
+	return seen.await(ctx, waiting)
+}
+
+// agent is one that was never started, with a namespace of its own on the member.
+func (j *joiner) agent(name string) (*env.Process, error) {
+	return env.NewProcess(env.ProcessOptions{
+		Name: name, Dir: j.fleet.Dir, Path: filepath.Join(j.fleet.BinDir, "agent"),
+		Args: []string{
+			"--member-kubeconfig=" + j.kubeconfig,
+			"--bootstrap-file=" + j.values,
+			"--client-id=" + name,
+			"--namespace=" + name,
+			"--metrics-bind-address=0",
+			"--health-probe-bind-address=127.0.0.1:0",
+		},
+	})
+}
+
+func each(agents []*env.Process, do func(*env.Process) error) error {
+	var group errgroup.Group
+	for _, agent := range agents {
+		group.Go(func() error { return do(agent) })
+	}
+	return group.Wait()
+}
+
+// sightings are what the hub shows of joining clusters, as it happens.
+type sightings struct{ requests, members watch.Interface }
+
+func (j *joiner) watch(ctx context.Context) (sightings, error) {
+	requests, err := j.hub.Watch(ctx, &registrationv1alpha1.ClusterRegistrationList{}, client.InNamespace(fleet.RegistrationNamespace))
+	if err != nil {
+		return sightings{}, fmt.Errorf("watching ClusterRegistrations: %w", err)
+	}
+	members, err := j.hub.Watch(ctx, &clusterv1beta1.MemberClusterList{})
+	if err != nil {
+		requests.Stop()
+		return sightings{}, fmt.Errorf("watching MemberClusters: %w", err)
+	}
+	return sightings{requests, members}, nil
+}
+
+func (s sightings) stop() {
+	s.requests.Stop()
+	s.members.Stop()
+}
+
+// await returns when the MemberClusters of all Clusters in waiting are Joined.
+func (s sightings) await(ctx context.Context, waiting map[string]bool) (time.Duration, error) {
+	if err := s.awaitFirst(ctx, waiting); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	wanted := len(waiting)
+	for len(waiting) > 0 {
+		object, err := next(ctx, s.members)
+		if err != nil {
+			return 0, fmt.Errorf("%d of %d clusters have not joined: %w", len(waiting), wanted, err)
+		}
+		member, ok := object.(*clusterv1beta1.MemberCluster)
+		if ok && meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+			delete(waiting, member.Annotations[registrationv1alpha1.AnnotationCluster])
+		}
+	}
+	return time.Since(begin), nil
+}
+
+// awaitFirst returns when one of the Clusters asks to be registered.
+func (s sightings) awaitFirst(ctx context.Context, waiting map[string]bool) error {
+	for {
+		object, err := next(ctx, s.requests)
+		if err != nil {
+			return fmt.Errorf("no agent has registered: %w", err)
+		}
+		request, ok := object.(*registrationv1alpha1.ClusterRegistration)
+		if ok && waiting[registrationv1alpha1.ClusterName(request.Spec.ClientID)] {
+			return nil
+		}
+	}
+}
+
+// next is the next object that a watch shows.
+func next(ctx context.Context, w watch.Interface) (runtime.Object, error) {
+	select {
+	case event, open := <-w.ResultChan():
+		if !open {
+			return nil, errors.New("the hub ended the watch")
+		}
+		return event.Object, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

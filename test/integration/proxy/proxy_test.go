@@ -1,0 +1,280 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+const settings = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: %s, namespace: shop}
+data: {colour: %s}
+`
+
+func hubConfig(name string, groups ...string) *rest.Config {
+	GinkgoHelper()
+	config, err := hub.ConfigFor(name, groups...)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}
+
+// once reads a path through the hub without client-go's retries.
+func once(ctx context.Context, config *rest.Config, path string) ([]byte, error) {
+	return clientsetFor(config).Discovery().RESTClient().Get().RequestURI(path).MaxRetries(0).Do(ctx).Raw()
+}
+
+var _ = Describe("ClusterGateways on the hub", func() {
+	It("are printed with the columns that users know", func(ctx SpecContext) {
+		Eventually(func() string { return must(ctx, hubConfig(editor), "", "get", "clustergateway") }).
+			Should(MatchRegexp(`(?s)NAME +PROVIDER +CREDENTIAL-TYPE +ENDPOINT-TYPE +HEALTHY\n.*member-1 +ServiceAccountToken +ClusterProxy`))
+		Expect(must(ctx, hubConfig(viewer), "", "get", "clustergateways", "-l", "stage=member-2", "-o", "name")).
+			To(Equal("clustergateway.cluster.core.oam.dev/member-2\n"))
+	})
+
+	It("explain themselves", func(ctx SpecContext) {
+		Expect(must(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")).To(ContainSubstring("healthyReason"))
+	})
+
+	It("tell by health whether the member answers now", func(ctx SpecContext) {
+		Expect(must(ctx, hubConfig(viewer), "", "get", "--raw", proxyPrefix+memberName+"/health")).To(ContainSubstring(`"healthy":true`))
+		Expect(must(ctx, hubConfig(viewer), "", "get", "--raw", proxyPrefix+awayName+"/health")).To(ContainSubstring(`"healthy":false`))
+	})
+})
+
+var _ = Describe("A request for a member through the hub", func() {
+	It("answers as the seed document prints it", func(ctx SpecContext) {
+		Expect(must(ctx, hubConfig(editor), "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
+	})
+
+	It("creates, gets, lists, applies, patches and deletes with only the server URL changed", func(ctx SpecContext) {
+		config := configFor(memberName, editor, team)
+		must(ctx, config, fmt.Sprintf(settings, "a", "red"), "create", "-f", "-")
+		Expect(must(ctx, config, "", "-n", namespace, "get", "configmap", "a", "-o", "jsonpath={.data.colour}")).To(Equal("red"))
+		must(ctx, config, fmt.Sprintf(settings, "a", "green"), "apply", "-f", "-")
+		must(ctx, config, fmt.Sprintf(settings, "b", "blue"), "apply", "--server-side", "-f", "-")
+		Expect(must(ctx, config, "", "-n", namespace, "get", "configmaps", "-o", "name")).To(ContainSubstring("configmap/a\nconfigmap/b\n"))
+		must(ctx, config, "", "-n", namespace, "patch", "configmap", "b", "--type=merge", "-p", `{"data":{"colour":"white"}}`)
+		var got corev1.ConfigMap
+		Expect(memberClient.Get(ctx, keyOf("b"), &got)).To(Succeed())
+		Expect(got.Data).To(HaveKeyWithValue("colour", "white"))
+		must(ctx, config, "", "-n", namespace, "delete", "configmap", "a", "b")
+	})
+
+	It("changes nothing with --dry-run=server", func(ctx SpecContext) {
+		config := configFor(memberName, editor, team)
+		Expect(must(ctx, config, fmt.Sprintf(settings, "dry", "red"), "apply", "--dry-run=server", "-f", "-")).
+			To(ContainSubstring("configmap/dry created (server dry run)"))
+		must(ctx, config, fmt.Sprintf(settings, "dry", "red"), "create", "--dry-run=server", "-f", "-")
+		Expect(apierrors.IsNotFound(memberClient.Get(ctx, keyOf("dry"), &corev1.ConfigMap{}))).To(BeTrue())
+	})
+
+	It("streams a watch, which notices no rotation of the gateway's token", func(ctx SpecContext) {
+		api := clientsetFor(configFor(memberName, editor, team)).CoreV1().ConfigMaps(namespace)
+		w, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: "watched"})
+		Expect(err).NotTo(HaveOccurred())
+		defer w.Stop()
+		for i := range 3 {
+			rotate(ctx)
+			name := fmt.Sprintf("watched-%d", i)
+			create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name, Labels: map[string]string{"watched": ""},
+			}})
+			Eventually(w.ResultChan()).Should(Receive(And(
+				HaveField("Type", watch.Added), HaveField("Object.ObjectMeta.Name", name))))
+			_, err := api.Get(ctx, name, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+	})
+
+	It("upgrades, which needs create", func(ctx SpecContext) {
+		create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: in(namespace, "upgraded")})
+		const path = proxyPrefix + memberName + "/proxy/api/v1/namespaces/" + namespace + "/configmaps?watch=true"
+		code, reader := upgraded(editor, path)
+		Expect(code).To(Equal(http.StatusSwitchingProtocols))
+		// A frame of text, of up to 64 KiB, in one piece.
+		frame := make([]byte, 4)
+		_, err := io.ReadFull(reader, frame)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(frame[:2]).To(Equal([]byte{0x81, 126}))
+		event := make([]byte, int(frame[2])<<8|int(frame[3]))
+		_, err = io.ReadFull(reader, event)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(event)).To(ContainSubstring(`"kind":"ConfigMap"`))
+
+		code, _ = upgraded(viewer, path)
+		Expect(code).To(Equal(http.StatusForbidden))
+	})
+})
+
+// upgraded asks for a WebSocket, by hand.
+func upgraded(name, path string) (int, *bufio.Reader) {
+	GinkgoHelper()
+	config, err := rest.TLSConfigFor(hubConfig(name, team))
+	Expect(err).NotTo(HaveOccurred())
+	config.NextProtos = []string{"http/1.1"}
+	host := strings.TrimPrefix(hub.URL, "https://")
+	conn, err := tls.Dial("tcp", host, config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { _ = conn.Close() })
+	Expect(conn.SetDeadline(time.Now().Add(30 * time.Second))).To(Succeed())
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://%s\r\n\r\n", path, host, host)
+	Expect(err).NotTo(HaveOccurred())
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	Expect(err).NotTo(HaveOccurred())
+	return response.StatusCode, reader
+}
+
+var _ = Describe("Who the member sees", func() {
+	whoami := func(ctx context.Context, config *rest.Config) authenticationv1.UserInfo {
+		GinkgoHelper()
+		review, err := clientsetFor(config).AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		return review.Status.UserInfo
+	}
+
+	It("is the caller with its groups", func(ctx SpecContext) {
+		got := whoami(ctx, configFor(memberName, editor, team, "ops"))
+		Expect(got.Username).To(Equal(editor))
+		Expect(got.Groups).To(ConsistOf(team, "ops", "system:authenticated"))
+	})
+
+	It("is never who a header says", func(ctx SpecContext) {
+		config := configFor(memberName, editor, team)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				r = r.Clone(r.Context())
+				r.Header.Set("X-Remote-User", "root")
+				r.Header.Set("X-Remote-Group", "system:masters")
+				return next.RoundTrip(r)
+			})
+		})
+		Expect(whoami(ctx, config).Username).To(Equal(editor))
+
+		direct := &rest.Config{
+			Host:            "https://" + served.address,
+			TLSClientConfig: rest.TLSClientConfig{CAData: served.ca, ServerName: serviceName + ".fleet-system.svc"},
+		}
+		direct.WrapTransport = config.WrapTransport
+		_, err := once(ctx, direct, proxyPrefix+memberName+"/proxy/api")
+		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
+	})
+
+	It("is somebody else than an account of the same name", func(ctx SpecContext) {
+		token, err := tokenOf(ctx, hub, namespace, "deployer")
+		Expect(err).NotTo(HaveOccurred())
+		config := rest.AnonymousClientConfig(configFor(memberName, editor))
+		config.BearerToken = token
+		got := whoami(ctx, config)
+		Expect(got.Username).To(Equal("hub:system:serviceaccount:" + namespace + ":deployer"))
+		Expect(got.Groups).To(ConsistOf("system:authenticated"))
+	})
+
+	It("has the rights that the member gives it, and reads the member's own refusal", func(ctx SpecContext) {
+		_, stderr, err := kubectl(ctx, configFor(memberName, editor), "", "-n", namespace, "get", "configmaps")
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(ContainSubstring(`Error from server (Forbidden): configmaps is forbidden: User "editor" cannot list resource "configmaps" in API group "" in the namespace "shop"`))
+		must(ctx, configFor(memberName, editor, team), "", "-n", namespace, "get", "configmaps")
+	})
+
+	It("is nobody of system:masters: the refusal names the remedy", func(ctx SpecContext) {
+		config := hub.Config()
+		_, stderr, err := kubectl(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/api")
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("use an ordinary user")))
+	})
+
+	It("is nobody whom its agent does not allow", func(ctx SpecContext) {
+		_, stderr, err := kubectl(ctx, configFor(memberName, editor, "kubeadm:cluster-admins"), "", "get", "namespaces")
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("never impersonated")))
+	})
+})
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+var _ = Describe("What goes wrong", func() {
+	It("is Forbidden on the hub before anything is told about members", func(ctx SpecContext) {
+		for _, name := range []string{memberName, "nobody"} {
+			_, err := once(ctx, hubConfig("stranger"), proxyPrefix+name+"/proxy/api")
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		}
+		Expect(clientsetFor(configFor(memberName, viewer, team)).CoreV1().ConfigMaps(namespace).
+			Delete(ctx, "any", metav1.DeleteOptions{})).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+	})
+
+	It("is NotFound for a member that does not exist", func(ctx SpecContext) {
+		_, stderr, err := kubectl(ctx, hubConfig(editor), "", "get", "--raw", proxyPrefix+"nobody/proxy/api")
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(ContainSubstring(`clustergateways.cluster.core.oam.dev "nobody" not found`))
+	})
+
+	It("is ServiceUnavailable at once for a member that is away, which is back as soon as its agent is", func(ctx SpecContext) {
+		config := hubConfig(editor)
+		_, err := once(ctx, config, proxyPrefix+awayName+"/proxy/api")
+		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
+
+		agent.stop()
+		Eventually(served.registry.Connected).WithArguments(memberName).Should(BeFalse())
+		_, err = once(ctx, config, proxyPrefix+memberName+"/proxy/api")
+		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
+		Expect(err.Error()).To(ContainSubstring("not connected"))
+
+		agent = connectAgent()
+		awaitTunnel()
+		Expect(must(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
+	})
+
+	It("is BadRequest for a path that could be read in two ways", func(ctx SpecContext) {
+		_, err := once(ctx, hubConfig(editor), proxyPrefix+memberName+"/proxy/api/v1/namespaces/shop/../../nodes")
+		Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "%v", err)
+	})
+})
+
+var _ = Describe("A tunnel", func() {
+	It("is refused to the agent of another member", func(ctx SpecContext) {
+		_, err := tunnelDialer(memberName, awayName).Dial(ctx)
+		var refused *tunnel.HubError
+		Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
+		Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+	})
+
+	It("is refused to a user who may create tunnels but is no member's agent", func(ctx SpecContext) {
+		// The hub refuses system:masters nothing.
+		response, err := clientsetFor(hub.Config()).Discovery().RESTClient().Post().
+			RequestURI("/apis/tunnel.fleetgate.io/v1alpha1/tunnels/" + memberName + "/proxy").Do(ctx).Raw()
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s %v", response, err)
+		Expect(err.Error()).To(ContainSubstring("is not the agent of this member"))
+	})
+
+	It("is shown as connected", func(ctx SpecContext) {
+		got, err := once(ctx, hub.Config(), "/apis/tunnel.fleetgate.io/v1alpha1/tunnels/"+memberName)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(got)).To(ContainSubstring(`"connected":true`))
+	})
+})

@@ -1,0 +1,182 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proxy_test runs the way into a member between a real hub and a real
+// member: the gateway's API server in this process, registered with the hub by
+// APIServices; the tunnel opened through the hub; kubectl as a user runs it.
+package proxy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	memberName = "member-1"
+	// awayName is a member whose agent never comes.
+	awayName = "member-2"
+	// viewer may look at members on the hub, editor may do everything there.
+	viewer, editor = "viewer", "editor"
+	team           = "team-a"
+	namespace      = "shop"
+)
+
+var (
+	hub, member             *env.Cluster
+	hubClient, memberClient client.Client
+	served                  *runningGateway
+	agent                   *runningAgent
+)
+
+func TestProxy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real API servers")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "The way into a member", Label("integration", "proxy"))
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{Name: memberName})
+	Expect(err).NotTo(HaveOccurred())
+	hub, member = clusters[0], clusters[1]
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hub.Stop(ctx)).To(Succeed())
+		Expect(member.Stop(ctx)).To(Succeed())
+	})
+	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	prepareHub(ctx)
+	prepareMember(ctx)
+	served = startGateway(ctx)
+	DeferCleanup(func() { served.stop() })
+	agent = startAgent(ctx)
+	DeferCleanup(func() { agent.stop() })
+	awaitTunnel()
+})
+
+func clientFor(config *rest.Config) client.Client {
+	GinkgoHelper()
+	c, err := client.New(config, client.Options{Scheme: testScheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func testScheme() *runtime.Scheme {
+	GinkgoHelper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		Expect(add(s)).To(Succeed())
+	}
+	return s
+}
+
+func create(ctx context.Context, c client.Client, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(c.Create(ctx, object)).To(Succeed())
+	}
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+func in(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func user(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
+}
+
+func account(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+}
+
+func group(name string) rbacv1.Subject {
+	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
+}
+
+func allow(name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: named(name), Rules: rules},
+		bind(name, name, subjects...),
+	}
+}
+
+func bind(name, role string, subjects ...rbacv1.Subject) client.Object {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: named(name),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   subjects,
+	}
+}
+
+// prepareHub makes what registration and the charts make: kinds, two members
+// with their namespaces and accounts, and who may do what.
+func prepareHub(ctx context.Context) {
+	GinkgoHelper()
+	definitions, err := crds.ForHub(clusterv1beta1.GroupVersion.Group)
+	Expect(err).NotTo(HaveOccurred())
+	for _, crd := range definitions {
+		create(ctx, hubClient, crd)
+	}
+	create(ctx, hubClient, &corev1.Namespace{ObjectMeta: named(namespace)},
+		&corev1.ServiceAccount{ObjectMeta: in(namespace, "deployer")})
+	for _, name := range []string{memberName, awayName} {
+		ns := clusterv1beta1.MemberNamespace(name)
+		create(ctx, hubClient,
+			&corev1.Namespace{ObjectMeta: named(ns)},
+			&corev1.ServiceAccount{ObjectMeta: in(ns, clusterv1beta1.AgentAccount)})
+		Eventually(func() error {
+			return hubClient.Create(ctx, &clusterv1beta1.MemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stage": name}},
+				Spec:       clusterv1beta1.MemberClusterSpec{Identity: account(ns, clusterv1beta1.AgentAccount)},
+			})
+		}).Should(Succeed())
+		create(ctx, hubClient, allow("tunnel-"+name, []rbacv1.PolicyRule{{
+			APIGroups: []string{"tunnel.fleetgate.io"}, Resources: []string{"tunnels/proxy"}, Verbs: []string{"create"}, ResourceNames: []string{name},
+		}}, account(ns, clusterv1beta1.AgentAccount))...)
+	}
+	gateways := func(verbs ...string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{
+			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways", "clustergateways/health"}, Verbs: []string{"get", "list", "watch"}},
+			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: verbs},
+		}
+	}
+	create(ctx, hubClient, allow("members-view", gateways("get"), user(viewer))...)
+	create(ctx, hubClient, allow("members-edit", gateways("*"), user(editor), account(namespace, "deployer"))...)
+}
+
+// prepareMember gives the team a namespace on the member.
+func prepareMember(ctx context.Context) {
+	GinkgoHelper()
+	create(ctx, memberClient, &corev1.Namespace{ObjectMeta: named(namespace)}, &rbacv1.RoleBinding{
+		ObjectMeta: in(namespace, "team"),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{group(team)},
+	})
+}
