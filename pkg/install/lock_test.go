@@ -21,7 +21,7 @@ func TestExclusivelyReturnsWhatWasDone(t *testing.T) {
 	for name, want := range map[string]error{"done": nil, "failed": errWork} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
-			for range 50 {
+			for range 20 {
 				err := Exclusively(t.Context(), client, "ns", "a", func(context.Context) error { return want })
 				if !errors.Is(err, want) {
 					t.Fatalf("got %v, want %v", err, want)
@@ -84,7 +84,7 @@ func TestExclusivelyGivesUpWithItsContext(t *testing.T) {
 			})
 		}()
 		<-holding
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := Exclusively(ctx, client, "ns", "other", func(context.Context) error {
 			t.Error("installs while another one does")

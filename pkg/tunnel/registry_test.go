@@ -12,14 +12,13 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
@@ -211,70 +210,6 @@ func serveAgent(t *testing.T, r *tunnel.Registry, member string, targets map[str
 	return cancel, down
 }
 
-func TestSessionsOfAMemberAreBounded(t *testing.T) {
-	r := tunneltest.NewRegistry(t, tunnel.Options{MaxSessionsPerMember: 1})
-	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("first")})
-	gateway, agent := net.Pipe()
-	if err := r.Serve(t.Context(), "one", gateway); !errors.Is(err, tunnel.ErrTooManySessions) {
-		t.Errorf("the second session: %v, want ErrTooManySessions", err)
-	}
-	if _, err := agent.Read(make([]byte, 1)); err == nil {
-		t.Error("the second connection was left open")
-	}
-	if got := hear(t, r, "one", "a"); got != "first" {
-		t.Errorf("heard %q", got)
-	}
-}
-
-func TestStreamsOfASessionAreBoundedOnBothSides(t *testing.T) {
-	for name, bounds := range map[string]struct{ gateway, agent int }{
-		"by the gateway": {2, 10},
-		"by the agent":   {10, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := tunneltest.NewRegistry(t, tunnel.Options{MaxStreamsPerSession: bounds.gateway})
-			gateway, agent := net.Pipe()
-			go func() { _ = r.Serve(t.Context(), "one", gateway) }()
-			up := make(chan struct{})
-			connector := &tunnel.Connector{
-				Member: "one", Targets: map[string]tunnel.Target{"echo": echo}, MaxStreams: bounds.agent,
-				Dial:          func(context.Context) (net.Conn, error) { return agent, nil },
-				OnStateChange: func(s tunnel.State) { close(up) },
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error)
-			go func() { ended <- connector.Run(ctx) }()
-			defer func() { cancel(); <-ended }()
-			<-up
-			eventually(t, func() bool { return r.Connected("one") })
-
-			var conns []net.Conn
-			for range 2 {
-				conn, err := r.DialMember(t.Context(), "one", "echo")
-				if err != nil {
-					t.Fatal(err)
-				}
-				conns = append(conns, conn)
-			}
-			_, err := r.DialMember(t.Context(), "one", "echo")
-			var refused *tunnel.RefusedError
-			if !errors.As(err, &refused) || refused.Code != tunnel.Busy {
-				t.Errorf("the third stream: %v, want Busy", err)
-			}
-			_ = conns[0].Close()
-			_ = conns[0].Close()
-			eventually(t, func() bool {
-				conn, err := r.DialMember(t.Context(), "one", "echo")
-				if err == nil {
-					_ = conn.Close()
-				}
-				return err == nil
-			})
-			_ = conns[1].Close()
-		})
-	}
-}
-
 func TestSubscribersHearOfFirstAndLast(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	var mu sync.Mutex
@@ -440,51 +375,6 @@ func TestHTTPOverATarget(t *testing.T) {
 	}
 }
 
-func TestMetrics(t *testing.T) {
-	registerer := prometheus.NewPedanticRegistry()
-	r := tunneltest.NewRegistry(t, tunnel.Options{Registerer: registerer})
-	if _, err := tunnel.NewRegistry(tunnel.Options{Registerer: registerer}); err == nil {
-		t.Error("registering the metrics twice succeeded")
-	}
-	leave := tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("hello"), "echo": echo})
-	hear(t, r, "one", "a")
-	_, _ = r.DialMember(t.Context(), "one", "unknown")
-	_, _ = r.DialMember(t.Context(), "made-up-name", "a")
-	open, err := r.DialMember(t.Context(), "one", "echo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	want := `
-# HELP fleetgate_tunnel_bytes_total Bytes of streams, sent to or received from a member.
-# TYPE fleetgate_tunnel_bytes_total counter
-fleetgate_tunnel_bytes_total{direction="received",member="one"} 5
-fleetgate_tunnel_bytes_total{direction="sent",member="one"} 0
-# HELP fleetgate_tunnel_dials_not_connected_total Dials to members that had no session.
-# TYPE fleetgate_tunnel_dials_not_connected_total counter
-fleetgate_tunnel_dials_not_connected_total 1
-# HELP fleetgate_tunnel_dials_total Streams asked of a connected member, by what came of it.
-# TYPE fleetgate_tunnel_dials_total counter
-fleetgate_tunnel_dials_total{member="one",result="ok"} 2
-fleetgate_tunnel_dials_total{member="one",result="refused"} 1
-# HELP fleetgate_tunnel_sessions Tunnel sessions that a member's agents hold to this gateway.
-# TYPE fleetgate_tunnel_sessions gauge
-fleetgate_tunnel_sessions{member="one"} 1
-# HELP fleetgate_tunnel_streams Streams that are open or being opened to a member.
-# TYPE fleetgate_tunnel_streams gauge
-fleetgate_tunnel_streams{member="one"} 1
-`
-	if err := testutil.GatherAndCompare(registerer, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
-	_ = open.Close()
-	leave()
-	r.Disconnect("one")
-	if n, err := testutil.GatherAndCount(registerer, "fleetgate_tunnel_sessions", "fleetgate_tunnel_dials_total"); n != 0 || err != nil {
-		t.Errorf("%d series of a forgotten member are left, %v", n, err)
-	}
-}
-
 func TestNothingIsLeftAfterManyConnections(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("traffic", func(t *testing.T) {
@@ -509,6 +399,19 @@ func TestNothingIsLeftAfterManyConnections(t *testing.T) {
 		all.Wait()
 	})
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before })
+}
+
+func TestGoroutinesOfASessionCarryTheMembersName(t *testing.T) {
+	tunneltest.Connect(t, "labelled-member", nil)
+	for _, side := range []string{"gateway", "agent"} {
+		label := fmt.Sprintf(`{"member":"labelled-member", "tunnel":%q}`, side)
+		eventually(t, func() bool {
+			var profile bytes.Buffer
+			_ = pprof.Lookup("goroutine").WriteTo(&profile, 1)
+			// The session's own loop and those of the multiplexer below it.
+			return strings.Count(profile.String(), label) >= 3
+		})
+	}
 }
 
 // eventually waits for what other goroutines are about to do.

@@ -29,7 +29,8 @@ const upgradeWriteTime = 10 * time.Second
 // UpgradeHandler takes the member's sessions as upgraded HTTP/1.1 requests, as
 // SPEC.md has it. The handler returns when the session has ended. It refuses with a
 // Kubernetes Status in JSON, and answers for nothing but the protocol: whoever
-// mounts it has authenticated the agent and made sure that it is the member's.
+// mounts it has authenticated the agent and made sure that it is the member's, and
+// treats the request as long-running, since the end of its context ends the session.
 func (r *Registry) UpgradeHandler(member string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if refusal := r.refuseUpgrade(member, req); refusal != nil {

@@ -163,8 +163,9 @@ func (s *Stream) leave(reset bool) {
 	// A Read that is under way has been woken, a later one sees closed: from here on
 	// nobody else reads.
 	s.readMu.Lock()
-	s.readMu.Unlock() //nolint:staticcheck // SA2001: waiting for the lock is the point
-	if !s.ended.Load() {
+	ended := s.ended.Load()
+	s.readMu.Unlock()
+	if !ended {
 		s.linger()
 	}
 }

@@ -18,12 +18,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -541,5 +544,95 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		crp, err := statusOf(ctx, "k")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Status.Conditions[0].Message).To(ContainSubstring("PickN is not served by this version"))
+	})
+
+	It("sees types that appear later", func(ctx SpecContext) {
+		join(ctx, "l-1", map[string]string{fleetLabel: "l"})
+		agent("l-1")
+		place(ctx, "l", "", func(spec *placementv1beta1.PlacementSpec) {
+			spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Group: "example.com", Version: "v1", Kind: "Widget", Name: "one"}}
+		})
+		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
+
+		_, err := envtest.InstallCRDs(hubConf, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+			ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: "example.com", Scope: apiextensionsv1.ClusterScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
+					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}}},
+			},
+		}}})
+		Expect(err).NotTo(HaveOccurred())
+		widget := &unstructured.Unstructured{}
+		widget.SetAPIVersion("example.com/v1")
+		widget.SetKind("Widget")
+		widget.SetName("one")
+		Expect(hub.Create(ctx, widget)).To(Succeed())
+		Eventually(workSays(ctx, "l-1", "l", "Widget")).WithTimeout(30 * time.Second).WithPolling(often).Should(BeTrue())
+		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
+	})
+
+	It("spreads what is too large for one snapshot over several", func(ctx SpecContext) {
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m-shop"}})).To(Succeed())
+		for i := range 3 {
+			Expect(hub.Create(ctx, &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "m-shop", Name: fmt.Sprintf("large-%d", i)}, Data: map[string]string{"x": strings.Repeat("x", 500<<10)},
+			})).To(Succeed())
+		}
+		join(ctx, "m-1", map[string]string{fleetLabel: "m"})
+		agent("m-1")
+		place(ctx, "m", "m-shop", nil)
+		expectAvailable(ctx, "m", "0")
+		works := func() ([]string, error) {
+			var list placementv1beta1.WorkList
+			err := hub.List(ctx, &list, client.InNamespace(clusterv1beta1.MemberNamespace("m-1")))
+			var names []string
+			for i := range list.Items {
+				names = append(names, fmt.Sprint(list.Items[i].Name, " ", strings.Join(kindsIn(&list.Items[i]), ",")))
+			}
+			return names, err
+		}
+		Expect(works()).To(ConsistOf("m-work Namespace/m-shop,ConfigMap/large-0", "m-0 ConfigMap/large-1", "m-1 ConfigMap/large-2"))
+
+		By("deleting Works that are not needed any more")
+		Expect(hub.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "m-shop", Name: "large-2"}})).To(Succeed())
+		Eventually(works).WithTimeout(soon).WithPolling(often).Should(ConsistOf("m-work Namespace/m-shop,ConfigMap/large-0", "m-0 ConfigMap/large-1"))
+		expectAvailable(ctx, "m", "1")
+	})
+
+	It("comes to the same end however often the gateway is killed on the way", func(ctx SpecContext) {
+		shop(ctx, "n-shop")
+		const members = 10
+		for i := range members {
+			name := fmt.Sprintf("n-%d", i)
+			join(ctx, name, map[string]string{fleetLabel: "n"})
+			agent(name)
+		}
+		crp := place(ctx, "n", "n-shop", nil)
+		interrupt := func() {
+			for _, after := range []time.Duration{20, 60, 150, 300, 600} {
+				timer := time.NewTimer(after * time.Millisecond)
+				<-timer.C
+				gateway.stop()
+				gateway = startGateway()
+			}
+		}
+		interrupt()
+		expectAvailable(ctx, "n", "0")
+		changeSettings(ctx, "n-shop", "orange")
+		interrupt()
+		expectAvailable(ctx, "n", "1")
+
+		var bindings placementv1beta1.ClusterResourceBindingList
+		Expect(hub.List(ctx, &bindings, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "n"})).To(Succeed())
+		Expect(bindings.Items).To(HaveLen(members))
+		var works placementv1beta1.WorkList
+		Expect(hub.List(ctx, &works, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "n"})).To(Succeed())
+		Expect(works.Items).To(HaveLen(members))
+
+		Expect(hub.Delete(ctx, crp)).To(Succeed())
+		interrupt()
+		Eventually(leftOf).WithContext(ctx).WithArguments("n").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 	})
 })

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -72,25 +71,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	hubCRDs, err := crds.ForHub(clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
-	dropByteFormats(hubCRDs)
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
 })
-
-// dropByteFormats takes "format: byte" out of ClusterRegistration: in CEL, as the rule on
-// its spec, the API server reads such a field as URL-safe base64 and fails on what Go
-// writes.
-func dropByteFormats(all []*apiextensionsv1.CustomResourceDefinition) {
-	for _, crd := range all {
-		if crd.Spec.Names.Kind != "ClusterRegistration" {
-			continue
-		}
-		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		key := spec.Properties["publicKey"]
-		key.Format = ""
-		spec.Properties["publicKey"] = key
-	}
-}
 
 func progress(line string) { GinkgoWriter.Println(line) }
 

@@ -1,0 +1,300 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const generation = 5
+
+func placementOf(change func(*placementv1beta1.ClusterResourcePlacement)) *placementv1beta1.ClusterResourcePlacement {
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: generation}}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+// decided is a policy snapshot that selected the members; a name with "!" before
+// it was wanted and not found.
+func decided(members ...string) *placementv1beta1.ClusterSchedulingPolicySnapshot {
+	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: "p-0", Generation: 1}}
+	s.Status.ObservedCRPGeneration = generation
+	condition := metav1.Condition{Type: "Scheduled", Status: metav1.ConditionTrue, Reason: "SchedulingPolicyFulfilled", ObservedGeneration: 1}
+	for _, name := range members {
+		missing, unselected := strings.CutPrefix(name, "!")
+		s.Status.TargetClusters = append(s.Status.TargetClusters, placementv1beta1.ClusterDecision{ClusterName: missing, Selected: !unselected, Reason: "because"})
+		if unselected {
+			condition.Status, condition.Reason = metav1.ConditionFalse, "SchedulingPolicyUnfulfilled"
+		}
+	}
+	s.Status.Conditions = []metav1.Condition{condition}
+	return s
+}
+
+// bound is a binding to the latest snapshot, with conditions as "Type=Status/Reason".
+func bound(member string, conditions ...string) *placementv1beta1.ClusterResourceBinding {
+	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "p-" + member, Generation: 7}}
+	b.Spec.TargetCluster, b.Spec.SchedulingPolicySnapshotName, b.Spec.ResourceSnapshotName = member, "p-0", "p-2-snapshot"
+	for _, text := range conditions {
+		kind, rest, _ := strings.Cut(text, "=")
+		status, reason, _ := strings.Cut(rest, "/")
+		b.Status.Conditions = append(b.Status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, ObservedGeneration: 7,
+		})
+	}
+	return b
+}
+
+var wellOff = []string{
+	"RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified", "WorkSynchronized=True/AllWorkSynced",
+	"Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable",
+}
+
+func brief(conditions []metav1.Condition, prefix string) []string {
+	var all []string
+	for _, c := range conditions {
+		text := fmt.Sprintf("%s=%s/%s", strings.TrimPrefix(c.Type, prefix), c.Status, c.Reason)
+		if c.ObservedGeneration != generation {
+			text += fmt.Sprintf("@%d", c.ObservedGeneration)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestCompute(t *testing.T) {
+	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	}
+	cases := map[string]struct {
+		reason    string
+		placement *placementv1beta1.ClusterResourcePlacement
+		policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
+		bindings  []*placementv1beta1.ClusterResourceBinding
+		want      []string
+		members   map[string][]string
+	}{
+		"all well": {
+			policy:   decided("a", "b"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)},
+			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+				"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"},
+			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...), "b": append([]string{"Scheduled=True/Scheduled"}, wellOff...)},
+		},
+		"not decided yet": {
+			reason: "an answer to an older generation is none",
+			policy: func() *placementv1beta1.ClusterSchedulingPolicySnapshot {
+				s := decided("a")
+				s.Status.ObservedCRPGeneration--
+				return s
+			}(),
+			want: []string{"Scheduled=Unknown/SchedulePending"},
+		},
+		"no members": {
+			reason: "there is nothing to say beyond the decision",
+			policy: decided(),
+			want:   []string{"Scheduled=True/SchedulingPolicyFulfilled"},
+		},
+		"no binding yet": {
+			policy:  decided("a"),
+			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
+			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=Unknown/RolloutStartedUnknown"}},
+		},
+		"Unknown outweighs False, and both end the list": {
+			policy: decided("a", "b", "c"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{
+				bound("a", wellOff...),
+				bound("b", append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")...),
+				bound("c", wellOff[:3]...),
+			},
+			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+				"WorkSynchronized=True/WorkSynchronized", "Applied=Unknown/ApplyPending"},
+			members: map[string][]string{
+				"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...),
+				"b": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied"),
+				"c": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "Applied=Unknown/ApplyPending"),
+			},
+		},
+		"a condition of an older spec of the binding is not known": {
+			policy: decided("a"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
+				b := bound("a", wellOff...)
+				b.Status.Conditions[2].ObservedGeneration--
+				return b
+			}()},
+			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified", "WorkSynchronized=Unknown/WorkSynchronizedUnknown"},
+			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:2]...), "WorkSynchronized=Unknown/WorkSynchronizedUnknown")},
+		},
+		"a member waits for the rollout": {
+			policy: decided("a"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
+				b := bound("a", "RolloutStarted=False/RolloutNotStartedYet", "Applied=True/AllWorkHaveBeenApplied")
+				b.Spec.ResourceSnapshotName = "p-1-snapshot"
+				return b
+			}()},
+			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=False/RolloutNotStartedYet"},
+			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=False/RolloutNotStartedYet"}},
+		},
+		"the rollout has not come to a member": {
+			reason: "that all is well with an older snapshot says nothing of the latest",
+			policy: decided("a"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
+				b := bound("a", wellOff...)
+				b.Spec.ResourceSnapshotName = "p-1-snapshot"
+				return b
+			}()},
+			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
+			members: map[string][]string{"a": {"Scheduled=True/Scheduled", "RolloutStarted=Unknown/RolloutStartedUnknown"}},
+		},
+		"a missing member has no name": {
+			placement: placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+				p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
+			}),
+			policy:   decided("a", "!b"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...)},
+			want: []string{"Scheduled=False/SchedulingPolicyUnfulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+				"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"},
+			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...), "": {"Scheduled=False/ScheduleFailed"}},
+		},
+		"differences are reported instead of applied": {
+			placement: placementOf(reportDiff),
+			policy:    decided("a"),
+			bindings:  []*placementv1beta1.ClusterResourceBinding{bound("a", append(append([]string(nil), wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")...)},
+			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+				"WorkSynchronized=True/WorkSynchronized", "DiffReported=True/DiffReportingCompleted"},
+			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")},
+		},
+		"what no longer holds is removed": {
+			placement: placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+				p.Status.Conditions = []metav1.Condition{{Type: "ClusterResourcePlacementAvailable", Status: metav1.ConditionTrue}, {Type: "ClusterResourcePlacementStatusSynced", Status: metav1.ConditionTrue, ObservedGeneration: generation}}
+			}),
+			policy: decided(),
+			want:   []string{"StatusSynced=True/", "Scheduled=True/SchedulingPolicyFulfilled"},
+		},
+		"bindings that go, or of an older policy, do not count": {
+			policy: decided("a", "b"),
+			bindings: []*placementv1beta1.ClusterResourceBinding{
+				func() *placementv1beta1.ClusterResourceBinding {
+					b := bound("a", wellOff...)
+					b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+					return b
+				}(),
+				func() *placementv1beta1.ClusterResourceBinding {
+					b := bound("b", wellOff...)
+					b.Spec.SchedulingPolicySnapshotName = "p-older"
+					return b
+				}(),
+			},
+			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
+			members: map[string][]string{
+				"a": {"Scheduled=True/Scheduled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
+				"b": {"Scheduled=True/Scheduled", "RolloutStarted=Unknown/RolloutStartedUnknown"},
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			placement := tc.placement
+			if placement == nil {
+				placement = placementOf(nil)
+			}
+			o := &Observed{Placement: placement, Policy: tc.policy, Snapshot: "p-2-snapshot", Index: "2"}
+			for _, b := range tc.bindings {
+				o.Bindings = append(o.Bindings, b)
+			}
+			got := Compute(o)
+			if diff := cmp.Diff(tc.want, brief(got.Conditions, "ClusterResourcePlacement")); diff != "" {
+				t.Errorf("%s\nconditions (-want +got):\n%s", tc.reason, diff)
+			}
+			var members map[string][]string
+			for _, m := range got.PlacementStatuses {
+				if members == nil {
+					members = map[string][]string{}
+				}
+				members[m.ClusterName] = brief(m.Conditions, "")
+			}
+			if diff := cmp.Diff(tc.members, members); diff != "" {
+				t.Errorf("%s\nmembers (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestComputeIsStable(t *testing.T) {
+	then := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	placement := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
+	})
+	o := &Observed{Placement: placement, Policy: decided("a", "!b"), Snapshot: "p-2-snapshot", Index: "2",
+		Bindings: []placementv1beta1.BindingObject{bound("a", wellOff...)}}
+	first := Compute(o)
+	age := func(conditions []metav1.Condition) {
+		for i := range conditions {
+			conditions[i].LastTransitionTime = then
+		}
+	}
+	age(first.Conditions)
+	for i := range first.PlacementStatuses {
+		age(first.PlacementStatuses[i].Conditions)
+	}
+	placement.Status = *first.DeepCopy()
+	if diff := cmp.Diff(first, Compute(o)); diff != "" {
+		t.Errorf("the same input gives another status, which would be written again (-first +second):\n%s", diff)
+	}
+}
+
+func TestComputeTakesDetailsOver(t *testing.T) {
+	object := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "x"}
+	details := func(conditions ...string) *placementv1beta1.ClusterResourceBinding {
+		b := bound("a", conditions...)
+		b.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{ResourceIdentifier: object}}
+		b.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: object}}
+		b.Status.DiffedPlacements = []placementv1beta1.DiffedResourcePlacement{{ResourceIdentifier: object}}
+		return b
+	}
+	cases := map[string]struct {
+		binding                 *placementv1beta1.ClusterResourceBinding
+		failed, drifted, diffed int
+	}{
+		"nothing before it is applied":     {details(wellOff[:3]...), 0, 0, 0},
+		"all when it could not be applied": {details(append(append([]string(nil), wellOff[:3]...), "Applied=False/x")...), 1, 1, 1},
+		"drifts also when all is well":     {details(wellOff...), 0, 1, 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Compute(&Observed{Placement: placementOf(nil), Policy: decided("a"), Snapshot: "p-2-snapshot", Bindings: []placementv1beta1.BindingObject{tc.binding}})
+			m := got.PlacementStatuses[0]
+			if diff := cmp.Diff([]int{tc.failed, tc.drifted, tc.diffed}, []int{len(m.FailedPlacements), len(m.DriftedPlacements), len(m.DiffedPlacements)}); diff != "" {
+				t.Errorf("failed, drifted, diffed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEventsTellWhatCameTrue(t *testing.T) {
+	with := func(kinds ...string) *placementv1beta1.ClusterResourcePlacement {
+		return placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+			for _, kind := range kinds {
+				p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: "ClusterResourcePlacement" + kind, Status: metav1.ConditionTrue, ObservedGeneration: generation})
+			}
+		})
+	}
+	var got []string
+	for _, e := range eventsOf(with("RolloutStarted", "Applied"), with("RolloutStarted", "Applied", "WorkSynchronized", "Available")) {
+		got = append(got, e.reason)
+	}
+	if diff := cmp.Diff([]string{"PlacementWorkSynchronized", "PlacementAvailable", "PlacementRolloutCompleted"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

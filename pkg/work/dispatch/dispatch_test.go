@@ -1,0 +1,206 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+func binding() *placementv1beta1.ClusterResourceBinding {
+	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{
+		Name: "p-m-0", UID: "u", Generation: 2, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"},
+	}}
+	b.Spec.TargetCluster, b.Spec.ResourceSnapshotName, b.Spec.State = "m", "p-3-snapshot", placementv1beta1.BindingBound
+	b.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+	return b
+}
+
+func manifests(texts ...string) []placementv1beta1.Manifest {
+	var all []placementv1beta1.Manifest
+	for _, text := range texts {
+		all = append(all, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return all
+}
+
+func TestDesiredWorks(t *testing.T) {
+	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Manifests: manifests("[]")}}}
+	works, err := desiredWorks(binding(), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range works {
+		got = append(got, w.Namespace+"/"+w.Name+" "+string(w.Spec.Workload.Manifests[0].Raw))
+	}
+	if diff := cmp.Diff([]string{"fleet-member-m/p-work {}", "fleet-member-m/p-0 []"}, got); diff != "" {
+		t.Errorf("works (-want +got):\n%s", diff)
+	}
+	w := works[0]
+	labels := map[string]string{
+		"kubernetes-fleet.io/parent-CRP": "p", "kubernetes-fleet.io/parent-resource-binding": "p-m-0",
+		"kubernetes-fleet.io/parent-resource-snapshot-index": "3",
+	}
+	if diff := cmp.Diff(labels, w.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if w.Spec.ApplyStrategy.Type != placementv1beta1.ServerSideApply || w.OwnerReferences[0].UID != "u" {
+		t.Errorf("the apply strategy or the owner is missing: %+v", w)
+	}
+}
+
+func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
+	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
+	b.Spec.TargetCluster = "m"
+	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := works[0]; w.Name != "shop.p-work" || w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != "shop" || !belongs(w, b) {
+		t.Errorf("work = %q with labels %v", w.Name, w.Labels)
+	}
+	if belongs(works[0], binding()) {
+		t.Error("a Work of a namespaced placement is taken for that of a cluster-scoped one")
+	}
+}
+
+func TestUpToDate(t *testing.T) {
+	part := snapshot.Part{Manifests: manifests(`{"a":"<b>"}`)}
+	var err error
+	if part.Hash, err = snapshot.Hash(part.Manifests); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		change func(*placementv1beta1.Work)
+		want   bool
+	}{
+		"untouched":                     {func(*placementv1beta1.Work) {}, true},
+		"written in another way":        {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests(`{ "a": "\u003cb\u003e" }`) }, true},
+		"labels of others":              {func(w *placementv1beta1.Work) { w.Labels["x"] = "y" }, true},
+		"another snapshot":              {func(w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] = "2" }, false},
+		"manifests edited by somebody":  {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil }, false},
+		"another apply strategy":        {func(w *placementv1beta1.Work) { w.Spec.ApplyStrategy = nil }, false},
+		"manifests that cannot be read": {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests("{") }, false},
+		"other overrides than it was of": {func(w *placementv1beta1.Work) {
+			w.Annotations[placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation] = "x"
+		}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			have := works[0].DeepCopy()
+			tc.change(have)
+			cached, err := forget(have)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := cached.(*placementv1beta1.Work)
+			if w.Spec.Workload.Manifests != nil {
+				t.Error("the cache keeps manifests")
+			}
+			got, err := upToDate(w, works[0], part.Hash)
+			if err != nil || got != tc.want {
+				t.Errorf("upToDate() = %t, %v, want %t", got, err, tc.want)
+			}
+			if changed := overwrite(w, works[0]); changed.Annotations[manifestsHashKey] != "" || len(changed.Spec.Workload.Manifests) != 1 {
+				t.Error("what only the cache knows would be written, or manifests are lost")
+			}
+		})
+	}
+}
+
+// work is one with conditions as "Type=Status/Reason"; one that begins with "old "
+// is about an older spec.
+func work(name string, conditions ...string) *placementv1beta1.Work {
+	w := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 4}}
+	for _, text := range conditions {
+		text, old := strings.CutPrefix(text, "old ")
+		kind, rest, _ := strings.Cut(text, "=")
+		status, reason, _ := strings.Cut(rest, "/")
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, ObservedGeneration: 4}
+		if old {
+			c.ObservedGeneration = 3
+		}
+		w.Status.Conditions = append(w.Status.Conditions, c)
+	}
+	return w
+}
+
+func TestDesiredStatus(t *testing.T) {
+	const applied, available = "Applied=True/AllManifestsApplied", "Available=True/AllManifestsAvailable"
+	begin := []string{"Overridden=True/NoOverrideSpecified", "WorkSynchronized=True/AllWorkSynced"}
+	cases := map[string]struct {
+		works   []*placementv1beta1.Work
+		problem string
+		diff    bool
+		want    []string
+	}{
+		"all well":                    {works: []*placementv1beta1.Work{work("a", applied, available)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable")},
+		"nothing said yet":            {works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
+		"said of an older spec":       {works: []*placementv1beta1.Work{work("a", "old "+applied, "old "+available)}, want: append(begin[:2:2], "Applied=False/ApplyInProgress")},
+		"one of two failed":           {works: []*placementv1beta1.Work{work("a", applied, available), work("b", "Applied=False/x")}, want: append(begin[:2:2], "Applied=False/NotAllWorkHaveBeenApplied")},
+		"failed outweighs pending":    {works: []*placementv1beta1.Work{work("a"), work("b", "Applied=False/x")}, want: append(begin[:2:2], "Applied=False/NotAllWorkHaveBeenApplied")},
+		"applied, not available":      {works: []*placementv1beta1.Work{work("a", applied, "Available=False/x")}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=False/NotAllWorkAreAvailable")},
+		"availability not said yet":   {works: []*placementv1beta1.Work{work("a", applied)}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=False/NotAllWorkAreAvailable")},
+		"availability not trackable":  {works: []*placementv1beta1.Work{work("a", applied, available), work("b", applied, "Available=True/WorkNotTrackable")}, want: append(begin[:2:2], "Applied=True/AllWorkHaveBeenApplied", "Available=True/NotAllWorkAreAvailabilityTrackable")},
+		"works could not be written":  {problem: "no", want: []string{"Overridden=True/NoOverrideSpecified", "WorkSynchronized=False/SyncWorkFailed"}},
+		"differences reported":        {diff: true, works: []*placementv1beta1.Work{work("a", "DiffReported=True/x")}, want: append(begin[:2:2], "DiffReported=True/AllWorkHaveDiffReported")},
+		"differences not reported":    {diff: true, works: []*placementv1beta1.Work{work("a", "DiffReported=False/x")}, want: append(begin[:2:2], "DiffReported=False/NotAllWorkHaveDiffReported")},
+		"differences are being found": {diff: true, works: []*placementv1beta1.Work{work("a")}, want: append(begin[:2:2], "DiffReported=False/DiffReportInProgress")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := binding()
+			if tc.diff {
+				b.Spec.ApplyStrategy.Type = placementv1beta1.ReportDiff
+			}
+			status := desiredStatus(b, synced{works: tc.works, problem: tc.problem})
+			var got []string
+			for _, c := range status.Conditions {
+				if c.ObservedGeneration != b.Generation {
+					t.Errorf("%s is about generation %d", c.Type, c.ObservedGeneration)
+				}
+				got = append(got, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDesiredStatusKeepsTheRolloutsCondition(t *testing.T) {
+	b := binding()
+	b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	if got := desiredStatus(b, synced{}).Conditions[0].Type; got != placementv1beta1.ConditionRolloutStarted {
+		t.Errorf("first condition is %q", got)
+	}
+}
+
+func TestDesiredStatusNamesAtMostAHundredObjects(t *testing.T) {
+	w := work("a", "Applied=False/x")
+	for i := range maxDetails + 20 {
+		w.Status.ManifestConditions = append(w.Status.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier:   placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Name: fmt.Sprint(i)},
+			Conditions:   []metav1.Condition{{Type: "Applied", Status: metav1.ConditionFalse}},
+			DriftDetails: &placementv1beta1.DriftDetails{}, DiffDetails: &placementv1beta1.DiffDetails{},
+		})
+	}
+	s := desiredStatus(binding(), synced{works: []*placementv1beta1.Work{w}})
+	if len(s.FailedPlacements) != maxDetails || len(s.DriftedPlacements) != maxDetails || len(s.DiffedPlacements) != maxDetails {
+		t.Errorf("%d failed, %d drifted, %d diffed: the API server takes %d", len(s.FailedPlacements), len(s.DriftedPlacements), len(s.DiffedPlacements), maxDetails)
+	}
+}

@@ -1,0 +1,349 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+var _ = Describe("make up", Ordered, func() {
+	var (
+		l       *launched
+		printed string
+		// undisturbed is what the job comes to when nobody kills anything.
+		undisturbed state
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		l = newFolder()
+		var err error
+		printed, err = l.launcher(ctx, "up")
+		Expect(err).NotTo(HaveOccurred(), printed)
+	})
+
+	// section returns the indented lines that are printed below a title.
+	section := func(title string) []string {
+		GinkgoHelper()
+		_, rest, found := strings.Cut(printed, "\n"+title+"\n")
+		Expect(found).To(BeTrue(), "%q was not printed", title)
+		var lines []string
+		for line := range strings.Lines(rest) {
+			if !strings.HasPrefix(line, "    ") {
+				break
+			}
+			lines = append(lines, strings.TrimRight(strings.TrimPrefix(line, "    "), "\n"))
+		}
+		return lines
+	}
+
+	It("says that nodes and pods are simulated", func() {
+		Expect(printed).To(ContainSubstring("simulated by KWOK"))
+	})
+
+	It("prints the members as kubectl shows them", func(ctx context.Context) {
+		shown := strings.Split(strings.TrimSpace(l.hub(ctx, "get", "memberclusters")), "\n")
+		lines := section("The members")
+		Expect(lines).To(HaveLen(3))
+		Expect(strings.Fields(lines[0])).To(Equal(strings.Fields(shown[0])))
+		for i, member := range []string{"member-1", "member-2"} {
+			Expect(strings.Fields(lines[i+1])[:2]).To(Equal([]string{member, "True"}))
+			Expect(strings.Fields(shown[i+1])[:2]).To(Equal([]string{member, "True"}))
+		}
+		Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="Healthy")].status}`)).To(Equal("True True"))
+	})
+
+	It("prints the placement's conditions, all of them True", func(ctx context.Context) {
+		var conditions []string
+		for _, line := range section("The placement shop") {
+			cells := strings.Fields(line)
+			Expect(cells).To(HaveLen(3))
+			Expect(cells[1]).To(Equal("True"), line)
+			conditions = append(conditions, cells[0])
+		}
+		now := l.hub(ctx, "get", "clusterresourceplacement", "shop", "--output=jsonpath={.status.conditions[*].type}")
+		Expect(conditions).To(Equal(strings.Fields(now)))
+		Expect(conditions).To(ContainElement("ClusterResourcePlacementAvailable"))
+	})
+
+	It("prints what each member says through the hub, which is what it says directly", func(ctx context.Context) {
+		for member, deployments := range map[string][]string{"member-1": {"clock", "web"}, "member-2": {"web"}} {
+			var names []string
+			for _, line := range section("Deployments on " + member + ", through the hub")[1:] {
+				names = append(names, strings.Fields(line)[1])
+			}
+			Expect(names).To(Equal(deployments), member)
+
+			const query = "--output=jsonpath={range .items[*]}{.metadata.uid} {end}"
+			through := l.member(ctx, member, "get", "deployments", "--all-namespaces", query)
+			direct, err := l.fleet.Kubectl(ctx, l.breakGlass(member), "", "get", "deployments", "--all-namespaces", query)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(through).To(Equal(direct))
+			Expect(strings.Fields(through)).To(HaveLen(len(deployments)))
+		}
+	})
+
+	It("installs the add-on with Helm through the hub", func(ctx context.Context) {
+		Expect(printed).To(MatchRegexp(`Release "clock" (does not exist\. Installing it now|has been upgraded)`))
+		out, err := l.fleet.Run(ctx, "helm", "", "list", "--namespace=clock", "--short", "--kubeconfig="+l.fleet.MemberKubeconfig("member-1"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.TrimSpace(out)).To(Equal("clock"))
+	})
+
+	It("writes kubeconfigs that differ in the server's URL alone", func() {
+		paths := section("Kubeconfigs, of user admin in group fleetgate:admins")
+		Expect(paths).To(Equal([]string{l.fleet.HubKubeconfig(), l.fleet.MemberKubeconfig("member-1"), l.fleet.MemberKubeconfig("member-2")}))
+		hub, err := os.ReadFile(paths[0])
+		Expect(err).NotTo(HaveOccurred())
+		member, err := os.ReadFile(paths[1])
+		Expect(err).NotTo(HaveOccurred())
+		var different []string
+		others := strings.Split(string(member), "\n")
+		for i, line := range strings.Split(string(hub), "\n") {
+			if line != others[i] {
+				different = append(different, strings.TrimSpace(others[i]))
+			}
+		}
+		Expect(different).To(HaveLen(1))
+		Expect(different[0]).To(HavePrefix("server: "))
+		Expect(different[0]).To(HaveSuffix("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy"))
+	})
+
+	It("knows user admin in group fleetgate:admins on hub and members", func(ctx context.Context) {
+		for _, who := range []string{l.hub(ctx, "auth", "whoami"), l.member(ctx, "member-1", "auth", "whoami"), l.member(ctx, "member-2", "auth", "whoami")} {
+			Expect(who).To(MatchRegexp(`Username\s+admin\n`))
+			Expect(who).To(ContainSubstring("fleetgate:admins"))
+			Expect(who).NotTo(ContainSubstring("system:masters"))
+		}
+	})
+
+	It("suggests commands that run", func(ctx context.Context) {
+		commands := section("Try next")
+		Expect(commands).To(HaveLen(3))
+		for _, command := range commands {
+			out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), "%s\n%s", command, out)
+		}
+	})
+
+	It("shows the two refusals, which hold for whoever asks", func(ctx context.Context) {
+		Expect(printed).To(MatchRegexp(`the placement's type: .*is invalid: .*placement type is immutable`))
+		Expect(printed).To(MatchRegexp(`a toleration removed: .*is invalid: .*tolerations have been updated/deleted, only additions to tolerations are allowed`))
+		for _, kubeconfig := range []string{l.fleet.HubKubeconfig(), l.breakGlass("hub")} {
+			for patch, sentence := range map[string]string{
+				`[{"op":"replace","path":"/spec/policy","value":{"placementType":"PickN","numberOfClusters":1}}]`: "placement type is immutable",
+				`[{"op":"remove","path":"/spec/policy/tolerations/0"}]`:                                           "only additions to tolerations are allowed",
+				`[{"op":"replace","path":"/spec/policy/tolerations/0/key","value":"other"}]`:                      "only additions to tolerations are allowed",
+			} {
+				_, err := l.fleet.Kubectl(ctx, kubeconfig, "", "patch", "clusterresourceplacement", "shop", "--type=json", "--patch="+patch)
+				Expect(err).To(MatchError(ContainSubstring(sentence)))
+				Expect(err).To(MatchError(ContainSubstring("is invalid")), "422 Invalid is what clients look for")
+			}
+		}
+	})
+
+	It("lets a toleration be added", func(ctx context.Context) {
+		patch := `[{"op":"add","path":"/spec/policy/tolerations/-","value":{"key":"added","operator":"Exists"}}]`
+		l.hub(ctx, "patch", "clusterresourceplacement", "shop", "--type=json", "--patch="+patch, "--dry-run=server")
+	})
+
+	It("refuses a caller in system:masters at the proxy, and names the remedy", func(ctx context.Context) {
+		_, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "--raw", "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy/api/v1/namespaces")
+		Expect(err).To(MatchError(And(ContainSubstring("Forbidden"), ContainSubstring("system:masters"), ContainSubstring("kubectl create clusterrolebinding"))))
+	})
+
+	It("proxies get, list, create, apply, watch and delete", func(ctx context.Context) {
+		Expect(l.hub(ctx, "get", "--raw", "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy/healthz")).To(Equal("ok"))
+		l.member(ctx, "member-2", "create", "configmap", "made-here", "--from-literal=a=1")
+		DeferCleanup(func(ctx context.Context) {
+			l.member(ctx, "member-2", "delete", "configmap", "made-here")
+		})
+		manifest := "{apiVersion: v1, kind: ConfigMap, metadata: {name: made-here, namespace: default}, data: {a: '2'}}"
+		for _, flags := range [][]string{{"--dry-run=server"}, {"--server-side", "--force-conflicts"}} {
+			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), manifest, append([]string{"apply", "--filename=-"}, flags...)...)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(l.member(ctx, "member-2", "get", "configmap", "made-here", "--output=jsonpath={.data.a}")).To(Equal("2"))
+		direct, err := l.fleet.Kubectl(ctx, l.breakGlass("member-2"), "", "get", "configmap", "made-here", "--output=jsonpath={.data.a}")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(direct).To(Equal("2"))
+	})
+
+	It("goes on watching while the gateway's token rotates", func(ctx context.Context) {
+		seen := l.watch(ctx, "member-1", "configmap", "watched")
+		l.member(ctx, "member-1", "create", "configmap", "watched", "--from-literal=n=0")
+		DeferCleanup(func(ctx context.Context) { l.member(ctx, "member-1", "delete", "configmap", "watched") })
+		Eventually(seen).Should(Receive(Equal("0")))
+
+		token := func() string {
+			out, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "secret", "cluster-gateway", "--namespace=fleet-member-member-1",
+				"--ignore-not-found", "--output=jsonpath={.data.token}")
+			Expect(err).NotTo(HaveOccurred())
+			return out
+		}
+		for _, n := range []string{"1", "2", "3"} {
+			before := token()
+			l.hub(ctx, "delete", "secret", "cluster-gateway", "--namespace=fleet-member-member-1")
+			Eventually(token).Should(And(Not(BeEmpty()), Not(Equal(before))), "the agent puts a new token in place")
+			Eventually(func() error {
+				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-1"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"`+n+`"}}`)
+				return err
+			}).Should(Succeed())
+			Eventually(seen).Should(Receive(Equal(n)), "the watch from before the rotation sees it")
+		}
+		decoded, err := base64.StdEncoding.DecodeString(token())
+		Expect(err).NotTo(HaveOccurred())
+		logs, err := os.ReadFile(filepath.Join(l.dir, "gateway.log"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token stands in a log")
+	})
+
+	It("carries a changed ConfigMap to both members", func(ctx context.Context) {
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed"}}`)
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(func() string {
+				return l.member(ctx, member, "get", "configmap", "web", "--namespace=shop", "--output=jsonpath={.data.greeting}")
+			}).Should(Equal("Changed"))
+		}
+	})
+
+	It("repairs what somebody changed on a member", func(ctx context.Context) {
+		l.member(ctx, "member-2", "delete", "service", "web", "--namespace=shop")
+		Eventually(func() error {
+			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "service", "web", "--namespace=shop")
+			return err
+		}).Should(Succeed())
+	})
+
+	It("can be run again, and leaves alone what runs", func(ctx context.Context) {
+		before := map[string]int{}
+		for _, name := range []string{"gateway", "member-1-agent", "member-2-agent"} {
+			before[name] = l.process(name).PID()
+		}
+		out, err := l.launcher(ctx, "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		for name, pid := range before {
+			Expect(l.process(name).PID()).To(Equal(pid), name)
+		}
+		Expect(out).To(ContainSubstring("\nTry next\n"))
+		undisturbed, err = l.look(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(undisturbed.Members).To(HaveKey("member-1"))
+		Expect(undisturbed.Works).To(HaveLen(4))
+	})
+
+	for _, victim := range []string{"gateway", "member-1-agent", "member-2-agent"} {
+		It("comes to the same state when "+victim+" is killed in the middle of a change", func(ctx context.Context) {
+			works := l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
+			l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"While `+victim+` dies"}}`)
+			p := l.process(victim)
+			Expect(p.Kill()).To(Succeed())
+			l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+			Expect(p.Start(ctx)).To(Succeed())
+			Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
+			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was made anew")
+		})
+	}
+
+	It("answers at once while a member is away, and works when it is back", func(ctx context.Context) {
+		agent := l.process("member-2-agent")
+		Expect(agent.Kill()).To(Succeed())
+		Eventually(func() error {
+			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces", "--request-timeout=20s")
+			return err
+		}).Should(MatchError(And(ContainSubstring("member-2"), ContainSubstring("not connected"))))
+		Expect(l.member(ctx, "member-1", "get", "namespaces", "--output=name")).To(ContainSubstring("namespace/shop"), "the other member is not affected")
+
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Missed"}}`)
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+		Expect(agent.Start(ctx)).To(Succeed())
+		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
+	})
+
+	It("says that a placement selects nothing, and places it when there is something", func(ctx context.Context) {
+		manifest := `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: later},
+  spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: later}]}}`
+		_, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), manifest, "apply", "--filename=-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx context.Context) {
+			l.hub(ctx, "delete", "clusterresourceplacement", "later", "--timeout=60s")
+			l.hub(ctx, "delete", "namespace", "later", "--ignore-not-found", "--timeout=60s")
+		})
+		Eventually(func() string {
+			return l.hub(ctx, "get", "clusterresourceplacement", "later", "--output=jsonpath={.status.conditions[*].message}")
+		}).Should(MatchRegexp(`(?i)select`))
+		l.hub(ctx, "create", "namespace", "later")
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(func() error {
+				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig(member), "", "get", "namespace", "later")
+				return err
+			}).Should(Succeed())
+		}
+	})
+
+	It("takes everything back when a placement is deleted", func(ctx context.Context) {
+		l.hub(ctx, "delete", "clusterresourceplacement", "shop", "--timeout=60s")
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(func() string {
+				return l.member(ctx, member, "get", "namespace", "shop", "--ignore-not-found")
+			}).Should(BeEmpty())
+		}
+		Expect(l.hub(ctx, "get", "namespace", "shop", "--output=name")).To(ContainSubstring("shop"), "what was selected stays on the hub")
+	})
+
+	It("leaves no process behind when it is stopped", func(ctx context.Context) {
+		all, err := env.Processes(l.dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(all)).To(BeNumerically(">=", 16))
+		out, err := l.launcher(ctx, "down")
+		Expect(err).NotTo(HaveOccurred(), out)
+		for _, p := range all {
+			Expect(p.Running()).To(BeFalse(), p.Name())
+		}
+		Expect(l.dir).NotTo(BeADirectory())
+	})
+})
+
+// watch runs `kubectl get --watch` on one object of a member and sends the values
+// of data.n that it prints. The watch has to live until the spec ends.
+func (l *launched) watch(ctx context.Context, member, kind, name string) <-chan string {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(ctx)
+	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "kubectl"), "--kubeconfig="+l.fleet.MemberKubeconfig(member),
+		"get", kind, "--watch", "--field-selector=metadata.name="+name, `--output=jsonpath=n={.data.n}{"\n"}`)
+	command.Env = append(os.Environ(), "HOME="+l.dir)
+	out, err := command.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(command.Start()).To(Succeed())
+	values := make(chan string, 100)
+	ended := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(ended)
+		value := regexp.MustCompile(`^n=(\d+)$`)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if match := value.FindStringSubmatch(lines.Text()); match != nil {
+				values <- match[1]
+			}
+		}
+		err := command.Wait()
+		Expect(ctx.Err()).To(HaveOccurred(), "the watch broke: %v", err)
+	}()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(ended).Should(BeClosed())
+	})
+	return values
+}

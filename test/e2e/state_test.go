@@ -1,0 +1,174 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// state is what the main job comes to, without what differs from one run to the
+// next: names that are random, versions and times.
+type state struct {
+	// Members, Placements and Works hold "type=status reason" of each condition.
+	Members, Placements, PerCluster, Works map[string][]string
+	// Bindings are "placement on cluster: state".
+	Bindings []string
+	// OnMembers are the objects that arrived, with what matters of them.
+	OnMembers map[string][]string
+}
+
+type condition struct{ Type, Status, Reason string }
+
+func (c condition) String() string { return fmt.Sprintf("%s=%s %s", c.Type, c.Status, c.Reason) }
+
+func texts(conditions []condition) []string {
+	var all []string
+	for _, c := range conditions {
+		all = append(all, c.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
+// look reads the state with kubectl.
+func (l *launched) look(ctx context.Context) (state, error) {
+	s := state{
+		Members: map[string][]string{}, Placements: map[string][]string{}, PerCluster: map[string][]string{},
+		Works: map[string][]string{}, OnMembers: map[string][]string{},
+	}
+	for _, read := range []func(context.Context, *state) error{l.lookAtMembers, l.lookAtPlacements, l.lookAtWorks} {
+		if err := read(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	for _, member := range []string{"member-1", "member-2"} {
+		if err := l.lookThrough(ctx, member, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func (l *launched) lookAtMembers(ctx context.Context, s *state) error {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Status   struct {
+				Conditions  []condition
+				AgentStatus []struct{ Conditions []condition }
+			}
+		}
+	}
+	if err := l.read(ctx, l.fleet.HubKubeconfig(), &list, "memberclusters"); err != nil {
+		return err
+	}
+	for _, item := range list.Items {
+		s.Members[item.Metadata.Name] = texts(item.Status.Conditions)
+		for _, agent := range item.Status.AgentStatus {
+			s.Members[item.Metadata.Name+"'s agent"] = texts(agent.Conditions)
+		}
+	}
+	return nil
+}
+
+func (l *launched) lookAtPlacements(ctx context.Context, s *state) error {
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Status   struct {
+				Conditions        []condition
+				PlacementStatuses []struct {
+					ClusterName string
+					Conditions  []condition
+				}
+				SelectedResources []struct{ Kind, Namespace, Name string }
+			}
+		}
+	}
+	if err := l.read(ctx, l.fleet.HubKubeconfig(), &list, "clusterresourceplacements"); err != nil {
+		return err
+	}
+	for _, item := range list.Items {
+		name := item.Metadata.Name
+		s.Placements[name] = texts(item.Status.Conditions)
+		for _, resource := range item.Status.SelectedResources {
+			s.Placements[name] = append(s.Placements[name], fmt.Sprintf("%s %s/%s", resource.Kind, resource.Namespace, resource.Name))
+		}
+		for _, cluster := range item.Status.PlacementStatuses {
+			s.PerCluster[name+" on "+cluster.ClusterName] = texts(cluster.Conditions)
+		}
+	}
+	return nil
+}
+
+func (l *launched) lookAtWorks(ctx context.Context, s *state) error {
+	var works struct {
+		Items []struct {
+			Metadata struct{ Namespace, Name string }
+			Spec     struct {
+				Workload struct{ Manifests []json.RawMessage }
+			}
+			Status struct{ Conditions []condition }
+		}
+	}
+	if err := l.read(ctx, l.fleet.HubKubeconfig(), &works, "works.placement.kubernetes-fleet.io", "--all-namespaces"); err != nil {
+		return err
+	}
+	for _, item := range works.Items {
+		s.Works[item.Metadata.Namespace+"/"+item.Metadata.Name] = append(texts(item.Status.Conditions), fmt.Sprintf("%d manifests", len(item.Spec.Workload.Manifests)))
+	}
+	var bindings struct {
+		Items []struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct{ TargetCluster, State string }
+		}
+	}
+	if err := l.read(ctx, l.fleet.HubKubeconfig(), &bindings, "clusterresourcebindings"); err != nil {
+		return err
+	}
+	for _, item := range bindings.Items {
+		s.Bindings = append(s.Bindings, fmt.Sprintf("%s on %s: %s", item.Metadata.Labels["kubernetes-fleet.io/parent-CRP"], item.Spec.TargetCluster, item.Spec.State))
+	}
+	slices.Sort(s.Bindings)
+	return nil
+}
+
+// lookThrough reads what arrived on a member, through the hub.
+func (l *launched) lookThrough(ctx context.Context, member string, s *state) error {
+	var list struct {
+		Items []struct {
+			Kind     string
+			Metadata struct{ Namespace, Name string }
+			Data     map[string]string
+			Status   struct{ ReadyReplicas int }
+		}
+	}
+	kubeconfig := l.fleet.MemberKubeconfig(member)
+	if err := l.read(ctx, kubeconfig, &list, "deployments,services,configmaps", "--namespace=shop"); err != nil {
+		return err
+	}
+	for _, item := range list.Items {
+		if item.Metadata.Name == "kube-root-ca.crt" {
+			continue // The member's own.
+		}
+		s.OnMembers[member] = append(s.OnMembers[member],
+			fmt.Sprintf("%s %s/%s %v %d ready", item.Kind, item.Metadata.Namespace, item.Metadata.Name, item.Data, item.Status.ReadyReplicas))
+	}
+	slices.Sort(s.OnMembers[member])
+	out, err := l.fleet.Kubectl(ctx, kubeconfig, "", "get", "clusterrolebinding", "fleetgate-admins", "--output=name")
+	s.OnMembers[member] = append(s.OnMembers[member], strings.TrimSpace(out))
+	return err
+}
+
+func (l *launched) read(ctx context.Context, kubeconfig string, into any, args ...string) error {
+	out, err := l.fleet.Kubectl(ctx, kubeconfig, "", append([]string{"get", "--output=json", "--request-timeout=20s"}, args...)...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
+}

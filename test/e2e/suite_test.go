@@ -1,0 +1,136 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+const (
+	// settle is how long anything may take to come right again. Nothing is timed:
+	// machines that run this are slow and shared.
+	settle = 90 * time.Second
+	poll   = 250 * time.Millisecond
+)
+
+func TestMainJob(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	RunSpecs(t, "The main job", Label("e2e"))
+}
+
+// launched is a fleet that the launcher started, as its user sees it.
+type launched struct {
+	dir string
+	// fleet runs programs with the fleet's kubeconfigs.
+	fleet *fleet.Fleet
+}
+
+// newFolder makes a folder for a fleet; at the end the fleet is stopped, and if
+// a spec failed its logs and objects are kept.
+func newFolder() *launched {
+	home, err := env.Home()
+	Expect(err).NotTo(HaveOccurred())
+	dir, err := os.MkdirTemp("", "fleetgate-e2e-")
+	Expect(err).NotTo(HaveOccurred())
+	l := &launched{dir: dir, fleet: &fleet.Fleet{Options: fleet.Options{Dir: dir, BinDir: filepath.Join(home, "bin")}}}
+	DeferCleanup(func(ctx context.Context) {
+		if CurrentSpecReport().Failed() {
+			l.keepArtifacts(ctx)
+		}
+		out, err := l.launcher(ctx, "down")
+		Expect(err).NotTo(HaveOccurred(), out)
+	})
+	return l
+}
+
+// launcher runs the command behind `make up` and `make down`.
+func (l *launched) launcher(ctx context.Context, verb string) (string, error) {
+	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), "-dir="+l.dir, "-v=2", verb)
+	var out strings.Builder
+	command.Stdout = io.MultiWriter(&out, GinkgoWriter)
+	command.Stderr = command.Stdout
+	err := command.Run()
+	return out.String(), err
+}
+
+// hub runs kubectl on the hub as user admin, and fails the spec if kubectl does.
+func (l *launched) hub(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), "", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// member runs kubectl on a member, through the hub.
+func (l *launched) member(ctx context.Context, name string, args ...string) string {
+	GinkgoHelper()
+	out, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig(name), "", args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+// breakGlass is the kubeconfig that leads to a cluster itself, past the gateway.
+func (l *launched) breakGlass(cluster string) string {
+	return filepath.Join(l.dir, cluster, env.BreakGlass+".kubeconfig")
+}
+
+// process is one of gateway, member-1-agent and so on.
+func (l *launched) process(name string) *env.Process {
+	GinkgoHelper()
+	all, err := env.Processes(l.dir)
+	Expect(err).NotTo(HaveOccurred())
+	for _, p := range all {
+		if p.Name() == name {
+			return p
+		}
+	}
+	Fail(fmt.Sprintf("no process %q was started in %s", name, l.dir))
+	return nil
+}
+
+// keepArtifacts copies logs, and what the API servers hold, to where CI keeps them.
+func (l *launched) keepArtifacts(ctx context.Context) {
+	target := os.Getenv("FLEETGATE_ARTIFACTS")
+	if target == "" {
+		return
+	}
+	target = filepath.Join(target, filepath.Base(l.dir))
+	Expect(os.MkdirAll(target, 0o755)).To(Succeed())
+	logs, err := filepath.Glob(filepath.Join(l.dir, "*.log"))
+	Expect(err).NotTo(HaveOccurred())
+	more, err := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, path := range append(logs, more...) {
+		data, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		name := strings.ReplaceAll(strings.TrimPrefix(path, l.dir+"/"), "/", "-")
+		Expect(os.WriteFile(filepath.Join(target, name), data, 0o644)).To(Succeed())
+	}
+	const kinds = "memberclusters,internalmemberclusters,clusters.fleet.cattle.io,clusterregistrations,clusterresourceplacements," +
+		"clusterresourcebindings,works,managedserviceaccounts,events"
+	for cluster, what := range map[string]string{"hub": kinds, "member-1": "appliedworks,deployments,events", "member-2": "appliedworks,deployments,events"} {
+		out, err := l.fleet.Kubectl(ctx, l.breakGlass(cluster), "", "get", what, "--all-namespaces", "--output=yaml", "--request-timeout=10s")
+		if err != nil {
+			out += "\n" + err.Error()
+		}
+		Expect(os.WriteFile(filepath.Join(target, cluster+"-objects.yaml"), []byte(out), 0o644)).To(Succeed())
+	}
+	GinkgoWriter.Println("Logs and objects are in", target)
+}

@@ -1,0 +1,201 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	"fleetgate.io/fleetgate/pkg/install"
+)
+
+var _ = Describe("Installing what ships", Ordered, func() {
+	var shipped []*apiextensionsv1.CustomResourceDefinition
+
+	BeforeAll(func() {
+		var err error
+		shipped, err = crds.All()
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("serves every version of every shipped definition when it returns", func(ctx SpecContext) {
+		Expect(installer(shipped...).InstallDefinitions(ctx)).To(Succeed())
+		dynamicClient, err := dynamic.NewForConfig(hub.Config())
+		Expect(err).NotTo(HaveOccurred())
+		for _, crd := range shipped {
+			for _, version := range crd.Spec.Versions {
+				resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
+				_, err := dynamicClient.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+				Expect(err).NotTo(HaveOccurred(), resource.String())
+			}
+			Expect(get(ctx, crd).Labels).To(HaveKeyWithValue(install.LabelManagedBy, install.ManagedBy))
+		}
+	})
+
+	It("changes nothing the second time", func(ctx SpecContext) {
+		before := resourceVersions(ctx, shipped)
+		Expect(before).To(HaveLen(len(shipped)))
+		Expect(installer(shipped...).InstallDefinitions(ctx)).To(Succeed())
+		Expect(resourceVersions(ctx, shipped)).To(Equal(before))
+	})
+
+	It("waits for the definitions that another gateway installs", func(ctx SpecContext) {
+		Expect(installer(shipped...).WaitForDefinitions(ctx)).To(Succeed())
+	})
+
+	It("says which definition nobody installs", func(ctx SpecContext) {
+		short, cancel := context.WithCancel(ctx)
+		DeferCleanup(cancel)
+		reached := &countingClient{Client: hubClient, onGet: cancel}
+		waiting := installer(definition("missings", "example.org"))
+		waiting.Client = reached
+		Expect(waiting.WaitForDefinitions(short)).To(MatchError(And(ContainSubstring("missings.example.org"), ContainSubstring("--install"))))
+	})
+
+	It("ends in the same state wherever it was stopped", func(ctx SpecContext) {
+		for stopAfter := range 4 {
+			parts := []*apiextensionsv1.CustomResourceDefinition{
+				definition("ones", fmt.Sprintf("stop%d.example.org", stopAfter)),
+				definition("twos", fmt.Sprintf("stop%d.example.org", stopAfter)),
+				definition("threes", fmt.Sprintf("stop%d.example.org", stopAfter)),
+			}
+			stopped, cancel := context.WithCancel(ctx)
+			interrupted := installer(parts...)
+			interrupted.Client = &countingClient{Client: hubClient, onApply: cancel, after: stopAfter}
+			Expect(interrupted.InstallDefinitions(stopped)).NotTo(Succeed())
+			cancel()
+			Expect(installer(parts...).InstallDefinitions(ctx)).To(Succeed())
+		}
+	})
+
+	It("leaves alone what a newer gateway installed, and updates what an older one did", func(ctx SpecContext) {
+		ours := definition("aged", "example.org")
+		newer := installer(ours)
+		newer.Version = "v0.2.0"
+		Expect(newer.InstallDefinitions(ctx)).To(Succeed())
+		before := get(ctx, ours)
+
+		changed := ours.DeepCopy()
+		changed.Spec.Names.ShortNames = []string{"ag"}
+		Expect(installer(changed).InstallDefinitions(ctx)).To(Succeed())
+		Expect(get(ctx, ours).ResourceVersion).To(Equal(before.ResourceVersion))
+
+		newer.Definitions = []*apiextensionsv1.CustomResourceDefinition{changed}
+		Expect(newer.InstallDefinitions(ctx)).To(Succeed())
+		newest := installer(ours)
+		newest.Version = "v0.10.0"
+		Expect(get(ctx, ours).Spec.Names.ShortNames).To(ConsistOf("ag"))
+		Expect(newest.InstallDefinitions(ctx)).To(Succeed())
+		Expect(get(ctx, ours).Annotations).To(HaveKeyWithValue(install.AnnotationVersion, "v0.10.0"))
+		Expect(get(ctx, ours).Spec.Names.ShortNames).To(BeEmpty(), "a field that we do not set any more")
+	})
+})
+
+var _ = Describe("Leading the hub to the gateway", Ordered, func() {
+	outside := func() *install.Installer {
+		i := installer()
+		i.Hub = install.Hub{Namespace: "fleet-system", Service: "gateway", ExternalName: "127.0.0.1", APIPort: 8443, CABundle: hub.CABundle}
+		i.APIs = []install.GroupVersion{{Group: "cluster.core.oam.dev", Version: "v1alpha1"}}
+		return i
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "gateway"}}
+	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.cluster.core.oam.dev"}}
+
+	It("makes the Service of a gateway outside the hub and the APIService that points to it", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, api))).To(Succeed()) })
+		Expect(outside().InstallBase(ctx)).To(Succeed())
+		Expect(outside().InstallServing(ctx)).To(Succeed())
+
+		spec := get(ctx, service).Spec
+		Expect(spec.Type).To(Equal(corev1.ServiceTypeExternalName))
+		Expect(spec.ExternalName).To(Equal("127.0.0.1"))
+		Expect(spec.Ports).To(ConsistOf(HaveField("Port", BeEquivalentTo(8443))))
+		got := get(ctx, api)
+		Expect(got.Spec.Service).To(Equal(&apiregistrationv1.ServiceReference{Namespace: "fleet-system", Name: "gateway", Port: ptr.To[int32](8443)}))
+		Expect(got.Spec.CABundle).To(Equal(hub.CABundle))
+		Expect(got.Spec.InsecureSkipTLSVerify).To(BeFalse())
+
+		before := []string{get(ctx, service).ResourceVersion, specOf(ctx, api)}
+		Expect(outside().InstallBase(ctx)).To(Succeed())
+		Expect(outside().InstallServing(ctx)).To(Succeed())
+		Expect([]string{get(ctx, service).ResourceVersion, specOf(ctx, api)}).To(Equal(before))
+
+		By("following a new CA")
+		rotated := outside()
+		rotated.Hub.CABundle = append([]byte("# next\n"), hub.CABundle...)
+		Expect(rotated.InstallServing(ctx)).To(Succeed())
+		Expect(get(ctx, api).Spec.CABundle).To(Equal(rotated.Hub.CABundle))
+	})
+
+	It("does not touch a namespace that is there", func(ctx SpecContext) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prepared", Labels: map[string]string{"owner": "platform"}}}
+		create(ctx, namespace)
+		before := get(ctx, namespace).ResourceVersion
+		i := outside()
+		i.Hub.Namespace, i.Hub.ExternalName = "prepared", ""
+		Expect(i.InstallBase(ctx)).To(Succeed())
+		Expect(get(ctx, namespace).ResourceVersion).To(Equal(before))
+	})
+})
+
+// countingClient ends the run at its first read, or once some writes have passed.
+type countingClient struct {
+	client.Client
+	onGet, onApply func()
+	after, applied int
+}
+
+func (c *countingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, object, options...)
+	if c.onGet != nil {
+		c.onGet()
+	}
+	return err
+}
+
+var errStopped = errors.New("stopped")
+
+func (c *countingClient) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if c.onApply != nil && c.applied >= c.after {
+		c.onApply()
+		return errStopped
+	}
+	c.applied++
+	err := c.Client.Apply(ctx, object, options...)
+	if c.onApply != nil && c.applied >= c.after {
+		c.onApply()
+	}
+	return err
+}
+
+func resourceVersions(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) map[string]string {
+	GinkgoHelper()
+	versions := map[string]string{}
+	for _, crd := range definitions {
+		versions[crd.Name] = get(ctx, crd).ResourceVersion
+	}
+	return versions
+}
+
+// specOf leaves out the resource version: the API server writes the status of an
+// APIService that does not answer.
+func specOf(ctx context.Context, api *apiregistrationv1.APIService) string {
+	GinkgoHelper()
+	current := get(ctx, api)
+	return fmt.Sprint(current.Generation, current.Labels, current.Annotations, current.Spec)
+}
