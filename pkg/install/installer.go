@@ -123,6 +123,7 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 			return nil
 		}
 		desired.SetUID(current.GetUID())
+		desired.SetResourceVersion(current.GetResourceVersion())
 	}
 	if err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("installing %s %s: %w", kind, name, err)

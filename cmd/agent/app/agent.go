@@ -34,20 +34,15 @@ import (
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
-
-// version is the agent's own; what a newer one installed on the member is left alone.
-const version = "v0.1.0"
 
 const (
 	shutdownGrace     = 20 * time.Second
@@ -144,12 +139,7 @@ func (a *agent) tryPrepareMember(ctx context.Context) error {
 	if err := a.direct.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
 		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
 	}
-	definitions, err := crds.ForMember()
-	if err != nil {
-		return fmt.Errorf("reading CustomResourceDefinitions: %w", err)
-	}
-	installer := install.Installer{Client: a.direct, Definitions: definitions, Version: version, Clock: clock.RealClock{}}
-	return installer.InstallDefinitions(ctx)
+	return apply.EnsureCRD(ctx, a.direct)
 }
 
 // serveHub waits until the agent is enrolled, and does then what the hub wants.

@@ -133,26 +133,29 @@ func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1
 	if r.Hub.URL == "" {
 		return serverURLMissing, nil
 	}
-	for _, obj := range desiredAccount(token) {
-		if err := r.ensure(ctx, token, obj); err != nil {
+	for _, part := range accountParts(token) {
+		if err := r.ensure(ctx, token, part.desired, part.live); err != nil {
 			return 0, err
 		}
 	}
 	return r.ensureValues(ctx, token, life)
 }
 
-// desiredAccount is the account, the one Role that it has, and their binding.
-func desiredAccount(token *registrationv1alpha1.ClusterRegistrationToken) []client.Object {
+// part is one object that a token's account needs, and an empty one to read into.
+type part struct{ desired, live client.Object }
+
+// accountParts are the account, the one Role that it has, and their binding.
+func accountParts(token *registrationv1alpha1.ClusterRegistrationToken) []part {
 	name := accountName(token.Name, token.UID)
 	named := metav1.ObjectMeta{Namespace: token.Namespace, Name: name}
-	return []client.Object{
-		&corev1.ServiceAccount{ObjectMeta: named},
-		&rbacv1.Role{ObjectMeta: named, Rules: tokenRules()},
-		&rbacv1.RoleBinding{
+	return []part{
+		{&corev1.ServiceAccount{ObjectMeta: named}, &corev1.ServiceAccount{}},
+		{&rbacv1.Role{ObjectMeta: named, Rules: tokenRules()}, &rbacv1.Role{}},
+		{&rbacv1.RoleBinding{
 			ObjectMeta: named,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: token.Namespace, Name: name}},
-		},
+		}, &rbacv1.RoleBinding{}},
 	}
 }
 
@@ -195,7 +198,7 @@ func (r *TokenReconciler) deleteOwned(ctx context.Context, token *registrationv1
 		err = r.Client.Delete(ctx, obj)
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting %T %q of an expired registration token: %w", obj, obj.GetName(), err)
+		return fmt.Errorf("deleting %s of an expired registration token: %w", describe(obj), err)
 	}
 	return nil
 }

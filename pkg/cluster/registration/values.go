@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -172,35 +173,37 @@ func (r *TokenReconciler) legacyToken(ctx context.Context, token *registrationv1
 	return "", nil
 }
 
-// ensure creates what the token's account needs, and puts changed rights right.
-func (r *TokenReconciler) ensure(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, desired client.Object) error {
+// ensure creates what the token's account needs, and puts changed rights right. It
+// looks first: what is settled costs no write.
+func (r *TokenReconciler) ensure(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, desired, live client.Object) error {
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	if err == nil {
+		return r.ensureRules(ctx, live)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading %s: %w", describe(desired), err)
+	}
 	if err := controllerutil.SetControllerReference(token, desired, r.Client.Scheme()); err != nil {
-		return fmt.Errorf("preparing %T %q: %w", desired, desired.GetName(), err)
+		return fmt.Errorf("preparing %s: %w", describe(desired), err)
 	}
-	err := r.Client.Create(ctx, desired)
-	if apierrors.IsAlreadyExists(err) {
-		return r.ensureRules(ctx, desired)
-	}
-	if err != nil {
-		return fmt.Errorf("creating %T %q: %w", desired, desired.GetName(), err)
+	if err := r.Client.Create(ctx, desired); err != nil {
+		return fmt.Errorf("creating %s: %w", describe(desired), err)
 	}
 	return nil
 }
 
-func (r *TokenReconciler) ensureRules(ctx context.Context, desired client.Object) error {
-	if _, isRole := desired.(*rbacv1.Role); !isRole {
-		return nil
-	}
-	role := &rbacv1.Role{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(desired), role); err != nil {
-		return fmt.Errorf("reading Role %q: %w", desired.GetName(), err)
-	}
-	if equality.Semantic.DeepEqual(role.Rules, tokenRules()) {
+func (r *TokenReconciler) ensureRules(ctx context.Context, live client.Object) error {
+	role, isRole := live.(*rbacv1.Role)
+	if !isRole || equality.Semantic.DeepEqual(role.Rules, tokenRules()) {
 		return nil
 	}
 	role.Rules = tokenRules()
 	if err := r.Client.Update(ctx, role); err != nil {
-		return fmt.Errorf("updating Role %q: %w", role.Name, err)
+		return fmt.Errorf("updating %s: %w", describe(role), err)
 	}
 	return nil
+}
+
+func describe(obj client.Object) string {
+	return fmt.Sprintf("%s %q in namespace %q", reflect.TypeOf(obj).Elem().Name(), obj.GetName(), obj.GetNamespace())
 }

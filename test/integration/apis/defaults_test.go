@@ -26,7 +26,7 @@ var _ = Describe("Our Go types", func() {
 				Strategy: placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{}},
 			},
 		}
-		Expect(typed.Create(ctx, placement)).To(Succeed())
+		Expect(hubClient.Create(ctx, placement)).To(Succeed())
 
 		Expect(placement.Spec.RevisionHistoryLimit).To(Equal(ptr.To[int32](10)))
 		Expect(placement.Spec.StatusReportingScope).To(Equal(placementv1beta1.ClusterScopeOnly))
@@ -41,13 +41,13 @@ var _ = Describe("Our Go types", func() {
 
 	It("write a Work without status, and its status without manifests", func(ctx SpecContext) {
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{GenerateName: "empty-", Namespace: namespace}}
-		Expect(typed.Create(ctx, work)).To(Succeed())
+		Expect(hubClient.Create(ctx, work)).To(Succeed())
 		work.Status.Conditions = []metav1.Condition{}
-		Expect(typed.Status().Update(ctx, work)).To(Succeed())
+		Expect(hubClient.Status().Update(ctx, work)).To(Succeed())
 	})
 
 	It("write a snapshot of no resources", func(ctx SpecContext) {
-		Expect(typed.Create(ctx, &placementv1beta1.ClusterResourceSnapshot{
+		Expect(hubClient.Create(ctx, &placementv1beta1.ClusterResourceSnapshot{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "empty-"},
 			Spec:       placementv1beta1.ResourceSnapshotSpec{SelectedResources: []placementv1beta1.Manifest{}},
 		})).To(Succeed())

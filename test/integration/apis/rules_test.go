@@ -21,7 +21,7 @@ import (
 // these entries fails.
 var _ = Describe("A schema", func() {
 	DescribeTable("refuses to create", func(ctx SpecContext, object *unstructured.Unstructured, message string) {
-		expectRefused(typed.Create(ctx, object), message)
+		expectRefused(hubClient.Create(ctx, object), message)
 	},
 		Entry("V1: a MemberCluster with a long name", named(memberCluster(), 64), "metadata.name max length is 63"),
 		Entry("V1: a ClusterStagedUpdateRun with a long name", named(updateRun("ClusterStagedUpdateRun"), 64), "metadata.name max length is 63"),
@@ -107,8 +107,8 @@ var _ = Describe("A schema", func() {
 	)
 
 	DescribeTable("refuses to change", func(ctx SpecContext, object *unstructured.Unstructured, patch, message string) {
-		Expect(typed.Create(ctx, object)).To(Succeed())
-		expectRefused(typed.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))), message)
+		Expect(hubClient.Create(ctx, object)).To(Succeed())
+		expectRefused(hubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))), message)
 	},
 		Entry("V2: taking the policy away", policy(`{}`), `{"spec":{"policy":null}}`, "policy cannot be removed once set"),
 		Entry("V4: who can read a status", crp(`{"resourceSelectors":[`+namespaceNamed("NamespaceOnly")+`]}`),
@@ -148,9 +148,9 @@ var _ = Describe("A schema", func() {
 	)
 
 	DescribeTable("lets through", func(ctx SpecContext, object *unstructured.Unstructured, patches ...string) {
-		Expect(typed.Create(ctx, object)).To(Succeed())
+		Expect(hubClient.Create(ctx, object)).To(Succeed())
 		for _, patch := range patches {
-			Expect(typed.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed(), patch)
+			Expect(hubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed(), patch)
 		}
 	},
 		Entry("V1: a MemberCluster with 63 characters", named(memberCluster(), 63)),

@@ -31,10 +31,10 @@ const namespace = "apis"
 
 var (
 	hub *env.Cluster
-	// untyped sees objects as they are on the wire, in any version.
-	untyped dynamic.Interface
-	// typed speaks our Go types.
-	typed client.Client
+	// wire sees objects as they are on the wire, in any version.
+	wire dynamic.Interface
+	// hubClient speaks our Go types, and JSON in the version that is stored.
+	hubClient client.Client
 )
 
 func TestAPIs(t *testing.T) {
@@ -58,7 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: all, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 
-	untyped, err = dynamic.NewForConfig(hub.Config())
+	wire, err = dynamic.NewForConfig(hub.Config())
 	Expect(err).NotTo(HaveOccurred())
 	scheme := runtime.NewScheme()
 	Expect(errors.Join(
@@ -66,10 +66,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		clusterv1beta1.AddToScheme(scheme),
 		placementv1beta1.AddToScheme(scheme),
 	)).To(Succeed())
-	typed, err = client.New(hub.Config(), client.Options{Scheme: scheme})
+	hubClient, err = client.New(hub.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	Expect(typed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 })
 
 var _ = AfterSuite(func(ctx SpecContext) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -39,7 +40,7 @@ var _ = Describe("Every served version", func() {
 				for _, version := range others {
 					annotateThrough(ctx, crd, version, object.GetName())
 					after := get(ctx, crd, stored.Name, object.GetName())
-					Expect(content(after)).To(Equal(content(before)), "after writing through %s", version.Name)
+					Expect(cmp.Diff(content(before), content(after))).To(BeEmpty(), "lost (-) by writing through %s", version.Name)
 				}
 			}
 			Expect(missing(crd, stored, written)).To(BeEmpty(), "fields that no object of this test sets")
@@ -71,7 +72,7 @@ func store(ctx SpecContext, crd *apiextensionsv1.CustomResourceDefinition, versi
 		Expect(err).NotTo(HaveOccurred())
 	}
 	stored := get(ctx, crd, version.Name, object.GetName())
-	Expect(content(stored)).To(Equal(content(object)), "what was stored")
+	Expect(cmp.Diff(content(object), content(stored))).To(BeEmpty(), "lost (-) when stored")
 	return stored
 }
 
@@ -110,7 +111,7 @@ func get(ctx SpecContext, crd *apiextensionsv1.CustomResourceDefinition, version
 }
 
 func resourceOf(crd *apiextensionsv1.CustomResourceDefinition, version string) dynamic.ResourceInterface {
-	resource := untyped.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural})
+	resource := wire.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural})
 	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
 		return resource.Namespace(namespace)
 	}

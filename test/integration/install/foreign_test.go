@@ -60,12 +60,12 @@ var _ = Describe("Meeting another product", func() {
 			},
 		}
 		theirs.Annotations = map[string]string{"meta.helm.sh/release-name": "fleet", "meta.helm.sh/release-namespace": "cattle-fleet-system"}
-		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "gone"}}
-		ours := definition("adopteds", "fleet.cattle.io")
+			ours := definition("adopteds", "fleet.cattle.io")
 		ours.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		lease := holdLease(ctx, "cattle-fleet-system", "fleet-controller-lock")
-		// Without its owner it would be collected before the test is over.
-		theirs.OwnerReferences = nil
+		owner := &corev1.Namespace{}
+		Expect(hubClient.Get(ctx, client.ObjectKey{Name: "default"}, owner)).To(Succeed())
+		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}
 		create(ctx, theirs)
 		before := eventuallyEstablished(ctx, theirs)
 
@@ -85,6 +85,7 @@ var _ = Describe("Meeting another product", func() {
 		Expect(adopted.UID).To(Equal(theirs.UID), "its objects would be lost otherwise")
 		Expect(adopted.Labels).To(HaveKeyWithValue(install.LabelManagedBy, install.ManagedBy))
 		Expect(adopted.Annotations).NotTo(HaveKey("meta.helm.sh/release-name"))
+		Expect(adopted.OwnerReferences).To(BeEmpty(), "it would go with the other product")
 		Expect(adopted.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter))
 		Expect(adopted.Spec.Conversion.Webhook).To(BeNil())
 
@@ -171,7 +172,7 @@ var _ = Describe("Installing exclusively", func() {
 		}()
 		Consistently(order, "500ms").ShouldNot(Receive())
 		cancel()
-		Eventually(cancelled).Should(Receive(MatchError(And(ContainSubstring(namespace+"/"+install.LeaseName), MatchError(context.Canceled)))))
+		Eventually(cancelled).Should(Receive(And(MatchError(ContainSubstring(namespace+"/"+install.LeaseName)), MatchError(context.Canceled))))
 
 		By("releasing the first")
 		close(release)

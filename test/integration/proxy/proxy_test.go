@@ -42,7 +42,11 @@ func hubConfig(name string, groups ...string) *rest.Config {
 
 // once reads a path through the hub without client-go's retries.
 func once(ctx context.Context, config *rest.Config, path string) ([]byte, error) {
-	return clientsetFor(config).Discovery().RESTClient().Get().RequestURI(path).MaxRetries(0).Do(ctx).Raw()
+	result := clientsetFor(config).Discovery().RESTClient().Get().RequestURI(path).MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 var _ = Describe("ClusterGateways on the hub", func() {
@@ -240,6 +244,12 @@ var _ = Describe("What goes wrong", func() {
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
 
 		agent.stop()
+		DeferCleanup(func() {
+			if !served.registry.Connected(memberName) {
+				agent = connectAgent()
+				awaitTunnel()
+			}
+		})
 		Eventually(served.registry.Connected).WithArguments(memberName).Should(BeFalse())
 		_, err = once(ctx, config, proxyPrefix+memberName+"/proxy/api")
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
@@ -250,9 +260,9 @@ var _ = Describe("What goes wrong", func() {
 		Expect(must(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
 	})
 
-	It("is BadRequest for a path that could be read in two ways", func(ctx SpecContext) {
-		_, err := once(ctx, hubConfig(editor), proxyPrefix+memberName+"/proxy/api/v1/namespaces/shop/../../nodes")
-		Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "%v", err)
+	It("is BadRequest for a path that could be read in two ways", func() {
+		code, _ := upgraded(editor, proxyPrefix+memberName+"/proxy/api/v1/namespaces/shop/../../nodes")
+		Expect(code).To(Equal(http.StatusBadRequest))
 	})
 })
 
@@ -266,9 +276,9 @@ var _ = Describe("A tunnel", func() {
 
 	It("is refused to a user who may create tunnels but is no member's agent", func(ctx SpecContext) {
 		// The hub refuses system:masters nothing.
-		response, err := clientsetFor(hub.Config()).Discovery().RESTClient().Post().
-			RequestURI("/apis/tunnel.fleetgate.io/v1alpha1/tunnels/" + memberName + "/proxy").Do(ctx).Raw()
-		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s %v", response, err)
+		err := clientsetFor(hub.Config()).Discovery().RESTClient().Post().
+			RequestURI("/apis/tunnel.fleetgate.io/v1alpha1/tunnels/" + memberName + "/proxy").Do(ctx).Error()
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("is not the agent of this member"))
 	})
 

@@ -48,88 +48,101 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		Expect(ours).To(ConsistOf(name))
 	}
 
-	for _, after := range []bool{false, true} {
-		moment := map[bool]string{false: "before it arrives", true: "after it was done"}[after]
+	It("leads to the same member: the gateway, ", func(ctx SpecContext) {
+		for step := 1; step <= stepsAtMost; step++ {
+			By(fmt.Sprintf("killing the gateway at write %d", step))
+			namespace := makeNamespace(ctx)
+			killed := newCrash(step)
+			config := hub.Config()
+			config.Wrap(killed.wrap)
+			first := startGateway(gatewayOptions{config: config})
+			token := makeToken(ctx, namespace, time.Hour)
+			a := startAgent(agentOptions{
+				namespace: makeAgentNamespace(ctx), clientID: namespace,
+				bootstrap: func(ctx context.Context) (*enroll.Bootstrap, error) { return tryValues(ctx, token) },
+			})
+			done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
+			first.end()
+			second := startGateway(gatewayOptions{})
+			expectOneMember(ctx, namespace, a)
 
-		It("leads to the same member: the gateway, "+moment, func(ctx SpecContext) {
-			for step := 1; step <= stepsAtMost; step++ {
-				By(fmt.Sprintf("killing the gateway at write %d", step))
-				namespace := makeNamespace(ctx)
-				killed := newCrash(step, after)
-				config := hub.Config()
-				config.Wrap(killed.wrap)
-				first := startGateway(gatewayOptions{config: config})
-				token := makeToken(ctx, namespace, time.Hour)
-				a := startAgent(agentOptions{
-					namespace: makeAgentNamespace(ctx), clientID: namespace,
-					bootstrap: func(ctx context.Context) (*enroll.Bootstrap, error) { return tryValues(ctx, token) },
-				})
-				done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
-				first.end()
-				second := startGateway(gatewayOptions{})
-				expectOneMember(ctx, namespace, a)
-
-				a.end()
-				second.end()
-				if done {
-					return
-				}
+			a.end()
+			second.end()
+			if done {
+				return
 			}
-			Fail("the gateway writes more than this test expects")
-		}, SpecTimeout(5*time.Minute))
+		}
+		Fail("the gateway writes more than this test expects")
+	}, SpecTimeout(5*time.Minute))
 
-		It("leads to the same member: the agent, "+moment, func(ctx SpecContext) {
-			startGateway(gatewayOptions{})
-			for step := 1; step <= stepsAtMost; step++ {
-				By(fmt.Sprintf("killing the agent at write %d", step))
-				namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
-				values := registrationValues(ctx, namespace)
-				_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
-				Expect(err).NotTo(HaveOccurred())
-				killed := newCrash(step, after)
-				first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, wrap: killed.wrap})
-				done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
-				first.end()
-				second := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
-				expectOneMember(ctx, namespace, second)
-				second.end()
-				if done {
-					return
-				}
+	It("leads to the same member: the agent, ", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		for step := 1; step <= stepsAtMost; step++ {
+			By(fmt.Sprintf("killing the agent at write %d", step))
+			namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
+			values := registrationValues(ctx, namespace)
+			_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			killed := newCrash(step)
+			first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, wrap: killed.wrap})
+			done := crashedOrJoined(ctx, killed, registrationv1alpha1.ClusterName(namespace))
+			first.end()
+			second := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
+			expectOneMember(ctx, namespace, second)
+			second.end()
+			if done {
+				return
 			}
-			Fail("the agent writes more than this test expects")
-		}, SpecTimeout(5*time.Minute))
+		}
+		Fail("the agent writes more than this test expects")
+	}, SpecTimeout(5*time.Minute))
 
-		It("leaves nothing behind on leaving: the gateway, "+moment, func(ctx SpecContext) {
-			for step := 1; step <= stepsAtMost; step++ {
-				By(fmt.Sprintf("killing the gateway at write %d", step))
-				namespace := makeNamespace(ctx)
-				zeroth := startGateway(gatewayOptions{})
-				a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
-				name := expectEnrolled(ctx, a)
-				expectJoined(ctx, name)
-				zeroth.end()
+	It("leaves nothing behind on leaving: the gateway, ", func(ctx SpecContext) {
+		for step := 1; step <= stepsAtMost; step++ {
+			By(fmt.Sprintf("killing the gateway at write %d", step))
+			namespace := makeNamespace(ctx)
+			zeroth := startGateway(gatewayOptions{})
+			a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+			name := expectEnrolled(ctx, a)
+			expectJoined(ctx, name)
+			zeroth.end()
 
-				killed := newCrash(step, after)
-				config := hub.Config()
-				config.Wrap(killed.wrap)
-				first := startGateway(gatewayOptions{config: config})
-				mc := getMember(ctx, name)
-				Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
-				done := crashedOr(killed, func() bool { return getMember(ctx, name).UID == "" })
-				first.end()
-				second := startGateway(gatewayOptions{})
-				expectGone(ctx, &mc)
-				expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
-				a.end()
-				second.end()
-				if done {
-					return
-				}
+			killed := newCrash(step)
+			config := hub.Config()
+			config.Wrap(killed.wrap)
+			first := startGateway(gatewayOptions{config: config})
+			mc := getMember(ctx, name)
+			Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+			done := crashedOr(killed, func() bool { return getMember(ctx, name).UID == "" })
+			first.end()
+			second := startGateway(gatewayOptions{})
+			expectGone(ctx, &mc)
+			expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
+			a.end()
+			second.end()
+			if done {
+				return
 			}
-			Fail("the gateway writes more than this test expects")
-		}, SpecTimeout(5*time.Minute))
-	}
+		}
+		Fail("the gateway writes more than this test expects")
+	}, SpecTimeout(5*time.Minute))
+
+	It("writes nothing when it starts again and all is settled: the gateway", func(ctx SpecContext) {
+		namespace := makeNamespace(ctx)
+		first := startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		a.end()
+		Eventually(func() time.Time { return getCluster(ctx, namespace, name).Status.Agent.LastSeen.Time }).ShouldNot(BeZero())
+		first.end()
+
+		counted := newCrash(1)
+		config := hub.Config()
+		config.Wrap(counted.wrap)
+		startGateway(gatewayOptions{config: config})
+		Consistently(counted.dead).WithTimeout(3 * time.Second).ShouldNot(BeClosed())
+	})
 })
 
 // crashedOr waits until the process crashed (false), or what it was to do is done (true).

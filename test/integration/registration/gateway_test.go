@@ -108,18 +108,17 @@ func clusterRules(name string) []rbacv1.PolicyRule {
 
 var errCrashed = errors.New("crashed")
 
-// crash makes a process look as if it had been killed: at its nth write, either before
-// that reaches the server or after the server has done it, and from then on nothing it
-// sends arrives.
+// crash makes a process look as if it had been killed: its nth write is done by the
+// server, but neither the answer nor anything after it arrives. What was written until
+// then is all that a process finds after a restart, whatever it was about to do.
 type crash struct {
 	at     int64
-	after  bool
 	writes atomic.Int64
 	dead   chan struct{}
 }
 
-func newCrash(at int, after bool) *crash {
-	return &crash{at: int64(at), after: after, dead: make(chan struct{})}
+func newCrash(at int) *crash {
+	return &crash{at: int64(at), dead: make(chan struct{})}
 }
 
 func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
@@ -128,15 +127,14 @@ func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 		if isWrite(request) {
 			n = c.writes.Add(1)
 		}
-		switch {
-		case n < c.at:
+		if n < c.at {
 			return next.RoundTrip(request)
-		case n == c.at && isWrite(request):
-			if c.after {
-				if response, err := next.RoundTrip(request); err == nil {
-					_ = response.Body.Close()
-				}
+		}
+		if n == c.at && isWrite(request) {
+			if response, err := next.RoundTrip(request); err == nil {
+				_ = response.Body.Close()
 			}
+			GinkgoWriter.Println("killed after", request.Method, request.URL.Path)
 			close(c.dead)
 		}
 		return nil, errCrashed

@@ -1,0 +1,166 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// What somebody gets wrong when a cluster is to join, or a program to start. Each
+// answer is one sentence that names the thing and the remedy.
+var _ = Describe("bad input", Ordered, func() {
+	var (
+		l *launched
+		// values are those of the registration token, as an agent gets them.
+		values map[string]any
+	)
+
+	BeforeAll(func(ctx context.Context) {
+		l = newFolder()
+		out, err := l.launcher(ctx, "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		data, err := os.ReadFile(filepath.Join(l.dir, "member-1-values.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.Unmarshal(data, &values)).To(Succeed())
+	})
+
+	// start runs a program with flags, and returns it with a function that reads its log.
+	start := func(ctx context.Context, name, program string, flags ...string) (*env.Process, func() string) {
+		GinkgoHelper()
+		p, err := env.NewProcess(env.ProcessOptions{Name: name, Dir: l.dir, Path: filepath.Join(l.fleet.BinDir, program), Args: flags})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(p.Start(ctx)).To(Succeed())
+		DeferCleanup(p.Kill)
+		return p, func() string {
+			log, err := os.ReadFile(p.LogPath())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(log)).NotTo(ContainSubstring("goroutine "), "a stack trace is no answer")
+			return string(log)
+		}
+	}
+
+	// A second agent of member-1, in a namespace of its own so that it finds no credential.
+	agent := func(ctx context.Context, name string, change func(map[string]any)) (probe string, log func() string) {
+		GinkgoHelper()
+		changed := map[string]any{}
+		for key, value := range values {
+			changed[key] = value
+		}
+		change(changed)
+		data, err := yaml.Marshal(changed)
+		Expect(err).NotTo(HaveOccurred())
+		file := filepath.Join(l.dir, name+"-values.yaml")
+		Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
+		ports, err := env.FreePorts(1)
+		Expect(err).NotTo(HaveOccurred())
+		probe = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		_, log = start(ctx, name, "agent", "--member-kubeconfig="+filepath.Join(l.dir, "member-1", "fleetgate-agent.kubeconfig"),
+			"--namespace="+name, "--bootstrap-file="+file, "--client-id="+name, "--metrics-bind-address=0", "--health-probe-bind-address="+probe)
+		return probe, log
+	}
+
+	readyz := func(probe string) string {
+		response, err := http.Get("http://" + probe + "/readyz")
+		if err != nil {
+			return err.Error()
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		Expect(err).NotTo(HaveOccurred())
+		return fmt.Sprintf("%d %s", response.StatusCode, body)
+	}
+
+	DescribeTable("an agent that cannot register says why, in its log and at /readyz",
+		func(ctx context.Context, name string, change func(map[string]any), sentence string) {
+			probe, log := agent(ctx, name, change)
+			Eventually(log).Should(ContainSubstring(sentence))
+			Eventually(func() string { return readyz(probe) }).Should(And(HavePrefix("503"), ContainSubstring(sentence)))
+			Expect(strings.Count(log(), sentence)).To(BeNumerically("<=", 2), "it does not repeat itself")
+			Expect(log()).NotTo(ContainSubstring(fmt.Sprint(values["token"])), "the token is a secret")
+		},
+		Entry("wrong token", "wrong-token", func(v map[string]any) { v["token"] = "not-a-token" },
+			"refuses the registration token: it is wrong, has expired or was deleted; give the agent the values of a new ClusterRegistrationToken"),
+		Entry("hub that does not answer", "no-hub", func(v map[string]any) { v["apiServerURL"] = "https://127.0.0.1:1" },
+			"does not answer"),
+		Entry("CA of another hub", "wrong-ca", func(v map[string]any) { v["apiServerCA"] = memberCA(l) },
+			"is not signed by the given CA"),
+		Entry("another namespace than the token's", "wrong-namespace", func(v map[string]any) { v["clusterNamespace"] = "default" },
+			"clusterNamespace must be the namespace of the ClusterRegistrationToken"),
+	)
+
+	It("registers the agent whose token expired, once it gets a new one", func(ctx context.Context) {
+		manifest := "{apiVersion: fleet.cattle.io/v1alpha1, kind: ClusterRegistrationToken, metadata: {name: short, namespace: clusters}, spec: {ttl: 1s}}"
+		_, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), manifest, "apply", "--filename=-")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() string {
+			return l.hub(ctx, "get", "clusterregistrationtoken", "short", "--namespace=clusters", "--ignore-not-found")
+		}).Should(BeEmpty(), "it goes when its time is over")
+		Expect(l.hub(ctx, "get", "secret,serviceaccount", "--namespace=clusters", "--output=name")).NotTo(ContainSubstring("short"), "so does all that it made")
+	})
+
+	It("exits with the port in the sentence when a port is taken", func(ctx context.Context) {
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(taken.Close)
+		address := taken.Addr().String()
+		p, log := start(ctx, "busy-agent", "agent", "--member-kubeconfig="+filepath.Join(l.dir, "member-1", "fleetgate-agent.kubeconfig"),
+			"--namespace=busy", "--metrics-bind-address=0", "--health-probe-bind-address="+address)
+		Eventually(p.Running).Should(BeFalse())
+		Expect(log()).To(And(ContainSubstring(address), ContainSubstring("another program has this port; choose another")))
+
+		_, port, err := net.SplitHostPort(address)
+		Expect(err).NotTo(HaveOccurred())
+		p, log = start(ctx, "busy-gateway", "gateway", "--kubeconfig="+filepath.Join(l.dir, "hub", "fleetgate-gateway.kubeconfig"),
+			"--bind-address=127.0.0.1", "--secure-port="+port, "--webhook-port=19443", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
+			"--leader-elect=false", "--components=proxy")
+		Eventually(p.Running).Should(BeFalse())
+		Expect(log()).To(And(ContainSubstring(address), ContainSubstring("another program has this port; choose another")))
+	})
+
+	It("reports all wrong flags at once", func(ctx context.Context) {
+		p, log := start(ctx, "flags", "gateway", "--components=prxy", "--secure-port=0", "--hub-url=http://hub", "--adopt")
+		Eventually(p.Running).Should(BeFalse())
+		Expect(log()).To(And(
+			ContainSubstring("--components does not know prxy: choose from proxy, webhook, controllers"),
+			ContainSubstring("--secure-port 0 is not a port"),
+			ContainSubstring(`--hub-url "http://hub" is not a URL that begins with https://`),
+			ContainSubstring("--adopt does nothing without --install"),
+		))
+	})
+
+	It("says what is in the way when there is no hub", func(ctx context.Context) {
+		p, log := start(ctx, "nowhere", "gateway")
+		Eventually(p.Running).Should(BeFalse())
+		Expect(log()).To(ContainSubstring("run the gateway in a Pod of the hub or give --kubeconfig"))
+	})
+})
+
+// memberCA is a certificate authority that did not sign the hub's certificate.
+func memberCA(l *launched) string {
+	GinkgoHelper()
+	data, err := os.ReadFile(filepath.Join(l.dir, "member-1", "break-glass.kubeconfig"))
+	Expect(err).NotTo(HaveOccurred())
+	var kubeconfig struct {
+		Clusters []struct {
+			Cluster struct {
+				CA []byte `json:"certificate-authority-data"`
+			}
+		}
+	}
+	Expect(yaml.Unmarshal(data, &kubeconfig)).To(Succeed())
+	return string(kubeconfig.Clusters[0].Cluster.CA)
+}

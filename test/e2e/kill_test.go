@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// Each process is killed while the job runs, at moments that the seed of the run
+// decides (ginkgo prints it; -ginkgo.seed repeats it). make test does it once for
+// each process, make test-matrix five times.
+var _ = Describe("kill -9 during make up", Ordered, func() {
+	rounds := 1
+	if os.Getenv("FLEETGATE_MATRIX") != "" {
+		rounds = 5
+	}
+	var expected state
+
+	BeforeAll(func(ctx context.Context) {
+		l := newFolder()
+		out, err := l.launcher(ctx, "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(func(g Gomega) {
+			var err error
+			expected, err = l.look(ctx)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(expected.Works).To(HaveLen(4))
+		}).Should(Succeed())
+		out, err = l.launcher(ctx, "down")
+		Expect(err).NotTo(HaveOccurred(), out)
+	})
+
+	It("ends in the same state whoever dies when", func(ctx context.Context) {
+		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		for range rounds {
+			l := newFolder()
+			l.upWhileKilling(ctx, random)
+			Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(expected))
+		}
+	})
+})
+
+// upWhileKilling runs the launcher, again when it gave up because of a victim,
+// while each process is killed once.
+func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
+	GinkgoHelper()
+	victims := []string{"gateway", "member-1-agent", "member-2-agent"}
+	random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+	for _, victim := range victims {
+		finished := make(chan error, 1)
+		go func() {
+			_, err := l.launcher(ctx, "up")
+			finished <- err
+		}()
+		after := time.Duration(random.Int64N(int64(3 * time.Second)))
+		Expect(l.killOnceItRuns(ctx, victim, after)).To(Succeed())
+		// The launcher may have noticed, and said so, or be past the victim already.
+		if err := <-finished; err != nil {
+			GinkgoWriter.Printf("up, with %s killed %s after its start: %v\n", victim, after, err)
+		}
+	}
+	Eventually(func() error {
+		_, err := l.launcher(ctx, "up")
+		return err
+	}).Should(Succeed())
+}
+
+// killOnceItRuns waits for the process, then for a while longer, and kills it.
+func (l *launched) killOnceItRuns(ctx context.Context, name string, after time.Duration) error {
+	for ctx.Err() == nil {
+		all, err := env.Processes(l.dir)
+		if err != nil {
+			return err
+		}
+		for _, p := range all {
+			if p.Name() != name || !p.Running() {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(after):
+			}
+			return p.Kill()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return errors.Join(errors.New("the process never ran"), ctx.Err())
+}
