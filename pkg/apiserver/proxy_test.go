@@ -98,11 +98,11 @@ func TestPathTricksAreRefused(t *testing.T) {
 func TestOuterPathsThatMeanSomethingElseReachNoMember(t *testing.T) {
 	g, m := oneMember(t)
 	for _, path := range []string{
-		"/apis/cluster.core.oam.dev/v1alpha1/namespaces/mine/clustergateways/m1/proxy/api",
-		"/apis/cluster.core.oam.dev/v1alpha1/watch/clustergateways/m1/proxy/api",
-		"/apis/cluster.core.oam.dev/v1alpha1/proxy/clustergateways/m1/proxy/api",
-		"//apis/cluster.core.oam.dev/v1alpha1/clustergateways/m1/proxy/api",
-		"/apis/cluster.core.oam.dev/v1alpha1/clustergateways//m1/proxy/api",
+		"/apis/cluster.core.oam.dev/v1alpha1/namespaces/mine/clustergateways/m1/proxy/version",
+		"/apis/cluster.core.oam.dev/v1alpha1/watch/clustergateways/m1/proxy/version",
+		"/apis/cluster.core.oam.dev/v1alpha1/proxy/clustergateways/m1/proxy/version",
+		"//apis/cluster.core.oam.dev/v1alpha1/clustergateways/m1/proxy/version",
+		"/apis/cluster.core.oam.dev/v1alpha1/clustergateways//m1/proxy/version",
 		"/apis/cluster.core.oam.dev/v1alpha1/clustergateways/m1/health/proxy/api",
 	} {
 		_, _, res := g.raw("GET " + path + " HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\n\r\n")
@@ -159,7 +159,7 @@ func TestHeadersOfTheCallerThatCarryIdentityDoNotArrive(t *testing.T) {
 
 func TestCallerOfSystemMastersGetsTheRemedy(t *testing.T) {
 	g, m := oneMember(t)
-	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "root", nil, header("X-Remote-Group", "system:masters"))
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "root", nil, header("X-Remote-Group", "system:masters"))
 	wantCode(t, res, http.StatusForbidden)
 	if got := statusOf(t, res); got.Reason != metav1.StatusReasonForbidden || !strings.Contains(got.Message, "use an ordinary user") {
 		t.Errorf("got %s: %s", got.Reason, got.Message)
@@ -169,13 +169,30 @@ func TestCallerOfSystemMastersGetsTheRemedy(t *testing.T) {
 	}
 }
 
+func TestDiscoveryIsRefusedInText(t *testing.T) {
+	g, m := oneMember(t)
+	for _, path := range []string{"m1/proxy/api", "m1/proxy/apis"} {
+		res := g.do(http.MethodGet, prefix+path, "root", nil, header("X-Remote-Group", "system:masters"))
+		wantCode(t, res, http.StatusForbidden)
+		if got := text(t, res); !strings.Contains(res.Header.Get("Content-Type"), "text/plain") || !strings.Contains(got, "use an ordinary user") || strings.Contains(got, "{") {
+			t.Errorf("got %s: %s", res.Header.Get("Content-Type"), got)
+		}
+	}
+	m.disconnect()
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if res.Header.Get("Retry-After") == "" {
+		t.Error("there is no Retry-After")
+	}
+}
+
 func TestWhoHasNoRightLearnsNothingAboutMembers(t *testing.T) {
 	g, m := oneMember(t)
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetName() == "other" })
 	for _, name := range []string{"m1", "no-such-member"} {
-		wantCode(t, g.do(http.MethodGet, prefix+name+"/proxy/api", "jane", nil), http.StatusForbidden)
+		wantCode(t, g.do(http.MethodGet, prefix+name+"/proxy/version", "jane", nil), http.StatusForbidden)
 	}
-	res := g.do(http.MethodGet, prefix+"other/proxy/api", "jane", nil)
+	res := g.do(http.MethodGet, prefix+"other/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusNotFound)
 	if got := statusOf(t, res); got.Reason != metav1.StatusReasonNotFound || got.Details.Name != "other" {
 		t.Errorf("got %+v", got)
@@ -189,7 +206,7 @@ func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
 	g, m := oneMember(t)
 	m.disconnect()
 	for _, when := range []string{"before the agent knows the caller", "after"} {
-		res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+		res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
 		wantCode(t, res, http.StatusServiceUnavailable)
 		if res.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: there is no Retry-After", when)
@@ -198,7 +215,7 @@ func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
 			t.Errorf("%s: got %s: %s", when, got.Reason, got.Message)
 		}
 		m.connected.Store(true)
-		wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
+		wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 		m.disconnect()
 	}
 }
@@ -213,7 +230,7 @@ func TestAgentThatRefusesIsQuoted(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_ = json.NewEncoder(w).Encode(map[string]string{"message": "not\nin the chart"})
 	})
-	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusForbidden)
 	if got := statusOf(t, res); !strings.Contains(got.Message, "not in the chart") {
 		t.Errorf("got %s", got.Message)
@@ -227,13 +244,13 @@ func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
 	g, m := oneMember(t)
 	var wg sync.WaitGroup
 	for range 20 {
-		wg.Go(func() { _ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)) })
+		wg.Go(func() { _ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)) })
 	}
 	wg.Wait()
 	if got := m.asked.Load(); got != 1 {
 		t.Errorf("the agent was asked %d times, want once", got)
 	}
-	_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil, header("X-Remote-Group", "devs")))
+	_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil, header("X-Remote-Group", "devs")))
 	if got := m.asked.Load(); got != 2 {
 		t.Errorf("the agent was asked %d times after a new group, want twice", got)
 	}
@@ -244,7 +261,7 @@ func TestAgentIsAskedOncePerCallerAndSession(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal("the agent was not asked again in a new session")
 		}
-		_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil))
+		_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil))
 	}
 }
 
@@ -283,7 +300,7 @@ func TestDeleteOfACollectionNeedsDeletecollection(t *testing.T) {
 func TestMethodWithoutAVerbIsRefused(t *testing.T) {
 	g, m := oneMember(t)
 	for _, method := range []string{http.MethodOptions, http.MethodTrace, "PROPFIND"} {
-		wantCode(t, g.do(method, prefix+"m1/proxy/api", "jane", nil), http.StatusMethodNotAllowed)
+		wantCode(t, g.do(method, prefix+"m1/proxy/version", "jane", nil), http.StatusMethodNotAllowed)
 	}
 	if m.dials.Load() != 0 {
 		t.Error("a request reached the member")
@@ -307,7 +324,7 @@ func TestNoRedirectFollow(t *testing.T) {
 				w.WriteHeader(code)
 			})
 			for _, method := range []string{http.MethodGet, http.MethodPost} {
-				res := g.do(method, prefix+"m1/proxy/api", "jane", nil)
+				res := g.do(method, prefix+"m1/proxy/version", "jane", nil)
 				wantCode(t, res, http.StatusBadGateway)
 				if res.Header.Get("Location") != "" {
 					t.Error("the caller got the Location")
@@ -387,7 +404,7 @@ func TestMemberBadCAFailsForGetAndExec(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request reached the member") }))
 	m.ca = newAuthority(t)
 	g := newGateway(t, map[string]*member{"m1": m})
-	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusBadGateway)
 	if got := statusOf(t, res).Message; !strings.Contains(got, "certificate") {
 		t.Errorf("got %s", got)
@@ -403,7 +420,7 @@ func TestTwoUsersOnePool(t *testing.T) {
 		wg.Go(func() {
 			name := fmt.Sprintf("user-%d", worker%2)
 			for range 100 {
-				got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", name, nil, header("X-Remote-Group", "group-of-"+name)))
+				got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/version", name, nil, header("X-Remote-Group", "group-of-"+name)))
 				if got.Header.Get("Impersonate-User") != name || got.Header.Get("Impersonate-Group") != "group-of-"+name {
 					t.Errorf("the member saw %v for %s", got.Header, name)
 					return
@@ -439,7 +456,7 @@ func TestTokenRotationNoDrop(t *testing.T) {
 	for i := range 10 {
 		token := fmt.Sprintf("token-%d", i+2)
 		m.setToken(token)
-		got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil))
+		got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil))
 		if got.Header.Get("Authorization") != "Bearer "+token {
 			t.Errorf("got %q after a rotation to %s", got.Header.Get("Authorization"), token)
 		}
@@ -465,9 +482,9 @@ func TestRequestIsSentAgainWithANewerToken(t *testing.T) {
 		}
 		echo(w, r)
 	})
-	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 	m.setToken("token-1")
-	res := g.do(http.MethodPost, prefix+"m1/proxy/api", "jane", strings.NewReader("a body cannot be sent twice"))
+	res := g.do(http.MethodPost, prefix+"m1/proxy/version", "jane", strings.NewReader("a body cannot be sent twice"))
 	wantCode(t, res, http.StatusServiceUnavailable)
 	if got := statusOf(t, res).Message; !strings.Contains(got, "does not accept the gateway's token") {
 		t.Errorf("got %s", got)
@@ -477,7 +494,7 @@ func TestRequestIsSentAgainWithANewerToken(t *testing.T) {
 func TestMemberWithoutACredentialIsUnavailable(t *testing.T) {
 	g, m := oneMember(t)
 	m.setToken("")
-	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusServiceUnavailable)
 	if got := statusOf(t, res).Message; !strings.Contains(got, "cannot prove itself") {
 		t.Errorf("got %s", got)
@@ -541,10 +558,10 @@ func TestOneMemberCannotHaveAllTheGateway(t *testing.T) {
 		func(c *apiserver.Config) { c.MaxInFlightPerMember = 2 })
 	var wg sync.WaitGroup
 	for range 2 {
-		wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"slow/proxy/api", "jane", nil), http.StatusOK) })
+		wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"slow/proxy/version", "jane", nil), http.StatusOK) })
 		<-started
 	}
-	res := g.do(http.MethodGet, prefix+"slow/proxy/api", "jane", nil)
+	res := g.do(http.MethodGet, prefix+"slow/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusServiceUnavailable)
 	if got := res.Header.Get("Retry-After"); got != "1" {
 		t.Errorf("got Retry-After %q", got)
@@ -572,7 +589,7 @@ func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
 	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
 	wantCode(t, watch, http.StatusOK)
 	var wg sync.WaitGroup
-	wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK) })
+	wg.Go(func() { wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK) })
 	<-started
 	g.stop()
 	_, _ = io.Copy(io.Discard, watch.Body)

@@ -64,8 +64,6 @@ type outcome struct {
 	postponed time.Duration
 }
 
-func (o outcome) applied() bool { return o.refused == nil && o.err == nil && o.postponed == 0 }
-
 // run applies items wave by wave. Outcomes are in the order of the items.
 func (e *engine) run(ctx context.Context, t task, items []item) []outcome {
 	outcomes := make([]outcome, len(items))

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -83,7 +83,7 @@ func checkMetadata(object *unstructured.Unstructured) error {
 		if value == "" || field == "generateName" {
 			continue
 		}
-		if wrong := path.IsValidPathSegmentName(value); len(wrong) > 0 {
+		if wrong := content.IsPathSegmentName(value); len(wrong) > 0 {
 			return fmt.Errorf("metadata.%s %s", field, wrong[0])
 		}
 	}

@@ -57,8 +57,11 @@ var _ = Describe("ClusterGateways on the hub", func() {
 			To(Equal("clustergateway.cluster.core.oam.dev/member-2\n"))
 	})
 
-	It("explain themselves", func(ctx SpecContext) {
-		Expect(must(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")).To(ContainSubstring("healthyReason"))
+	It("explain themselves once the hub has fetched their description", func(ctx SpecContext) {
+		Eventually(func() string {
+			stdout, _, _ := kubectl(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")
+			return stdout
+		}).WithPolling(time.Second).Should(And(ContainSubstring("KIND:       ClusterGateway"), ContainSubstring("is one word for why not")))
 	})
 
 	It("tell by health whether the member answers now", func(ctx SpecContext) {
@@ -209,6 +212,11 @@ var _ = Describe("Who the member sees", func() {
 		_, stderr, err := kubectl(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/api")
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("use an ordinary user")))
+
+		config.Host += proxyPrefix + memberName + "/proxy"
+		_, stderr, err = kubectl(ctx, config, "", "get", "namespaces")
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(And(ContainSubstring("Error from server (Forbidden)"), ContainSubstring("use an ordinary user")))
 	})
 
 	It("is nobody whom its agent does not allow", func(ctx SpecContext) {
