@@ -179,6 +179,13 @@ func (m *member) setToken(token string) {
 	m.token = token
 }
 
+// setCA has the credential come with another CA than the member's.
+func (m *member) setCA(ca *authority) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ca = ca
+}
+
 func (m *member) credential() (clustergateway.Credential, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,7 @@ type Server struct {
 	generic *genericserver.GenericAPIServer
 	gateway *clustergateway.Handler
 	closing func() error
+	delay   time.Duration
 }
 
 // New listens and builds the server. The context bounds what is read from the
@@ -111,18 +113,18 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			return nil, fmt.Errorf("installing %s: %w", tunnelv1alpha1.GroupVersion, err)
 		}
 	}
-	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close}, nil
+	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, delay: c.config.ShutdownDelay}, nil
 }
 
 // Address is where the server listens.
 func (s *Server) Address() net.Addr { return s.generic.SecureServingInfo.Listener.Addr() }
 
-// Run serves until the context ends, then finishes what is under way: short
-// requests complete, long ones end at once so that their callers turn to another
-// replica.
+// Run serves until the context ends and ShutdownDelay has passed, then finishes
+// what is under way: short requests complete, long ones end so that their callers
+// turn to another replica.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.gateway.Close()
-	release := context.AfterFunc(ctx, s.gateway.StopLongRunning)
+	release := context.AfterFunc(ctx, func() { time.AfterFunc(s.delay, s.gateway.StopLongRunning) })
 	defer release()
 	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
 		_ = s.closing()

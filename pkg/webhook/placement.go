@@ -75,15 +75,24 @@ func (v placementValidator[P]) ValidateCreate(_ context.Context, placement P) (a
 }
 
 // ValidateUpdate returns 422 with every error of an update. One that leaves the
-// spec as it is passes: a kind that the hub has stopped to serve must not keep
+// spec as it was passes: a kind that the hub has stopped to serve must not keep
 // controllers from their finalizers, nor users from their labels. So does one of
 // a placement that is being deleted.
 func (v placementValidator[P]) ValidateUpdate(_ context.Context, older, newer P) (admission.Warnings, error) {
-	if newer.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(older.GetSpec(), newer.GetSpec()) {
+	if newer.GetDeletionTimestamp() != nil || meansTheSame(older.GetSpec(), newer.GetSpec()) {
 		return nil, nil
 	}
 	problems := rules.ValidatePlacementUpdate(older.GetSpec(), newer.GetSpec())
 	return nil, v.invalid(newer, append(problems, v.problems(newer)...))
+}
+
+// meansTheSame takes defaults into account: they are filled in with the first
+// update of a placement that is older than the webhook.
+func meansTheSame(older, newer *placementv1beta1.PlacementSpec) bool {
+	older, newer = older.DeepCopy(), newer.DeepCopy()
+	rules.DefaultPlacement(older)
+	rules.DefaultPlacement(newer)
+	return equality.Semantic.DeepEqual(older, newer)
 }
 
 // ValidateDelete allows.

@@ -59,8 +59,10 @@ func tokenPolicy(lifetime time.Duration) memberPolicy {
 				Message:    fmt.Sprintf("a token of a member's account lives at most %s", lifetime),
 			},
 			{
-				Expression: fmt.Sprintf("has(object.spec.boundObjectRef) && object.spec.boundObjectRef.kind == 'Secret' && object.spec.boundObjectRef.name == '%s'", clusterv1beta1.AgentCredentialSecret),
-				Message:    fmt.Sprintf("a token of a member's account is bound to Secret %q, so that deleting that Secret revokes it", clusterv1beta1.AgentCredentialSecret),
+				// The API server has the field in every request, empty if nobody set it.
+				Expression: fmt.Sprintf("has(object.spec.boundObjectRef) && has(object.spec.boundObjectRef.kind) && has(object.spec.boundObjectRef.name) && "+
+					"object.spec.boundObjectRef.kind == 'Secret' && object.spec.boundObjectRef.name == '%s'", clusterv1beta1.AgentCredentialSecret),
+				Message: fmt.Sprintf("a token of a member's account is bound to Secret %q, so that deleting that Secret revokes it", clusterv1beta1.AgentCredentialSecret),
 			},
 		},
 	}

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -44,7 +46,10 @@ func BenchmarkMembership(b *testing.B) {
 				writes := bare{client: j.hub, namespace: j.namespace(b), counted: j.count(b, members), workers: members}
 				count := map[string]float64{"writes/op": float64(total(writes.counted))}
 				sideBySide(b,
-					way{name: "fleetgate", figures: count, do: func(ctx context.Context) (time.Duration, error) { return j.join(ctx, members) }},
+					way{name: "fleetgate", figures: count, do: func(ctx context.Context) (time.Duration, error) {
+						took, err := j.join(ctx, members)
+						return took, errors.Join(err, j.settle(ctx))
+					}},
 					way{name: "bare", figures: count, do: timed(writes.write)})
 			})
 		}
@@ -65,6 +70,7 @@ type joiner struct {
 
 func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
 	b.Helper()
+	ctrl.SetLogger(klog.Background())
 	config, err := f.Hub.ConfigFor("admin", "fleetgate:admins")
 	if err != nil {
 		b.Fatal(err)
@@ -119,24 +125,39 @@ func (j *joiner) namespace(b *testing.B) string {
 // count lets members join once and returns what was written on the hub meanwhile.
 func (j *joiner) count(b *testing.B, members int) []written {
 	b.Helper()
-	before := j.writes(b)
-	if _, err := j.join(b.Context(), members); err != nil {
-		b.Fatal(err)
-	}
-	return since(before, j.writes(b))
-}
-
-func (j *joiner) writes(b *testing.B) []written {
-	b.Helper()
-	var metrics bytes.Buffer
-	if err := j.api.get(b.Context(), "/metrics", &metrics); err != nil {
-		b.Fatal(err)
-	}
-	all, err := parseWrites(metrics.String())
+	before, err := j.writes(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	return all
+	if _, err := j.join(b.Context(), members); err != nil {
+		b.Fatal(err)
+	}
+	after, err := j.writes(b.Context())
+	if err := errors.Join(err, j.settle(b.Context())); err != nil {
+		b.Fatal(err)
+	}
+	return since(before, after)
+}
+
+func (j *joiner) writes(ctx context.Context) ([]written, error) {
+	var metrics bytes.Buffer
+	if err := j.api.get(ctx, "/metrics", &metrics); err != nil {
+		return nil, err
+	}
+	return parseWrites(metrics.String())
+}
+
+// settle waits until what follows a join has been written, so that it does not
+// disturb what is measured next.
+func (j *joiner) settle(ctx context.Context) error {
+	const quiet = 500 * time.Millisecond
+	last := -1
+	return wait.PollUntilContextTimeout(ctx, quiet, patience, true, func(ctx context.Context) (bool, error) {
+		all, err := j.writes(ctx)
+		before := last
+		last = total(all)
+		return last == before, err
+	})
 }
 
 // join starts agents at the same time and returns how long they took to join, from

@@ -47,15 +47,15 @@ func TestConformanceNamesRealTests(t *testing.T) {
 	}
 }
 
-// TestReadmeNamesRealTargets keeps the README's commands runnable.
-func TestReadmeNamesRealTargets(t *testing.T) {
+// TestDocumentsNameRealTargets keeps the documents' commands runnable.
+func TestDocumentsNameRealTargets(t *testing.T) {
 	makefile := read(t, "Makefile")
 	found := 0
-	for _, document := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
-		for _, match := range regexp.MustCompile("`?make ([a-z][a-z0-9-]*)").FindAllStringSubmatch(read(t, document), -1) {
+	for _, document := range documents(t) {
+		for _, match := range regexp.MustCompile("`make ([a-z][a-z0-9-]*)|(?m:^)make ([a-z][a-z0-9-]*)(?m: +#|$)").FindAllStringSubmatch(read(t, document), -1) {
 			found++
-			if !strings.Contains(makefile, "\n"+match[1]+":") {
-				t.Errorf("%s says `make %s`, which the Makefile does not have", document, match[1])
+			if target := match[1] + match[2]; !strings.Contains(makefile, "\n"+target+":") {
+				t.Errorf("%s says `make %s`, which the Makefile does not have", document, target)
 			}
 		}
 	}
@@ -64,15 +64,70 @@ func TestReadmeNamesRealTargets(t *testing.T) {
 	}
 }
 
-// TestDocumentsNameRealFiles follows the paths that the documents give in backticks.
+// TestDocumentsNameRealFiles follows the paths that the documents give in
+// backticks. A Go file without a path has to be somewhere.
 func TestDocumentsNameRealFiles(t *testing.T) {
+	bare, somewhere := regexp.MustCompile("`([a-z_]+\\.go)`"), map[string]bool{}
+	walk(t, ".go", func(name, _ string) { somewhere[filepath.Base(name)] = true })
 	path := regexp.MustCompile("`((?:cmd|pkg|test|hack|docs|examples|charts)/[A-Za-z0-9_./-]*)`")
-	for _, document := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
+	for _, document := range documents(t) {
 		for _, match := range path.FindAllStringSubmatch(read(t, document), -1) {
 			if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
 				t.Errorf("%s names %s, which is not there", document, match[1])
 			}
 		}
+		for _, match := range bare.FindAllStringSubmatch(read(t, document), -1) {
+			if !somewhere[match[1]] {
+				t.Errorf("%s names %s, which is nowhere", document, match[1])
+			}
+		}
+	}
+}
+
+// TestLinksLeadSomewhere follows the links between documents, and the headings
+// that they name.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)`)
+	for _, document := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(read(t, document), -1) {
+			target := filepath.Join(filepath.Dir(document), match[1])
+			if match[1] == "" {
+				target = document
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", document, match[1])
+				continue
+			}
+			if match[2] != "" && !headings(read(t, target))[match[2][1:]] {
+				t.Errorf("%s links to %s in %s, which has no such heading", document, match[2], target)
+			}
+		}
+	}
+}
+
+// headings are the anchors of a document's headings.
+func headings(text string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		plain := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		anchors[strings.ReplaceAll(plain, " ", "-")] = true
+	}
+	return anchors
+}
+
+// TestThreatsNameRealTests keeps docs/security.md from claiming a test that
+// nobody wrote. What is not tested has no name in its row.
+func TestThreatsNameRealTests(t *testing.T) {
+	tests, named := testNames(t), 0
+	for _, row := range tables(section(t, read(t, "docs/security.md"), "## Threats")) {
+		for _, test := range inBackticks(row[len(row)-1]) {
+			if named++; !tests[test] {
+				t.Errorf("docs/security.md names the test %q, which does not exist", test)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("docs/security.md names no test: this test reads the wrong table")
 	}
 }
 
@@ -119,7 +174,13 @@ func testNames(t *testing.T) map[string]bool {
 
 func walk(t *testing.T, suffix string, visit func(name, text string)) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	walkIn(t, ".", suffix, visit)
+}
+
+// walkIn visits the files of a folder whose names end with the suffix.
+func walkIn(t *testing.T, dir, suffix string, visit func(name, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

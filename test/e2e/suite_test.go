@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 )
@@ -105,9 +106,9 @@ func (l *launched) process(name string) *env.Process {
 	return nil
 }
 
-// keepArtifacts copies logs, and what the API servers hold, to where CI keeps them.
+// keepArtifacts keeps the logs of gateway and agents, and logs and objects of the clusters.
 func (l *launched) keepArtifacts(ctx context.Context) {
-	target := os.Getenv("FLEETGATE_ARTIFACTS")
+	target := os.Getenv(artifacts.Folder)
 	if target == "" {
 		return
 	}
@@ -115,22 +116,19 @@ func (l *launched) keepArtifacts(ctx context.Context) {
 	Expect(os.MkdirAll(target, 0o755)).To(Succeed())
 	logs, err := filepath.Glob(filepath.Join(l.dir, "*.log"))
 	Expect(err).NotTo(HaveOccurred())
-	more, err := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
-	Expect(err).NotTo(HaveOccurred())
-	for _, path := range append(logs, more...) {
+	for _, path := range logs {
 		data, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
-		name := strings.ReplaceAll(strings.TrimPrefix(path, l.dir+"/"), "/", "-")
-		Expect(os.WriteFile(filepath.Join(target, name), data, 0o644)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(target, filepath.Base(path)), data, 0o644)).To(Succeed())
 	}
-	const kinds = "memberclusters,internalmemberclusters,clusters.fleet.cattle.io,clusterregistrations,clusterresourceplacements," +
-		"clusterresourcebindings,works,managedserviceaccounts,events"
-	for cluster, what := range map[string]string{"hub": kinds, "member-1": "appliedworks,deployments,events", "member-2": "appliedworks,deployments,events"} {
-		out, err := l.fleet.Kubectl(ctx, l.breakGlass(cluster), "", "get", what, "--all-namespaces", "--output=yaml", "--request-timeout=10s")
-		if err != nil {
-			out += "\n" + err.Error()
+	for _, name := range []string{"hub", "member-1", "member-2"} {
+		cluster, err := env.Load(filepath.Join(l.dir, name))
+		if err == nil {
+			err = artifacts.Keep(ctx, target, cluster)
 		}
-		Expect(os.WriteFile(filepath.Join(target, cluster+"-objects.yaml"), []byte(out), 0o644)).To(Succeed())
+		if err != nil {
+			GinkgoWriter.Println("Not all artifacts were kept:", err)
+		}
 	}
 	GinkgoWriter.Println("Logs and objects are in", target)
 }

@@ -32,4 +32,8 @@
 //
 // What it refuses to do: follow redirects, dial anything but the member's API
 // server, wait for a member that is away, or forward as system:masters.
+//
+// Not here yet: authorization of the inner request, acting as the gateway's own
+// account on the member instead of the caller, and an entrance of the gateway's
+// own beside the hub's API server.
 package clustergateway

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httputil"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -187,31 +186,19 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(499)
 		return
 	}
-	if p, ok := parsedFrom(r.Context()); ok && readsNoStatus(p.request) {
-		refuseInText(w, err)
+	if p, ok := parsedFrom(r.Context()); ok && apierrors.IsForbidden(err) && isDiscovery(p.request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
 	responsewriters.RespondWithError(w, r, err, h.serializer)
 }
 
-// readsNoStatus is true for the requests with which kubectl and client-go begin:
-// what discovery gets instead of a list is shown as "unknown" if it is a Status,
-// and as it is if it is text.
-func readsNoStatus(request *Request) bool {
-	return request != nil && !request.Upgrade && (request.Path == "/api" || request.Path == "/apis")
-}
-
-func refuseInText(w http.ResponseWriter, err error) {
-	code, message := http.StatusInternalServerError, err.Error()
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		code = int(status.Status().Code)
-		if details := status.Status().Details; details != nil && details.RetryAfterSeconds > 0 {
-			w.Header().Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
-		}
-	}
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	http.Error(w, message, code)
+// isDiscovery is true for the requests with which kubectl and client-go begin.
+// They decode nothing but what they asked for: of a 403 with a Status they tell
+// their user "unknown", of one in plain text they tell the text.
+func isDiscovery(request *Request) bool {
+	return request != nil && (request.Path == "/api" || request.Path == "/apis")
 }
 
 // countedWriter remembers the code. Everything else of the writer below is

@@ -66,7 +66,7 @@ func Parse(r *http.Request) (*Request, error) {
 		return nil, fmt.Errorf("the path %q is not one of a Kubernetes API server", inner.Path)
 	}
 	inner.Info = info
-	inner.LongRunning = inner.Upgrade || isLongRunning(info, r.URL.Query())
+	inner.LongRunning = inner.Upgrade || isLongRunning(info)
 	return inner, nil
 }
 
@@ -132,29 +132,16 @@ func wantsUpgrade(h http.Header) bool {
 	return len(h["Upgrade"]) > 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 }
 
-var streamingSubresources = []string{"exec", "attach", "portforward", "proxy"}
+// lastingSubresources are those that a member's API server gives no time limit.
+var lastingSubresources = []string{"exec", "attach", "portforward", "proxy", "log"}
 
-func isLongRunning(info *apirequest.RequestInfo, query url.Values) bool {
-	switch {
-	case info.Verb == "watch" || info.Verb == "proxy":
-		return true
-	case !info.IsResourceRequest:
-		return false
-	case slices.Contains(streamingSubresources, info.Subresource):
-		return true
-	}
-	return info.Subresource == "log" && isTrue(query, "follow")
-}
-
-// isTrue reads a boolean query parameter as API servers do: present is true
-// unless it says otherwise.
-func isTrue(query url.Values, name string) bool {
-	values, ok := query[name]
-	if !ok || len(values) == 0 {
+// isLongRunning is the rule of the member's API server: a shorter limit here
+// would cut what is allowed there.
+func isLongRunning(info *apirequest.RequestInfo) bool {
+	if !info.IsResourceRequest {
 		return false
 	}
-	value := strings.ToLower(values[0])
-	return value != "false" && value != "0"
+	return info.Verb == "watch" || info.Verb == "proxy" || slices.Contains(lastingSubresources, info.Subresource)
 }
 
 type parsedKey struct{}

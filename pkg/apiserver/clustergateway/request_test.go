@@ -53,13 +53,8 @@ func TestParse(t *testing.T) {
 			want:   want{Path: "/api/v1/namespaces/a/pods", RawPath: "/api/v1/namespaces/a/pods", Verb: "watch", Resource: "pods", Namespace: "a", LongRunning: true},
 		},
 		"Logs": {
-			reason: "Logs end by themselves.",
-			path:   pods + "/p/log?follow=false",
-			want:   want{Path: "/api/v1/namespaces/a/pods/p/log", RawPath: "/api/v1/namespaces/a/pods/p/log", Verb: "get", Resource: "pods", Subresource: "log", Namespace: "a", Name: "p"},
-		},
-		"FollowedLogs": {
-			reason: "Followed logs do not.",
-			path:   pods + "/p/log?follow",
+			reason: "Logs may be long, or followed.",
+			path:   pods + "/p/log",
 			want:   want{Path: "/api/v1/namespaces/a/pods/p/log", RawPath: "/api/v1/namespaces/a/pods/p/log", Verb: "get", Resource: "pods", Subresource: "log", Namespace: "a", Name: "p", LongRunning: true},
 		},
 		"Exec": {

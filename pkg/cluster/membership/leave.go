@@ -48,6 +48,9 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if namespace == nil {
 		return ctrl.Result{}, r.finalize(ctx, mc)
 	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		return ctrl.Result{RequeueAfter: terminatingPoll}, r.releaseWorks(ctx, namespace.Name)
+	}
 	if wait, err := r.askToLeave(ctx, mc); wait > 0 || err != nil {
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -57,8 +60,13 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if err := r.releaseWorks(ctx, namespace.Name); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.deleteNamespace(ctx, namespace)
+	return ctrl.Result{}, r.delete(ctx, namespace)
 }
+
+// terminatingPoll is how often to look for Works that hold a namespace on its way out:
+// whoever writes Works may have written one after the first look. That the namespace is
+// gone is an event.
+const terminatingPoll = 5 * time.Second
 
 func notReadyToJoin() metav1.Condition {
 	return metav1.Condition{
@@ -188,13 +196,6 @@ func (r *Reconciler) release(ctx context.Context, work *metav1.PartialObjectMeta
 		return fmt.Errorf("releasing Work %q in namespace %q: %w", work.Name, work.Namespace, err)
 	}
 	return nil
-}
-
-func (r *Reconciler) deleteNamespace(ctx context.Context, namespace *corev1.Namespace) error {
-	if !namespace.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	return r.delete(ctx, namespace)
 }
 
 // finalize removes what is not in the namespace, and lets the MemberCluster go.

@@ -5,6 +5,7 @@ package selection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +26,11 @@ import (
 // typeSettling is when, after a type came or went, discovery is asked again: the
 // hub's API server tells of a type a little after it accepted it.
 var typeSettling = [...]time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second}
+
+// ErrUnreadable is returned when the hub does not list a type that a placement
+// needs. Nothing is selected then: what is missing from a list would be taken off
+// the members.
+var ErrUnreadable = errors.New("selected resources cannot be read")
 
 // Watcher runs one metadata-only informer for each type that some placement
 // selects, and queues the placements that a change concerns.
@@ -156,7 +162,7 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 	}
 	for gvr, inf := range started {
 		if !cache.WaitForCacheSync(ctx.Done(), inf.HasSynced) {
-			return fmt.Errorf("listing %s on the hub: not done in time", gvr.GroupResource())
+			return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, gvr.GroupResource())
 		}
 	}
 	return nil

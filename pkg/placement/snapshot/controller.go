@@ -60,8 +60,9 @@ type Reconciler struct {
 // spec changes or it is being deleted, when something that it selects changes,
 // and when one of its snapshots is touched by others.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	old := predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 	deletions := predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
+		CreateFunc:  old.CreateFunc,
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
@@ -69,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(),
-			builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+			builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
 		WatchesRawSource(r.Changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
@@ -107,6 +108,9 @@ func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.Namespace
 	if err := r.reconcileResources(ctx, key, placement); err != nil {
 		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
 			return r.reportInvalid(ctx, placement, fault)
+		}
+		if errors.Is(err, selection.ErrUnreadable) {
+			return errors.Join(err, r.reportUnreadable(ctx, placement, err))
 		}
 		return err
 	}
@@ -323,6 +327,18 @@ func historyLimit(placement placementv1beta1.PlacementObject) int {
 func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, fault *selection.InvalidError) error {
 	return r.setScheduled(ctx, placement, metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors, Message: fault.Message,
+	})
+}
+
+// reportUnreadable tells why nothing happens to a placement that has not been
+// scheduled yet. A scheduled one stays as it is.
+func (r *Reconciler) reportUnreadable(ctx context.Context, placement placementv1beta1.PlacementObject, fault error) error {
+	if meta.IsStatusConditionTrue(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
+		return nil
+	}
+	return r.setScheduled(ctx, placement, metav1.Condition{
+		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
+		Message: fmt.Sprintf("Trying again, as %v; look at the API service or CustomResourceDefinition behind it", fault),
 	})
 }
 

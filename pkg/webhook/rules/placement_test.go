@@ -71,6 +71,13 @@ func TestValidatePlacement(t *testing.T) {
 			{Version: "v1", Kind: "Namespace", Name: "shop", SelectionScope: placementv1beta1.NamespaceWithResourceSelectors},
 			{Version: "v1", Kind: "ConfigMap"},
 		}}},
+		"namespaced kind beside one that only looks like a cut namespace": {
+			spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
+				{Version: "v1", Kind: "ClusterRole", SelectionScope: placementv1beta1.NamespaceWithResourceSelectors},
+				{Version: "v1", Kind: "ConfigMap"},
+			}},
+			want: []string{"spec.resourceSelectors[1]: a ClusterResourcePlacement selects"},
+		},
 		"name and labels": {
 			spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "a", LabelSelector: &metav1.LabelSelector{}}}},
 			want: []string{"spec.resourceSelectors[0]: name and labelSelector are mutually exclusive"},

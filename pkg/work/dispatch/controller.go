@@ -90,6 +90,9 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return err
 	}
 	if b.GetSpec().State != placementv1beta1.BindingBound {
+		if len(works) == 0 {
+			return nil // They went with their member, and nothing can be said of them.
+		}
 		return r.writeStatus(ctx, b, synced{works: works})
 	}
 	here, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)

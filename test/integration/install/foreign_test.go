@@ -60,7 +60,7 @@ var _ = Describe("Meeting another product", func() {
 			},
 		}
 		theirs.Annotations = map[string]string{"meta.helm.sh/release-name": "fleet", "meta.helm.sh/release-namespace": "cattle-fleet-system"}
-			ours := definition("adopteds", "fleet.cattle.io")
+		ours := definition("adopteds", "fleet.cattle.io")
 		ours.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		lease := holdLease(ctx, "cattle-fleet-system", "fleet-controller-lock")
 		owner := &corev1.Namespace{}

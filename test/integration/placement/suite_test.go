@@ -56,7 +56,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ours, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, err := env.Start(ctx, env.Options{Name: "hub", Audit: true, Dir: "/tmp/plhub"})
+	cluster, err := env.Start(ctx, env.Options{Name: "hub"})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) { Expect(cluster.Stop(ctx)).To(Succeed()) })
 	hubConf = cluster.Config()

@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// caOf is the certificate of a test server, in PEM.
+func caOf(server *httptest.Server) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+}
+
+func TestParseBootstrap(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	indented := "  " + strings.ReplaceAll(strings.TrimSpace(caOf(server)), "\n", "\n  ")
+	good := "clusterNamespace: clusters\napiServerURL: https://hub:6443\ntoken: secret-token\ntokenName: t\napiServerCA: |\n" + indented + "\n"
+	tests := map[string]struct {
+		values string
+		names  []string
+	}{
+		"a registration Secret's":        {good, nil},
+		"with a user's additions":        {good + "clientID: mine\nlabels: {env: prod}\ndebug: true\n", nil},
+		"an empty file names all":        {"", []string{"apiServerURL", "token", "clusterNamespace"}},
+		"no https":                       {strings.Replace(good, "https://", "http://", 1), []string{"apiServerURL"}},
+		"no host":                        {strings.Replace(good, "https://hub:6443", "https://", 1), []string{"apiServerURL"}},
+		"a CA that is none":              {strings.Replace(good, "BEGIN CERTIFICATE", "BEGIN NOTHING", 1), []string{"apiServerCA"}},
+		"a namespace that cannot be one": {strings.Replace(good, ": clusters", ": ../kube-system", 1), []string{"clusterNamespace"}},
+		"no YAML":                        {"token: secret-token\n\t{", []string{"YAML"}},
+		"a wrong type":                   {"token: {secret-token: 1}", []string{"YAML"}},
+		"far too much":                   {good + strings.Repeat("#", maxValuesLength), []string{"bytes"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseBootstrap([]byte(tc.values))
+			if (err != nil) != (len(tc.names) > 0) {
+				t.Fatalf("got %v, want problems with %v", err, tc.names)
+			}
+			for _, part := range tc.names {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not name %q", err, part)
+				}
+			}
+			if err != nil && strings.Contains(err.Error(), "secret-token") {
+				t.Errorf("%q shows the token", err)
+			}
+		})
+	}
+}
+
+func TestTheBootstrapSecretHasEitherForm(t *testing.T) {
+	keys := map[string][]byte{
+		"clusterNamespace": []byte("clusters"), "apiServerURL": []byte("https://hub:6443"), "token": []byte("x"), "tokenName": []byte("t"),
+	}
+	values := map[string][]byte{
+		registrationv1alpha1.RegistrationValuesKey: []byte("clusterNamespace: clusters\napiServerURL: https://hub:6443\ntoken: x\ntokenName: t\n"),
+	}
+	want := &Bootstrap{AgentValues: registrationv1alpha1.AgentValues{
+		ClusterNamespace: "clusters", APIServerURL: "https://hub:6443", Token: "x", TokenName: "t",
+	}}
+	for name, data := range map[string]map[string][]byte{"one key each": keys, "values.yaml": values} {
+		t.Run(name, func(t *testing.T) {
+			got, err := bootstrapOf(&corev1.Secret{Data: data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("bootstrap (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

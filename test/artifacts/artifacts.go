@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package artifacts keeps what a failed spec leaves behind, where CI collects it:
+// the logs of the clusters' programs, and the objects that their API servers hold.
+// Secrets are left out.
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// Folder is where artifacts go; empty means that nobody wants them.
+const Folder = "FLEETGATE_ARTIFACTS"
+
+// OnFailure is called once at the top of a suite: after each spec that failed, the
+// logs and objects of the clusters are kept. The function is asked then, since
+// suites start their clusters late.
+func OnFailure(clusters func() []*env.Cluster) bool {
+	return JustAfterEach(func(ctx SpecContext) {
+		root := os.Getenv(Folder)
+		if root == "" || !CurrentSpecReport().Failed() {
+			return
+		}
+		dir := filepath.Join(root, plain(CurrentSpecReport().FullText()))
+		if err := Keep(ctx, dir, clusters()...); err != nil {
+			GinkgoWriter.Println("Not all artifacts were kept:", err)
+		}
+		GinkgoWriter.Println("Logs and objects are in", dir)
+	})
+}
+
+// Keep writes the logs and objects of the clusters to a folder. It keeps what it
+// can and returns what went wrong with the rest.
+func Keep(ctx context.Context, dir string, clusters ...*env.Cluster) error {
+	var failures []error
+	for _, cluster := range clusters {
+		if cluster == nil {
+			continue
+		}
+		target := filepath.Join(dir, cluster.Name)
+		failures = append(failures, os.MkdirAll(target, 0o755), keepLogs(target, cluster), keepObjects(ctx, target, cluster))
+	}
+	return errors.Join(failures...)
+}
+
+func keepLogs(dir string, cluster *env.Cluster) error {
+	var failures []error
+	for _, process := range cluster.Processes() {
+		log, err := os.ReadFile(process.LogPath())
+		failures = append(failures, err, os.WriteFile(filepath.Join(dir, process.Name()+".log"), log, 0o644))
+	}
+	return errors.Join(failures...)
+}
+
+func keepObjects(ctx context.Context, dir string, cluster *env.Cluster) error {
+	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(cluster.Config())
+	if err != nil {
+		return err
+	}
+	// Groups that cannot be discovered, because their server is gone, leave the others.
+	lists, err := discoverer.ServerPreferredResources()
+	failures := []error{err}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if resource.Name != "secrets" {
+				failures = append(failures, keepResource(ctx, dir, client, version.WithResource(resource.Name)))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func keepResource(ctx context.Context, dir string, client dynamic.Interface, resource schema.GroupVersionResource) error {
+	found, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
+	}
+	if len(found.Items) == 0 {
+		return nil
+	}
+	var all []map[string]any
+	for _, item := range found.Items {
+		unstructured.RemoveNestedField(item.Object, "metadata", "managedFields")
+		all = append(all, item.Object)
+	}
+	text, err := yaml.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", resource.GroupResource(), err)
+	}
+	return os.WriteFile(filepath.Join(dir, resource.GroupResource().String()+".yaml"), text, 0o644)
+}
+
+// plain makes a folder's name of a spec's text.
+func plain(text string) string {
+	name := regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(text, "-")
+	const longest = 120
+	return name[:min(len(name), longest)]
+}

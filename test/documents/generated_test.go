@@ -1,0 +1,133 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
+	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
+)
+
+// update makes the tests write the tables that they otherwise compare.
+var update = flag.Bool("update", false, "write the tables that are made from the code")
+
+// TestTablesAreThoseOfTheCode keeps the tables that nobody should write by hand.
+func TestTablesAreThoseOfTheCode(t *testing.T) {
+	for _, table := range []struct {
+		document, begin, end string
+		want                 string
+	}{
+		{"docs/operations.md", "<!-- flags: gateway.", "<!-- end of flags -->", flagTable(gatewayapp.NewOptions())},
+		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentapp.NewOptions())},
+		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
+	} {
+		text := read(t, table.document)
+		before, rest, ok := strings.Cut(text, table.begin)
+		marker, rest, alsoOK := strings.Cut(rest, "\n")
+		got, after, ended := strings.Cut(rest, table.end)
+		if !ok || !alsoOK || !ended {
+			t.Errorf("%s has no place between %q and %q", table.document, table.begin, table.end)
+			continue
+		}
+		if *update {
+			write(t, table.document, before+table.begin+marker+"\n"+table.want+table.end+after)
+			continue
+		}
+		if diff := cmp.Diff(table.want, got); diff != "" {
+			t.Errorf("%s, after %q: run go test ./test/documents -update (-want +got):\n%s", table.document, table.begin, diff)
+		}
+	}
+}
+
+func flagTable(options interface{ AddFlags(flags *pflag.FlagSet) }) string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	var b strings.Builder
+	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
+	flags.VisitAll(func(f *pflag.Flag) {
+		standard := ""
+		if value := strings.Trim(f.DefValue, "[]"); value != "" {
+			standard = "`" + value + "`"
+		}
+		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, standard, f.Usage)
+	})
+	return b.String()
+}
+
+// importTable is the table of test/imports for people.
+func importTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| package | must not import | because |\n|---|---|---|\n")
+	for _, row := range importRows(t) {
+		target := "`" + row["to"][0] + "`"
+		if row["to"][0] == "" {
+			target = "others of ours"
+		}
+		if len(row["except"]) > 0 {
+			target += " but `" + strings.Join(row["except"], "`, `") + "`"
+		}
+		if len(row["through"]) > 0 {
+			target += ", at any depth"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row["from"][0], target, row["reason"][0])
+	}
+	return b.String()
+}
+
+// importRows reads the rows of the table from the source of its test, each as
+// the texts of its fields: that package has no other form that can be read from
+// here. The module's name is left out.
+func importRows(t *testing.T) []map[string][]string {
+	t.Helper()
+	var rows []map[string][]string
+	ast.Inspect(parse(t, root+"/test/imports/imports_test.go"), func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		row := map[string][]string{}
+		for _, element := range literal.Elts {
+			if field, ok := element.(*ast.KeyValueExpr); ok {
+				row[fmt.Sprint(field.Key)] = pathsIn(field.Value)
+			}
+		}
+		if len(row["from"]) == 1 && len(row["to"]) == 1 && len(row["reason"]) == 1 {
+			rows = append(rows, row)
+		}
+		return true
+	})
+	const least = 20
+	if len(rows) < least {
+		t.Fatalf("test/imports has %d rows, at least %d are known: its source is not read as it is written", len(rows), least)
+	}
+	return rows
+}
+
+// pathsIn returns the paths that an expression holds. The identifier `module`
+// stands for the prefix of all our packages; `true` is itself.
+func pathsIn(e ast.Expr) []string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		if e.Name == "module" {
+			return []string{""}
+		}
+		return []string{e.Name}
+	case *ast.CompositeLit:
+		var all []string
+		for _, element := range e.Elts {
+			all = append(all, pathsIn(element)...)
+		}
+		return all
+	}
+	return textsIn(e)
+}

@@ -1,0 +1,142 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+)
+
+const keyPrefix = "fleetgate.io/"
+
+// TestEveryKeyOfOursIsListed compares labels, annotations and finalizers in the
+// code with docs/api.md, both ways.
+func TestEveryKeyOfOursIsListed(t *testing.T) {
+	want := map[string]bool{}
+	for _, file := range products(t) {
+		for _, text := range textsIn(file) {
+			if strings.HasPrefix(text, keyPrefix) {
+				want[text] = true
+			}
+		}
+	}
+	got := map[string]bool{}
+	for _, row := range tables(read(t, "docs/api.md")) {
+		if key := strings.Trim(row[0], "`"); strings.HasPrefix(key, keyPrefix) {
+			got[key] = true
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("docs/api.md lists other keys than the code has (-code +document):\n%s", diff)
+	}
+}
+
+// TestEveryKindIsListed compares the CRDs that ship with docs/api.md: kinds,
+// groups and versions, the stored one first.
+func TestEveryKindIsListed(t *testing.T) {
+	shipped, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, crd := range shipped {
+		want[crd.Spec.Group+" "+crd.Spec.Names.Kind] = versionsOf(crd)
+	}
+	got := map[string]string{}
+	for _, part := range strings.Split(read(t, "docs/api.md"), "\n### ")[1:] {
+		group, _, _ := strings.Cut(part, " ")
+		part, _, _ = strings.Cut(part, "\n## ")
+		for _, row := range tables(part) {
+			got[group+" "+strings.Trim(row[0], "`")] = row[1]
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/api.md lists other kinds than ship (-shipped +document):\n%s", diff)
+	}
+}
+
+// versionsOf begins with the stored version; the others follow, the most stable
+// first.
+func versionsOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	var stored string
+	var others []string
+	for _, version := range crd.Spec.Versions {
+		switch {
+		case version.Storage:
+			stored = version.Name
+		case version.Served:
+			others = append(others, version.Name)
+		}
+	}
+	slices.SortFunc(others, func(a, b string) int { return len(a) - len(b) })
+	return strings.Join(append([]string{stored}, others...), ", ")
+}
+
+// TestEveryMetricIsListed compares the metrics of ours with docs/operations.md.
+func TestEveryMetricIsListed(t *testing.T) {
+	metric := regexp.MustCompile(`^fleetgate_[a-z_]+$`)
+	want := map[string]bool{}
+	for _, file := range products(t) {
+		for _, text := range textsIn(file) {
+			if metric.MatchString(text) {
+				want[text] = true
+			}
+		}
+	}
+	got := map[string]bool{}
+	for _, text := range inBackticks(read(t, "docs/operations.md")) {
+		if metric.MatchString(text) {
+			got[text] = true
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("docs/operations.md lists other metrics than the code has (-code +document):\n%s", diff)
+	}
+}
+
+// TestEveryProbeIsListed looks for the checks that the commands add to their probes.
+func TestEveryProbeIsListed(t *testing.T) {
+	probes := section(t, read(t, "docs/operations.md"), "## Probes")
+	added, found := regexp.MustCompile(`Add(?:Readyz|Healthz)Check\("([^"]+)"|Checker\{"([^"]+)"`), 0
+	walkIn(t, "cmd", ".go", func(name, text string) {
+		for _, match := range added.FindAllStringSubmatch(text, -1) {
+			found++
+			if check := match[1] + match[2]; !strings.Contains(probes, "| `"+check+"` |") {
+				t.Errorf("%s adds the check %q, which docs/operations.md does not list", name, check)
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no command adds a check: this test looks for the wrong call")
+	}
+}
+
+// TestMessagesAreOurs keeps the sentences that people search for as the code
+// writes them.
+func TestMessagesAreOurs(t *testing.T) {
+	var texts []string
+	for _, file := range products(t) {
+		texts = append(texts, textsIn(file)...)
+	}
+	all := strings.Join(texts, "\n")
+	rows := tables(section(t, read(t, "docs/operations.md"), "## When something is wrong"))
+	if len(rows) == 0 {
+		t.Fatal("docs/operations.md has no table of messages")
+	}
+	for _, row := range rows {
+		for _, message := range inBackticks(row[0]) {
+			if !strings.Contains(all, message) {
+				t.Errorf("docs/operations.md explains %q, which the code does not say", message)
+			}
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeShowsWhatMakeUpPrints compares the lines that begin at the margin:
+// steps and titles. What stands under them is other on every machine.
+func TestReadmeShowsWhatMakeUpPrints(t *testing.T) {
+	printed := outputOf(t)
+	launcher := parse(t, root+"/hack/fleet/up.go")
+	formats := textsIn(launcher)
+	for _, line := range strings.Split(printed, "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			continue
+		}
+		if !matchesOne(formats, strings.TrimPrefix(line, "==> ")) {
+			t.Errorf("README.md shows the line %q, which hack/fleet does not print", line)
+		}
+	}
+	titles := titlesIn(launcher)
+	const least = 10
+	if len(titles) < least {
+		t.Fatalf("hack/fleet prints %d titles, at least %d are known: its source is not read as it is written", len(titles), least)
+	}
+	for _, title := range titles {
+		if !regexp.MustCompile(`(?m)^(==> )?` + pattern(title) + `$`).MatchString(printed) {
+			t.Errorf("hack/fleet prints %q, which README.md does not show", title)
+		}
+	}
+}
+
+// outputOf is the block of the README that shows what make up prints.
+func outputOf(t *testing.T) string {
+	t.Helper()
+	for i, block := range strings.Split(read(t, "README.md"), "```") {
+		if i%2 == 1 && strings.Contains(block, "\n==> ") {
+			return block
+		}
+	}
+	t.Fatal("README.md shows no output of make up")
+	return ""
+}
+
+// titlesIn returns the names of the launcher's steps, the titles of what it
+// shows, and the formats that it prints after an empty line.
+func titlesIn(launcher *ast.File) []string {
+	var titles []string
+	ast.Inspect(launcher, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if name := fmt.Sprint(n.Lhs[0]); name == "steps" || name == "shown" {
+				titles = append(titles, firstTexts(n.Rhs[0])...)
+			}
+		case *ast.CallExpr:
+			format, ok := "", false
+			if len(n.Args) > 0 {
+				format, ok = constant(n.Args[0])
+			}
+			if ok && strings.HasPrefix(format, "\n") && !strings.HasPrefix(format, "\n%") {
+				titles = append(titles, strings.TrimSpace(format))
+			}
+		}
+		return true
+	})
+	return titles
+}
+
+// firstTexts returns the first field of each element of a list, where it is a text.
+func firstTexts(list ast.Expr) []string {
+	var texts []string
+	outer, _ := list.(*ast.CompositeLit)
+	for _, element := range outer.Elts {
+		if inner, ok := element.(*ast.CompositeLit); ok && len(inner.Elts) > 0 {
+			if text, ok := constant(inner.Elts[0]); ok {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
+}
+
+func matchesOne(formats []string, line string) bool {
+	for _, format := range formats {
+		format = strings.TrimSpace(format)
+		// A format that says nothing by itself would match every line.
+		if strings.ContainsAny(verb().ReplaceAllString(format, ""), "abcdefghijklmnopqrstuvwxyz") &&
+			regexp.MustCompile(`^`+pattern(format)+`$`).MatchString(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// pattern is a regular expression for what a format prints.
+func pattern(format string) string {
+	parts := verb().Split(format, -1)
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	return strings.Join(parts, ".*")
+}
+
+func verb() *regexp.Regexp { return regexp.MustCompile(`%[.0-9]*[a-z]`) }

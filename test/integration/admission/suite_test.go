@@ -1,0 +1,209 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission_test writes objects through a real hub whose API server asks
+// the gateway's webhooks and evaluates its policies.
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	service       = "gateway"
+	tokenLifetime = 7 * 24 * time.Hour
+)
+
+var (
+	hub    *env.Cluster
+	scheme *runtime.Scheme
+	// masters is break-glass, in the group system:masters.
+	masters client.Client
+	gateway *runningGateway
+)
+
+func TestAdmission(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real API servers")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "Admission on a hub", Label("integration", "admission"))
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	var err error
+	hub, err = env.Start(ctx, env.Options{Name: "hub"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+
+	scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	masters = clientFor(hub.Config())
+	applyGatewayRole(ctx)
+	gateway = newGateway(ctx)
+	makeLeftovers(ctx)
+	gateway.start()
+	DeferCleanup(func() { gateway.stop() })
+	Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+	prepareMember(ctx)
+	waitUntilAdmissionIsOn(ctx)
+})
+
+func clientFor(config *rest.Config) client.Client {
+	GinkgoHelper()
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// applyGatewayRole gives the gateway what an installation gives it, and no more.
+func applyGatewayRole(ctx context.Context) {
+	GinkgoHelper()
+	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		Expect(err).NotTo(HaveOccurred())
+		Expect(masters.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// runningGateway is the gateway's admission: webhooks, their certificate, and
+// what leads the hub's API server to them.
+type runningGateway struct {
+	config       *rest.Config
+	client       client.Client
+	port         int
+	certificates *serving.Certificates
+	installer    *install.Installer
+
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func newGateway(ctx context.Context) *runningGateway {
+	GinkgoHelper()
+	config, err := hub.ConfigFor("fleetgate:gateway")
+	Expect(err).NotTo(HaveOccurred())
+	ports, err := env.FreePorts(1)
+	Expect(err).NotTo(HaveOccurred())
+	definitions, err := crds.ForHub(placementv1beta1.GroupVersion.Group, clusterv1beta1.GroupVersion.Group)
+	Expect(err).NotTo(HaveOccurred())
+	g := &runningGateway{config: config, client: clientFor(config), port: ports[0]}
+	g.installer = &install.Installer{
+		Client: g.client, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
+		Hub: install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
+	}
+	Expect(g.installer.InstallBase(ctx)).To(Succeed())
+	Expect(g.installer.InstallDefinitions(ctx)).To(Succeed())
+	return g
+}
+
+// start returns when webhooks are answered, and the installer knows their CA.
+func (g *runningGateway) start() {
+	GinkgoHelper()
+	name := service + "." + clusterv1beta1.SystemNamespace + ".svc"
+	g.certificates = serving.New(g.config, g.client, clusterv1beta1.SystemNamespace, []string{name})
+	manager, err := ctrl.NewManager(g.config, ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Host: "127.0.0.1", Port: g.port,
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = g.certificates.GetCertificate }},
+		}),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(manager.Add(g.certificates)).To(Succeed())
+	webhook.Register(manager)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel, g.done = cancel, make(chan error, 1)
+	go func() { g.done <- manager.Start(ctx) }()
+	Expect(g.certificates.WaitForFirst(ctx)).To(Succeed())
+	Eventually(func() error { return manager.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
+	ca, err := g.certificates.CABundle(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	g.installer.Extra = append(webhook.MemberPolicies(tokenLifetime), webhook.Configurations(webhook.Endpoint{
+		Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca,
+	})...)
+}
+
+func (g *runningGateway) stop() {
+	GinkgoHelper()
+	if g.cancel == nil {
+		return
+	}
+	g.cancel()
+	g.cancel = nil
+	Eventually(g.done).Should(Receive(BeNil()))
+}
+
+// waitUntilAdmissionIsOn tries what must be refused until it is: the API server
+// takes a moment to notice new configurations and policies.
+func waitUntilAdmissionIsOn(ctx context.Context) {
+	GinkgoHelper()
+	for _, resource := range []client.Object{
+		clusterPlacement(selecting("v1", "Nothing", "n")),
+		resourcePlacement(selecting("v1", "Nothing", "n")),
+	} {
+		Eventually(func() error { return masters.Create(ctx, resource.DeepCopyObject().(client.Object), client.DryRunAll) }).
+			Should(MatchError(ContainSubstring("denied the request")))
+	}
+	member := newMemberIdentity(ctx)
+	Eventually(func() error {
+		return member.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: "x"}}, client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("fleetgate-member-secrets")))
+	Eventually(func() error { return requestToken(ctx, member, "agent", 2*tokenLifetime, "") }).
+		Should(MatchError(ContainSubstring("fleetgate-member-token-requests")))
+	var policies k8sadmissionv1.ValidatingAdmissionPolicyList
+	Expect(masters.List(ctx, &policies)).To(Succeed())
+	for _, policy := range policies.Items {
+		Expect(policy.Status.TypeChecking).To(Or(BeNil(), HaveField("ExpressionWarnings", BeEmpty())), policy.Name)
+	}
+}
