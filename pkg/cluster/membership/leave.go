@@ -49,7 +49,10 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		return ctrl.Result{}, r.finalize(ctx, mc)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		return ctrl.Result{RequeueAfter: terminatingPoll}, r.releaseWorks(ctx, namespace.Name)
+		if err := r.releaseWorks(ctx, namespace.Name); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{RequeueAfter: terminatingPoll}, nil
 	}
 	if wait, err := r.askToLeave(ctx, mc); wait > 0 || err != nil {
 		return ctrl.Result{RequeueAfter: wait}, err

@@ -31,12 +31,14 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
 
 var (
 	scheme  = runtime.NewScheme()
 	hubConf *rest.Config
+	cluster *env.Cluster
 	hub     client.WithWatch
 	gateway *process
 )
@@ -45,6 +47,8 @@ func TestPlacement(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Placement on the hub", Label("placement"))
 }
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{cluster} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
@@ -56,7 +60,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ours, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster, err := env.Start(ctx, env.Options{Name: "hub"})
+	cluster, err = env.Start(ctx, env.Options{Name: "hub"})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) { Expect(cluster.Stop(ctx)).To(Succeed()) })
 	hubConf = cluster.Config()

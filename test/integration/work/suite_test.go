@@ -29,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -54,6 +55,8 @@ func TestWork(t *testing.T) {
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Works on a member", Label("integration", "work"))
 }
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub, member} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
