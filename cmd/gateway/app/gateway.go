@@ -317,6 +317,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	members := clustergateway.NewMembers()
+	members.OnGone(registry.Disconnect)
 	config := apiserver.Config{
 		Hub:         g.Hub,
 		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),

@@ -185,7 +185,11 @@ func (r *Reconciler) createResources(ctx context.Context, placement placementv1b
 			return nil, fmt.Errorf("creating resource snapshot %q: %w", s.GetName(), err)
 		}
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info("Made a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
+	log := ctrl.LoggerFrom(ctx)
+	log.V(1).Info("Made a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
+	if len(manifests) == 0 {
+		log.Info("The placement selects nothing on the hub: create what spec.resourceSelectors name, or correct them")
+	}
 	return r.await(ctx, client.ObjectKeyFromObject(group[len(group)-1]))
 }
 

@@ -91,9 +91,17 @@ func (c *computation) scheduled() bool {
 		})
 		return false
 	}
-	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: decided.Message})
+	message := decided.Message
+	if c.Index != "" && len(c.Resources) == 0 {
+		message += nothingSelected
+	}
+	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: message})
 	return true
 }
+
+// nothingSelected is said where people look first: all conditions of a placement
+// without resources are as good as those of one that works.
+const nothingSelected = "; spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them"
 
 // members appends what became of the placement on each selected member.
 func (c *computation) members() tally {

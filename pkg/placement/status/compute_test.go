@@ -298,3 +298,22 @@ func TestEventsTellWhatCameTrue(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+func TestPlacementOfNothingSaysSo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		index     string
+		resources []placementv1beta1.ResourceIdentifier
+		want      bool
+	}{
+		"no snapshot yet": {index: ""},
+		"empty snapshot":  {index: "0", want: true},
+		"something":       {index: "0", resources: []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "a", Version: "v1"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := Compute(&Observed{Placement: placementOf(nil), Policy: decided(), Index: tt.index, Resources: tt.resources})
+			if got := strings.HasSuffix(status.Conditions[0].Message, nothingSelected); got != tt.want {
+				t.Errorf("condition says that nothing is selected: %v, want %v: %q", got, tt.want, status.Conditions[0].Message)
+			}
+		})
+	}
+}

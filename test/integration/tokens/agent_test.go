@@ -1,0 +1,170 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+)
+
+// hubConfigOfAgent is the member's account on the hub: a ServiceAccount whose
+// Role holds the rules of this feature and nothing else.
+func hubConfigOfAgent(ctx context.Context) *rest.Config {
+	GinkgoHelper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}}
+	Expect(hubClient.SubResource("token").Create(quiet(ctx), account, request)).To(Succeed())
+	config := rest.AnonymousClientConfig(hub.Config())
+	config.BearerToken = request.Status.Token
+	return readable(config)
+}
+
+func memberConfigOfAgent() *rest.Config {
+	GinkgoHelper()
+	config, err := member.ConfigFor(agentOnMember)
+	Expect(err).NotTo(HaveOccurred())
+	return readable(config)
+}
+
+// readable makes clients speak JSON: a token in a log is then found as it is.
+func readable(config *rest.Config) *rest.Config {
+	config.ContentType = "application/json"
+	config.QPS = -1
+	return config
+}
+
+// runningAgent is the part of an agent that this suite is about.
+type runningAgent struct {
+	reconciler *rotator.Reconciler
+	cancel     context.CancelFunc
+	done       chan error
+}
+
+// startAgent starts the rotator as the agent's command does.
+func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
+	GinkgoHelper()
+	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
+	manager, err := ctrl.NewManager(hubConfigOfAgent(ctx), ctrl.Options{
+		Scheme:  scheme,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{hubNamespace: {}},
+			ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
+		},
+		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	accounts, err := cluster.New(memberConfigOfAgent(), func(o *cluster.Options) {
+		o.Scheme = scheme
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
+			Label: managed, Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+		}}
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(manager.Add(accounts)).To(Succeed())
+	agent := &runningAgent{
+		reconciler: &rotator.Reconciler{
+			Hub: manager.GetClient(), Member: clientFor(memberConfigOfAgent()), MemberCache: accounts.GetCache(),
+			HubNamespace: hubNamespace, MemberCA: memberCA, Clock: clock,
+		},
+		done: make(chan error, 1),
+	}
+	Expect(agent.reconciler.SetupWithManager(manager)).To(Succeed())
+	running, cancel := context.WithCancel(context.Background())
+	agent.cancel = cancel
+	go func() { agent.done <- manager.Start(running) }()
+	DeferCleanup(agent.stop)
+	return agent
+}
+
+func memberCA() ([]byte, error) { return member.CABundle, nil }
+
+func (a *runningAgent) stop() {
+	GinkgoHelper()
+	if a.cancel == nil {
+		return
+	}
+	a.cancel()
+	a.cancel = nil
+	Eventually(a.done).Should(Receive(BeNil()))
+}
+
+// dyingAgent is a rotator whose process dies with the answer to its nth request:
+// what that request wrote stays, and nothing follows.
+func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func() bool) {
+	GinkgoHelper()
+	var sent atomic.Int32
+	dying := func(config *rest.Config) *rest.Config {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if isDiscovery(request) {
+					return next.RoundTrip(request)
+				}
+				number := sent.Add(1)
+				if number > requests {
+					return nil, errDead
+				}
+				response, err := next.RoundTrip(request)
+				if number == requests && err == nil {
+					_ = response.Body.Close()
+					return nil, errDead
+				}
+				return response, err
+			})
+		})
+		return config
+	}
+	reconciler := &rotator.Reconciler{
+		Hub: clientFor(dying(hubConfigOfAgent(ctx))), Member: clientFor(dying(memberConfigOfAgent())),
+		HubNamespace: hubNamespace, MemberCA: memberCA, Clock: clock.RealClock{},
+	}
+	return reconciler, func() bool { return sent.Load() >= requests }
+}
+
+var errDead = errors.New("killed")
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+func isDiscovery(request *http.Request) bool {
+	switch path := request.URL.Path; path {
+	case "/api", "/api/v1", "/apis":
+		return true
+	default:
+		return len(path) > 6 && path[:6] == "/apis/" && countSlashes(path) <= 3
+	}
+}
+
+func countSlashes(path string) (n int) {
+	for _, c := range path {
+		if c == '/' {
+			n++
+		}
+	}
+	return n
+}

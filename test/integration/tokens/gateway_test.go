@@ -1,0 +1,152 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens_test
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+)
+
+var _ = Describe("The gateway's account", func() {
+	It("is asked for on every member that has a namespace, and asked for again when it is deleted", func(ctx SpecContext) {
+		startController()
+		joining := makeMemberCluster(ctx, "joining")
+		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: msav1beta1.GatewayAccount}
+		account := &msav1beta1.ManagedServiceAccount{}
+		Consistently(func() error { return hubClient.Get(quiet(ctx), key, account) }).ShouldNot(Succeed())
+
+		Expect(hubClient.Create(quiet(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
+		Eventually(func() error { return hubClient.Get(quiet(ctx), key, account) }).Should(Succeed())
+		Expect(account.Spec.Rotation.Validity.Duration).To(Equal(msav1beta1.GatewayValidity))
+
+		Expect(hubClient.Delete(quiet(ctx), account.DeepCopy())).To(Succeed())
+		Eventually(func() types.UID {
+			again := &msav1beta1.ManagedServiceAccount{}
+			_ = hubClient.Get(quiet(ctx), key, again)
+			return again.UID
+		}).ShouldNot(Or(BeEmpty(), Equal(account.UID)))
+
+		By("leaving")
+		Expect(hubClient.Delete(quiet(ctx), joining)).To(Succeed())
+		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(joining), joining)).To(Succeed())
+		Expect(joining.DeletionTimestamp).NotTo(BeNil())
+		Expect(hubClient.Delete(quiet(ctx), &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
+		Consistently(func() error { return hubClient.Get(quiet(ctx), key, account) }).ShouldNot(Succeed())
+	})
+
+	It("is known to the gateway by its current token", func(ctx SpecContext) {
+		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		credentials := serviceaccount.NewCredentials(clientset)
+		_, err = credentials.Credential(memberName)
+		Expect(err).To(MatchError(serviceaccount.ErrNoCredential))
+		startCredentials(credentials)
+		Eventually(credentials.Synced()).Should(BeClosed())
+		_, err = credentials.Credential(memberName)
+		Expect(err).To(MatchError(And(ContainSubstring(memberName), ContainSubstring("ManagedServiceAccount fleet-member-m1/cluster-gateway"))))
+
+		agent := startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, msav1beta1.GatewayAccount, msav1beta1.GatewayValidity)
+		askFor(ctx, "not-the-gateways", msav1beta1.GatewayValidity)
+		expectToken(ctx, "not-the-gateways")
+		Eventually(func(g Gomega) {
+			secret := expectToken(ctx, msav1beta1.GatewayAccount)
+			credential, err := credentials.Credential(memberName)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(credential.Token).To(Equal(string(secret.Data["token"])))
+			g.Expect(credential.CA).To(Equal(member.CABundle))
+		}).Should(Succeed())
+		first, err := credentials.Credential(memberName)
+		Expect(err).NotTo(HaveOccurred())
+
+		By("rotating")
+		secret := expectToken(ctx, msav1beta1.GatewayAccount)
+		Expect(hubClient.Delete(quiet(ctx), secret)).To(Succeed())
+		Eventually(func(g Gomega) {
+			current, err := secretOf(ctx, msav1beta1.GatewayAccount)
+			g.Expect(err).NotTo(HaveOccurred())
+			credential, err := credentials.Credential(memberName)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(credential.Token).To(Equal(string(current.Data["token"])))
+			g.Expect(credential.Token).NotTo(Equal(first.Token))
+		}).Should(Succeed())
+
+		By("withdrawing")
+		agent.stop()
+		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		Eventually(func() error {
+			_, err := credentials.Credential(memberName)
+			return err
+		}).Should(MatchError(serviceaccount.ErrNoCredential))
+	})
+})
+
+func startCredentials(credentials *serviceaccount.Credentials) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- credentials.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+}
+
+// startController runs the hub's part as the gateway does.
+func startController() {
+	GinkgoHelper()
+	manager, err := ctrl.NewManager(readable(hub.Config()), ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect((&serviceaccount.Reconciler{Client: manager.GetClient()}).SetupWithManager(manager)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+}
+
+// makeMemberCluster makes one that stays for a while when it is deleted.
+func makeMemberCluster(ctx context.Context, name string) *clusterv1beta1.MemberCluster {
+	GinkgoHelper()
+	joining := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{clusterv1beta1.MemberClusterFinalizer}}}
+	joining.Spec.Identity = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
+	Expect(hubClient.Create(quiet(ctx), joining)).To(Succeed())
+	return joining
+}
+
+// tryIssue reports whether the agent may still issue tokens on the member.
+func tryIssue(ctx context.Context, agent client.Client) error {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
+	if err := agent.SubResource("token").Create(quiet(ctx), account, request); err != nil {
+		return err
+	}
+	if request.Status.Token == "" {
+		return errors.New("no token")
+	}
+	return nil
+}

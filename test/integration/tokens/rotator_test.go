@@ -1,0 +1,317 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+)
+
+var _ = Describe("A ManagedServiceAccount", func() {
+	It("gets an account, a token and a Secret, and says so", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "plain", time.Hour)
+		secret := expectToken(ctx, "plain")
+		Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ManagedServiceAccount"), HaveField("UID", account.UID))))
+		claims := claimsOf(secret)
+		Expect(claims.Expires.Sub(claims.Issued)).To(Equal(time.Hour))
+		Expect(statusOf(ctx, "plain").TokenSecretRef.LastRefreshTimestamp.Time).To(BeTemporally("~", claims.Issued, 10*time.Second))
+	})
+
+	DescribeTable("puts the Secret back at once when somebody alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "altered", time.Hour)
+		secret := expectToken(ctx, "altered")
+		before := secret.ResourceVersion
+		alter(secret)
+		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		Expect(secret.ResourceVersion).NotTo(Equal(before))
+		after := expectToken(ctx, "altered")
+		Expect(after.OwnerReferences).To(HaveLen(1))
+		Expect(after.Labels).NotTo(HaveKeyWithValue("team", "lost"))
+	},
+		Entry("the token to nothing", func(s *corev1.Secret) { s.Data["token"] = nil }),
+		Entry("the token to something else", func(s *corev1.Secret) { s.Data["token"] = []byte("something else") }),
+		Entry("what the token says", func(s *corev1.Secret) {
+			parts := strings.Split(string(s.Data["token"]), ".")
+			payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+			Expect(err).NotTo(HaveOccurred())
+			longer := regexp.MustCompile(`"exp":\d+`).ReplaceAll(payload, []byte(`"exp":9999999999`))
+			s.Data["token"] = []byte(parts[0] + "." + base64.RawURLEncoding.EncodeToString(longer) + "." + parts[2])
+		}),
+		Entry("the token's signature", func(s *corev1.Secret) {
+			token := string(s.Data["token"])
+			s.Data["token"] = []byte(token[:len(token)-40] + strings.Repeat("A", 40))
+		}),
+		Entry("the CA", func(s *corev1.Secret) { s.Data["ca.crt"] = hub.CABundle }),
+		Entry("its keys", func(s *corev1.Secret) { s.Data["extra"] = []byte("x") }),
+		Entry("its label", func(s *corev1.Secret) { s.Labels = map[string]string{} }),
+		Entry("its owner", func(s *corev1.Secret) { s.OwnerReferences = nil }),
+	)
+
+	It("keeps labels of others on its Secret", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "labelled", time.Hour)
+		secret := expectToken(ctx, "labelled")
+		secret.Labels["argocd.argoproj.io/secret-type"] = "cluster"
+		secret.Data["token"] = []byte("something else")
+		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		Expect(expectToken(ctx, "labelled").Labels).To(HaveKeyWithValue("argocd.argoproj.io/secret-type", "cluster"))
+	})
+
+	It("puts a deleted Secret back at once", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "deleted", time.Hour)
+		secret := expectToken(ctx, "deleted")
+		Expect(hubClient.Delete(quiet(ctx), secret.DeepCopy())).To(Succeed())
+		Eventually(func() string {
+			found, _ := secretOf(ctx, "deleted")
+			return string(found.UID)
+		}).ShouldNot(Or(BeEmpty(), BeEquivalentTo(secret.UID)))
+		expectToken(ctx, "deleted")
+	})
+
+	It("gets a new account and a new token when its account is deleted on the member", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "revoked", time.Hour)
+		before := claimsOf(expectToken(ctx, "revoked")).Account
+		account, err := accountOf(ctx, "revoked")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(memberClient.Delete(quiet(ctx), account)).To(Succeed())
+		Eventually(func() string {
+			secret, _ := secretOf(ctx, "revoked")
+			return string(claimsOf(secret).Account)
+		}).ShouldNot(Or(BeEmpty(), BeEquivalentTo(before)))
+		expectToken(ctx, "revoked")
+	})
+
+	It("takes account and Secret with it when it is deleted", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "leaving", time.Hour)
+		expectToken(ctx, "leaving")
+		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		expectNoAccount(ctx, "leaving")
+		expectNoSecret(ctx, "leaving")
+	})
+
+	It("takes its account with it also when the agent was away, and no other", func(ctx SpecContext) {
+		agent := startAgent(ctx, clock.RealClock{})
+		leaving := askFor(ctx, "leaving-unseen", time.Hour)
+		askFor(ctx, "staying", time.Hour)
+		expectToken(ctx, "leaving-unseen")
+		stays := expectToken(ctx, "staying")
+		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "foreign"}}
+		Expect(memberClient.Create(quiet(ctx), foreign)).To(Succeed())
+
+		agent.stop()
+		Expect(hubClient.Delete(quiet(ctx), leaving)).To(Succeed())
+		expectNoSecret(ctx, "leaving-unseen")
+		_, err := accountOf(ctx, "leaving-unseen")
+		Expect(err).NotTo(HaveOccurred(), "nobody is there to remove it")
+
+		startAgent(ctx, clock.RealClock{})
+		expectNoAccount(ctx, "leaving-unseen")
+		Expect(expectToken(ctx, "staying").ResourceVersion).To(Equal(stays.ResourceVersion), "a restart alone refreshes nothing")
+		_, err = accountOf(ctx, "foreign")
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("is refreshed when it is due, by the agent's clock, and not before", func(ctx SpecContext) {
+		start := time.Now()
+		fake := testingclock.NewFakePassiveClock(start)
+		agent := startAgent(ctx, fake)
+		askFor(ctx, "short", 10*time.Minute)
+		first := expectToken(ctx, "short")
+
+		By("coming back when it is due")
+		result, err := agent.reconciler.Reconcile(ctx, requestFor("short"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(And(BeNumerically(">", 7*time.Minute+29*time.Second-time.Since(start)), BeNumerically("<=", 8*time.Minute+31*time.Second)))
+
+		fake.SetTime(start.Add(7 * time.Minute))
+		touch(ctx, "short")
+		Consistently(func() string {
+			secret, _ := secretOf(ctx, "short")
+			return secret.ResourceVersion
+		}).Should(Equal(first.ResourceVersion))
+
+		due := start.Add(9 * time.Minute)
+		fake.SetTime(due)
+		touch(ctx, "short")
+		Eventually(func() []byte {
+			secret, _ := secretOf(ctx, "short")
+			return secret.Data["token"]
+		}).ShouldNot(Equal(first.Data["token"]))
+		second := expectToken(ctx, "short")
+		Expect(statusOf(ctx, "short").TokenSecretRef.LastRefreshTimestamp.Time).To(BeTemporally("~", due, time.Second))
+
+		By("not refreshing without end a token that the member's clock calls older")
+		Consistently(func() []byte {
+			secret, _ := secretOf(ctx, "short")
+			return secret.Data["token"]
+		}).Should(Equal(second.Data["token"]))
+		_, err = whoami(ctx, string(first.Data["token"]), member.CABundle)
+		Expect(err).NotTo(HaveOccurred(), "the earlier one lives on for who still has it")
+	})
+
+	It("is refreshed at the start of an agent that was away too long", func(ctx SpecContext) {
+		agent := startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "overdue", 10*time.Minute)
+		first := expectToken(ctx, "overdue")
+		agent.stop()
+		startAgent(ctx, testingclock.NewFakePassiveClock(time.Now().Add(9*time.Minute)))
+		Eventually(func() []byte {
+			secret, _ := secretOf(ctx, "overdue")
+			return secret.Data["token"]
+		}).ShouldNot(Equal(first.Data["token"]))
+		expectToken(ctx, "overdue")
+	})
+
+	It("keeps its token while a refresh fails, and says what is missing", Serial, func(ctx SpecContext) {
+		fake := testingclock.NewFakePassiveClock(time.Now())
+		startAgent(ctx, fake)
+		askFor(ctx, "stuck", 10*time.Minute)
+		first := expectToken(ctx, "stuck")
+
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-issue"}}
+		setRules(ctx, role)
+		restore := func(ctx context.Context) { setRules(ctx, role, issueRule) }
+		DeferCleanup(func(ctx SpecContext) { restore(ctx) })
+		agentClient := clientFor(memberConfigOfAgent())
+		Eventually(func() error { return tryIssue(ctx, agentClient) }).ShouldNot(Succeed(), "the member has noticed")
+		fake.SetTime(time.Now().Add(9 * time.Minute))
+		touch(ctx, "stuck")
+		Eventually(func() metav1.Condition { return conditionOf(ctx, "stuck", msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse),
+			HaveField("Reason", msav1beta1.ReasonTokenReportFailed),
+			HaveField("Message", And(ContainSubstring("requesting a token"), ContainSubstring("the agent's role has to allow it"))),
+		))
+		Expect(conditionOf(ctx, "stuck", msav1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionTrue))
+		kept, err := secretOf(ctx, "stuck")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kept.ResourceVersion).To(Equal(first.ResourceVersion))
+		_, err = whoami(ctx, string(kept.Data["token"]), member.CABundle)
+		Expect(err).NotTo(HaveOccurred())
+
+		restore(ctx)
+		Eventually(func() []byte {
+			secret, _ := secretOf(ctx, "stuck")
+			return secret.Data["token"]
+		}).ShouldNot(Equal(first.Data["token"]), "without anybody asking again")
+		expectToken(ctx, "stuck")
+	})
+
+	It("says that no API server issues tokens for so short", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "brief", 5*time.Minute)
+		Eventually(func() metav1.Condition { return conditionOf(ctx, "brief", msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("spec.rotation.validity is 5m0s")),
+		))
+		Expect(conditionOf(ctx, "brief", msav1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionFalse))
+		base := account.DeepCopy()
+		account.Spec.Rotation.Validity.Duration = 10 * time.Minute
+		Expect(hubClient.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+		expectToken(ctx, "brief")
+	})
+
+	It("leaves an account and a Secret alone that were not made for it", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "taken"}, StringData: map[string]string{"a": "b"}}
+		Expect(hubClient.Create(quiet(ctx), secret)).To(Succeed())
+		askFor(ctx, "taken", time.Hour)
+		Eventually(func() string { return conditionOf(ctx, "taken", msav1beta1.ConditionTokenReported).Message }).
+			Should(ContainSubstring("Secret " + hubNamespace + "/taken is on the hub and was not made for a ManagedServiceAccount"))
+		found, err := secretOf(ctx, "taken")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.ResourceVersion).To(Equal(secret.ResourceVersion))
+
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "occupied"}}
+		Expect(memberClient.Create(quiet(ctx), account)).To(Succeed())
+		occupied := askFor(ctx, "occupied", time.Hour)
+		Eventually(func() string { return conditionOf(ctx, "occupied", msav1beta1.ConditionTokenReported).Message }).
+			Should(ContainSubstring("ServiceAccount " + msav1beta1.AccountNamespace + "/occupied is on the member without the label"))
+		Expect(hubClient.Delete(quiet(ctx), occupied)).To(Succeed())
+		Consistently(func() error {
+			_, err := accountOf(ctx, "occupied")
+			return err
+		}).Should(Succeed())
+	})
+
+	It("ends in the same state wherever the agent was killed", func(ctx SpecContext) {
+		killed := 0
+		for requests := int32(1); ; requests++ {
+			name := fmt.Sprintf("killed-%d", requests)
+			askFor(ctx, name, time.Hour)
+			reconciler, died := dyingAgent(ctx, requests)
+			_, _ = reconciler.Reconcile(ctx, requestFor(name))
+			if !died() {
+				break
+			}
+			killed++
+		}
+		Expect(killed).To(BeNumerically(">=", 6), "account, Secret, token, its storage, status")
+		startAgent(ctx, clock.RealClock{})
+		for requests := 1; requests <= killed+1; requests++ {
+			expectToken(ctx, fmt.Sprintf("killed-%d", requests))
+		}
+	})
+
+	It("shows no token in a log, however verbose", func(ctx SpecContext) {
+		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		startCredentials(serviceaccount.NewCredentials(clientset))
+		startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "secretive", time.Hour)
+		secret := expectToken(ctx, "secretive")
+		secret.Data["token"] = []byte("something else")
+		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		expectToken(ctx, "secretive")
+		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		expectNoAccount(ctx, "secretive")
+
+		written := logs.String()
+		Expect(written).To(ContainSubstring("Response Body"), "the logs are as verbose as can be")
+		Expect(written).To(ContainSubstring("Refreshed the token"))
+		count := 0
+		seen.Range(func(token, _ any) bool {
+			count++
+			signature := token.(string)[strings.LastIndex(token.(string), ".")+1:]
+			encoded := base64.StdEncoding.EncodeToString([]byte(token.(string)))
+			Expect(strings.Contains(written, signature)).To(BeFalse(), "a token is in the log")
+			Expect(strings.Contains(written, encoded[:200])).To(BeFalse(), "an encoded token is in the log")
+			return true
+		})
+		Expect(count).To(BeNumerically(">=", 1))
+	})
+})
+
+func requestFor(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: hubNamespace, Name: name}}
+}
+
+func setRules(ctx context.Context, role *rbacv1.ClusterRole, rules ...rbacv1.PolicyRule) {
+	GinkgoHelper()
+	current := &rbacv1.ClusterRole{}
+	Expect(memberClient.Get(quiet(ctx), client.ObjectKeyFromObject(role), current)).To(Succeed())
+	current.Rules = rules
+	Expect(memberClient.Update(quiet(ctx), current)).To(Succeed())
+}

@@ -1,0 +1,170 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tokens_test keeps tokens of a real member's service accounts on a real
+// hub: the agent's rotator and grants with the rights that they get, and the
+// gateway's view of the result.
+package tokens_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	memberName   = "m1"
+	hubNamespace = clusterv1beta1.MemberNamespacePrefix + memberName
+)
+
+var (
+	hub, member             *env.Cluster
+	hubClient, memberClient client.Client
+	scheme                  *runtime.Scheme
+	// logs hold what every part writes, at the highest verbosity.
+	logs = &logBuffer{}
+)
+
+func TestTokens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real API servers")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Tokens of members", Label("integration", "tokens"))
+}
+
+var _ = BeforeSuite(func(specCtx SpecContext) {
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(10), textlogger.Output(logs)))
+	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
+	ctrl.SetLogger(logger)
+	ctx := quiet(specCtx)
+
+	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{Name: memberName})
+	Expect(err).NotTo(HaveOccurred())
+	hub, member = clusters[0], clusters[1]
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hub.Stop(ctx)).To(Succeed())
+		Expect(member.Stop(ctx)).To(Succeed())
+	})
+	scheme = runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, msav1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	prepareHub(ctx)
+	prepareMember(ctx)
+})
+
+func clientFor(config *rest.Config) client.Client {
+	GinkgoHelper()
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// quiet keeps what the tests themselves read out of the logs that are searched.
+func quiet(ctx context.Context) context.Context { return serviceaccount.WithoutBodies(ctx) }
+
+// prepareHub installs what the gateway installs, and makes what joining makes.
+func prepareHub(ctx context.Context) {
+	GinkgoHelper()
+	definitions, err := crds.ForHub(msav1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
+	Expect(err).NotTo(HaveOccurred())
+	installer := &install.Installer{
+		Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{}, Extra: webhook.MemberPolicies(time.Hour),
+	}
+	Expect(installer.InstallDefinitions(ctx)).To(Succeed())
+	Expect(installer.InstallServing(ctx)).To(Succeed())
+	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: hubNamespace, Name: name} }
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}},
+		&corev1.ServiceAccount{ObjectMeta: objectMeta(clusterv1beta1.AgentAccount)},
+		&rbacv1.Role{ObjectMeta: objectMeta("agent"), Rules: serviceaccount.HubRules(memberName)},
+		&rbacv1.RoleBinding{
+			ObjectMeta: objectMeta("agent"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}},
+		},
+	} {
+		Expect(hubClient.Create(ctx, object)).To(Succeed())
+	}
+	asAgent := clientFor(hubConfigOfAgent(ctx))
+	Eventually(func() error {
+		return asAgent.Create(ctx, &corev1.Secret{ObjectMeta: objectMeta("bad")}, client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("fleetgate-member-secrets")), "the policies hold")
+}
+
+// The rights that the agent needs on its own member for tokens and grants.
+var memberRules = []rbacv1.PolicyRule{
+	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"create", "delete", "get", "list", "watch"}},
+	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+	{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
+	{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "create", "escalate", "get", "update"}},
+	{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"create", "delete", "get", "update"}},
+}
+
+// issueRule stands apart: a spec takes it away.
+var issueRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}
+
+const agentOnMember = "agent-of-" + memberName
+
+func prepareMember(ctx context.Context) {
+	GinkgoHelper()
+	for name, rules := range map[string][]rbacv1.PolicyRule{agentOnMember: memberRules, agentOnMember + "-issue": {issueRule}} {
+		Expect(memberClient.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
+		Expect(memberClient.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentOnMember}},
+		})).To(Succeed())
+	}
+}
+
+// logBuffer takes lines from many goroutines.
+type logBuffer struct {
+	lock   sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *logBuffer) Write(line []byte) (int, error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.buffer.Write(line)
+}
+
+func (b *logBuffer) String() string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return b.buffer.String()
+}
