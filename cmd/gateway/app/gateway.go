@@ -403,7 +403,7 @@ func (g *gateway) addMembership(context.Context) error {
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
 				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait, Secrets: secrets,
 			},
-			&membership.StatusReconciler{Client: hub, Recorder: recorder},
+			&membership.StatusReconciler{Client: hub, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence},
 		)
 	}
 	if g.serves(apiRancher) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
 )
 
 // The parts of the gateway that can run apart.
@@ -71,6 +72,7 @@ type Options struct {
 	HubURL             string
 	HubCAFile          string
 	AgentTokenLifetime time.Duration
+	Silence            time.Duration
 	ForceDeleteWait    time.Duration
 }
 
@@ -88,7 +90,8 @@ func NewOptions() *Options {
 		LeaderElect:        true,
 		Service:            "gateway",
 		AgentTokenLifetime: 7 * 24 * time.Hour,
-		ForceDeleteWait:    15 * time.Minute,
+		Silence:            membership.DefaultSilence,
+		ForceDeleteWait:    membership.DefaultForceDeleteWait,
 	}
 }
 
@@ -114,6 +117,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
+	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
 }
 
@@ -142,6 +146,9 @@ func (o *Options) Validate() error {
 	}
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
+	}
+	if o.Silence <= 0 {
+		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
 	}
 	if o.ForceDeleteWait <= 0 {
 		all = append(all, fmt.Errorf("--force-delete-wait-time %s is not above zero", o.ForceDeleteWait))

@@ -4,10 +4,12 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,11 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -45,11 +49,20 @@ type StatusReconciler struct {
 	// Client reads MemberClusters and InternalMemberClusters, from a cache if it
 	// has one, and writes the status of MemberClusters.
 	Client client.Client
-	// Recorder records that a member joined or left.
+	// Recorder records that a member joined or left, or fell silent.
 	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Silence is how long an agent may send no heartbeat until its member's state is
+	// Unknown; two of its own heartbeat periods if that is longer. Zero means
+	// DefaultSilence.
+	Silence time.Duration
 	// Concurrency is how many members are worked on at a time. Zero means one.
 	Concurrency int
 }
+
+// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
+const DefaultSilence = 3 * time.Minute
 
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
 
@@ -89,17 +102,33 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if !metav1.IsControlledBy(&imc, &mc) {
 		return ctrl.Result{}, nil
 	}
-	err := r.copyStatus(ctx, &mc, &imc)
+	left := r.untilSilent(&imc)
+	err := r.copyStatus(ctx, &mc, &imc, left <= 0)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	return ctrl.Result{RequeueAfter: max(left, 0)}, client.IgnoreNotFound(err)
 }
 
-func (r *StatusReconciler) copyStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) error {
+// untilSilent is how long until the agent has to be heard of again. An agent that
+// was never heard of is not silent, it has not joined.
+func (r *StatusReconciler) untilSilent(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
+	silence := cmp.Or(r.Silence, DefaultSilence)
+	silence = max(silence, 2*time.Duration(imc.Spec.HeartbeatPeriodSeconds)*time.Second)
+	agent := imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
+		return silence
+	}
+	return silence - r.Clock.Since(agent.LastReceivedHeartbeat.Time)
+}
+
+func (r *StatusReconciler) copyStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, silent bool) error {
 	before := joinedStatus(mc.Status.Conditions)
 	base := mc.DeepCopy()
 	mc.Status = desiredStatus(mc, &imc.Status)
+	if silent && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
+		meta.SetStatusCondition(&mc.Status.Conditions, silentCondition(mc.Generation))
+	}
 	if equality.Semantic.DeepEqual(base.Status, mc.Status) {
 		return nil
 	}
@@ -107,22 +136,32 @@ func (r *StatusReconciler) copyStatus(ctx context.Context, mc *clusterv1beta1.Me
 	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
-	if after := joinedStatus(mc.Status.Conditions); after != before {
+	if after := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined); after.Status != before {
+		log.FromContext(ctx).Info("Member cluster changed its state", "joined", after.Status, "message", after.Message)
 		r.joinedEvent(mc, after)
 	}
 	return nil
 }
 
+// silentCondition stands for what the agent said last when that is too old.
+func silentCondition(generation int64) metav1.Condition {
+	return metav1.Condition{
+		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown,
+		Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown, ObservedGeneration: generation,
+		Message: "the member's agent sends no heartbeat: what is placed stays on the member and changes wait; " +
+			"check on the member that the agent runs, and in its log that it reaches the hub",
+	}
+}
+
 // joinedEvent uses one reason for joined and left, as the API's reference does.
-func (r *StatusReconciler) joinedEvent(mc *clusterv1beta1.MemberCluster, joined metav1.ConditionStatus) {
-	switch joined {
+func (r *StatusReconciler) joinedEvent(mc *clusterv1beta1.MemberCluster, joined *metav1.Condition) {
+	switch joined.Status {
 	case metav1.ConditionTrue:
 		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterJoined, "Join", "Member cluster joined")
 	case metav1.ConditionFalse:
 		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterJoined, "Leave", "Member cluster left")
 	case metav1.ConditionUnknown:
-		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, clusterv1beta1.EventMemberClusterJoinStateUnknown, "Join",
-			"Member cluster has not said whether it joined")
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, clusterv1beta1.EventMemberClusterJoinStateUnknown, "Join", "%s", joined.Message)
 	}
 }
 

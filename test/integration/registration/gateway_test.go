@@ -55,7 +55,7 @@ func startGateway(o gatewayOptions) *gateway {
 			Rules:    memberRules, ClusterRules: clusterRules,
 			ForceDeleteWait: o.forceDeleteWait,
 		},
-		&membership.StatusReconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(membership.EventSource)},
+		&membership.StatusReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource)},
 		&registration.TokenReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle},
