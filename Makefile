@@ -80,6 +80,7 @@ generate: ## Regenerate deepcopy code, OpenAPI and CRDs.
 
 .PHONY: update
 update: generate ## Bring everything up to date that `make verify` compares.
+	@$(GO) test -count=1 ./test/documents -update >/dev/null
 	@gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: verify

@@ -401,7 +401,8 @@ func (g *gateway) addMembership(context.Context) error {
 		controllers = append(controllers,
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
-				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait, Secrets: secrets,
+				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
+				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets,
 			},
 			&membership.StatusReconciler{Client: hub, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence},
 		)

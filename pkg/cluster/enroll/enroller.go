@@ -342,13 +342,32 @@ func (e *Enroller) publish(ctx context.Context, c *credential) {
 	}
 }
 
+// lifetime is how long to ask for: what the hub says, or else what the options do.
+// The hub refuses tokens that would live longer than it says.
+func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, member string) (time.Duration, error) {
+	secret, err := hub.CoreV1().Secrets(clusterv1beta1.MemberNamespace(member)).
+		Get(ctx, clusterv1beta1.AgentCredentialSecret, metav1.GetOptions{})
+	if err != nil {
+		return 0, err
+	}
+	said, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
+	if err != nil || said <= 0 {
+		return e.options.TokenLifetime, nil
+	}
+	return said, nil
+}
+
 // renew asks the hub for a new token and stores it.
 func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
 	hub, err := kubernetes.NewForConfig(e.hubConfig(c.server, c.ca, c.token))
 	if err != nil {
 		return nil, fmt.Errorf("building a client for the hub: %w", err)
 	}
-	request := renewalRequest(clusterv1beta1.AgentCredentialSecret, e.options.TokenLifetime)
+	lifetime, err := e.lifetime(ctx, hub, c.member)
+	if err != nil {
+		return nil, explainRenewal(err, c)
+	}
+	request := renewalRequest(clusterv1beta1.AgentCredentialSecret, lifetime)
 	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(c.member)).
 		CreateToken(ctx, clusterv1beta1.AgentAccount, request, metav1.CreateOptions{})
 	if err != nil {

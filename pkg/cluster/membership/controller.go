@@ -57,6 +57,10 @@ type Reconciler struct {
 	// ForceDeleteWait is how long a deleted member's agent may take to leave before
 	// it is given up. Zero means DefaultForceDeleteWait.
 	ForceDeleteWait time.Duration
+	// AgentTokenLifetime is how long agents are to ask for when they renew their
+	// tokens; it is told to them on their credential Secret. Zero means that they
+	// decide.
+	AgentTokenLifetime time.Duration
 	// Secrets, if set, is a cache such as NewSecretCache makes: a credential Secret
 	// that somebody deletes is then made again at once, so that the member can
 	// register anew.

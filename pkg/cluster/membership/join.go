@@ -83,6 +83,9 @@ func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1be
 	secret := &corev1.Secret{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentCredentialSecret)}
 	_, err := r.ensure(ctx, secret, func() error {
 		label(&secret.ObjectMeta, mc.Name)
+		if r.AgentTokenLifetime > 0 {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, clusterv1beta1.AnnotationTokenLifetime, r.AgentTokenLifetime.String())
+		}
 		return nil
 	})
 	return err

@@ -23,6 +23,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -45,6 +46,8 @@ func TestAPIs(t *testing.T) {
 	SetDefaultEventuallyTimeout(time.Minute)
 	RunSpecs(t, "APIs", Label("integration", "apis"))
 }
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error

@@ -46,6 +46,11 @@ const (
 	// it.
 	LabelMember = "fleetgate.io/member"
 
+	// AnnotationTokenLifetime is on the Secret AgentCredentialSecret, with a Go
+	// duration as value: how long the hub lets the agent's tokens live, and so for
+	// how long the agent asks. The hub writes it.
+	AnnotationTokenLifetime = "fleetgate.io/token-lifetime"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
