@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,14 +112,4 @@ func explainPending(request *registrationv1alpha1.ClusterRegistration, b *Bootst
 	}
 	return problem(RegistrationRefused, nil,
 		"hub %s refuses ClusterRegistration %q: %s", b.APIServerURL, request.Name, granted.Message)
-}
-
-// renewalRequest asks for a token like the one that the agent has, bound to the same
-// Secret: its deletion revokes them all.
-func renewalRequest(secret string, lifetime time.Duration) *authenticationv1.TokenRequest {
-	seconds := int64(lifetime.Seconds())
-	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: &seconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret},
-	}}
 }

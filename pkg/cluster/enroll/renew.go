@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// renew asks the hub for a new token and stores it.
+func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
+	hub, err := kubernetes.NewForConfig(e.hubConfig(c.server, c.ca, c.token))
+	if err != nil {
+		return nil, fmt.Errorf("building a client for the hub: %w", err)
+	}
+	lifetime, err := e.lifetime(ctx, hub, c.member)
+	if err != nil {
+		return nil, explainRenewal(err, c)
+	}
+	request := renewalRequest(clusterv1beta1.AgentCredentialSecret, lifetime)
+	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(c.member)).
+		CreateToken(ctx, clusterv1beta1.AgentAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, explainRenewal(err, c)
+	}
+	renewed := *c
+	renewed.token, renewed.expires = answer.Status.Token, answer.Status.ExpirationTimestamp.Time
+	return &renewed, e.store.putCredential(ctx, &renewed)
+}
+
+func explainRenewal(err error, c *credential) *Problem {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return problem(CredentialRefused, err,
+			"hub %s no longer accepts the credential of member %q: it was revoked, or the member was deleted there", c.server, c.member)
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return problem(HubNotReady, err,
+			"hub %s does not let member %q renew its token (%v): check that MemberCluster %q is ready to join there", c.server, c.member, err, c.member)
+	default:
+		return explainHub(err, c.server)
+	}
+}
+
+// keep renews until ctx is done or the hub refuses the credential. A failed renewal
+// keeps the token, while that lives.
+func (e *Enroller) keep(ctx context.Context) {
+	backoff := newBackoff()
+	next := e.nextRenewal()
+	for e.awaitRenewal(ctx, next) {
+		renewed, err := e.renew(ctx, e.current.Load())
+		if err == nil {
+			e.publish(ctx, renewed)
+			backoff, next = newBackoff(), e.nextRenewal()
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		e.report(ctx, err)
+		now := e.options.Clock.Now()
+		if ReasonOf(err) == CredentialRefused || !now.Before(e.current.Load().expires) {
+			return
+		}
+		next = now.Add(backoff.Step())
+	}
+}
+
+// awaitRenewal returns true when it is time, or when somebody saw the current token
+// refused, though then not at once again; false when ctx is done.
+func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
+	soonest := e.options.Clock.After(doubtInterval)
+	due := e.options.Clock.After(next.Sub(e.options.Clock.Now()))
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due:
+		return true
+	case <-soonest:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-due:
+	case <-e.doubted:
+	}
+	return true
+}
+
+// doubtInterval is the least time between renewals that doubts cause.
+const doubtInterval = time.Second
+
+func (e *Enroller) nextRenewal() time.Time {
+	now := e.options.Clock.Now()
+	return now.Add(renewIn(e.current.Load().expires.Sub(now), e.options.RenewInterval))
+}
+
+// renewIn is when to renew a token that lives that much longer: after the interval or
+// two thirds of its life, whichever is sooner, a little earlier for some than others.
+func renewIn(left, interval time.Duration) time.Duration {
+	const jitter = 0.1
+	next := max(min(interval, left*2/3), time.Second)
+	return next - time.Duration(float64(next)*jitter*rand.Float64())
+}
+
+// renewalRequest asks for a token like the one that the agent has, bound to the same
+// Secret: its deletion revokes them all.
+func renewalRequest(secret string, lifetime time.Duration) *authenticationv1.TokenRequest {
+	seconds := int64(lifetime.Seconds())
+	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: secret},
+	}}
+}
