@@ -116,10 +116,12 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 
 .PHONY: test-matrix
 test-matrix: tools ## Run what is longer: repeated kills of each process during the main job.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/...
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
-# Only some groups run a fleet, and need programs for it.
+# Only some groups run a fleet, and need programs for it. What builds them talks to
+# stderr: stdout is for benchstat.
 .PHONY: bench
-bench: $(if $(strip $(foreach group,all proxy membership,$(findstring $(group),$(BENCH)))),kube build) ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership chooses a group.
+bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership chooses a group.
+	$(if $(strip $(foreach group,all proxy membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'

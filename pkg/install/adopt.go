@@ -17,11 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// adopt makes a foreign object ours as a whole, or returns a *ForeignObjectError
-// if that was not asked for or its owner still runs. To apply over it would not
-// do: what the other product set and we do not would stay, such as a conversion
-// webhook or a switch that skips the verification of certificates.
-func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Unstructured) error {
+// mayAdopt returns a *ForeignObjectError if to take over the object was not asked
+// for, or if its owner still runs.
+func (i *Installer) mayAdopt(ctx context.Context, current *unstructured.Unstructured) error {
 	foreign := &ForeignObjectError{Kind: current.GetKind(), Name: current.GetName(), Owner: ownerOf(current)}
 	if !i.Adopt {
 		return foreign
@@ -37,14 +35,25 @@ func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Un
 			return foreign
 		}
 	}
+	return nil
+}
+
+// adopt makes a foreign object ours as a whole, if it may. To apply over it would
+// not do: what the other product set and we do not would stay, such as a
+// conversion webhook or a switch that skips the verification of certificates.
+func (i *Installer) adopt(ctx context.Context, current, desired *unstructured.Unstructured) error {
+	if err := i.mayAdopt(ctx, current); err != nil {
+		return err
+	}
+	kind, name, owner := current.GetKind(), current.GetName(), ownerOf(current)
 	patch, err := json.Marshal(replacement(current, desired))
 	if err != nil {
-		return fmt.Errorf("adopting %s %s: %w", foreign.Kind, foreign.Name, err)
+		return fmt.Errorf("adopting %s %s: %w", kind, name, err)
 	}
 	if err := i.Client.Patch(ctx, current, client.RawPatch(types.JSONPatchType, patch), FieldOwner); err != nil {
-		return fmt.Errorf("adopting %s %s: %w", foreign.Kind, foreign.Name, err)
+		return fmt.Errorf("adopting %s %s: %w", kind, name, err)
 	}
-	log.FromContext(ctx).Info("Adopted an object of a product that does not run any more", "kind", foreign.Kind, "name", foreign.Name, "owner", foreign.Owner)
+	log.FromContext(ctx).Info("Adopted an object of a product that does not run any more", "kind", kind, "name", name, "owner", owner)
 	return nil
 }
 

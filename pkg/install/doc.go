@@ -8,10 +8,13 @@
 //
 // The hub may already serve these public APIs from another product. So nothing
 // is touched that does not carry the label of ours: the object, its owner and
-// the remedy are named instead, and the gateway does not start on half an API.
-// With Adopt such objects are taken over, but only when the other product's
-// leader Lease has gone stale. A CustomResourceDefinition that a newer gateway
-// installed is left as it is: an old replica never takes fields away.
+// the remedy are named instead, nothing is installed beside it, and the gateway
+// does not start on half an API. With Adopt such objects are taken over as a
+// whole, but only when the other product's leader Lease has gone stale. What a
+// newer gateway installed is left as it is: an old replica never takes fields away.
+//
+// An installer may be killed at any moment: the next one ends in the same state,
+// after the Lease of the first has run out.
 //
 // It does not grant rights. The roles of the gateway come with its chart.
 package install

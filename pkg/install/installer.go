@@ -49,13 +49,13 @@ type Installer struct {
 }
 
 // InstallDefinitions installs the CustomResourceDefinitions and returns when all
-// of them are served. Every foreign one is reported, not only the first.
+// of them are served.
 func (i *Installer) InstallDefinitions(ctx context.Context) error {
-	var failures []error
+	objects := make([]client.Object, 0, len(i.Definitions))
 	for _, definition := range i.Definitions {
-		failures = append(failures, i.apply(ctx, definition))
+		objects = append(objects, definition)
 	}
-	if err := errors.Join(failures...); err != nil {
+	if err := i.install(ctx, objects); err != nil {
 		return fmt.Errorf("installing CustomResourceDefinitions: %w", err)
 	}
 	return i.WaitForDefinitions(ctx)
@@ -73,21 +73,56 @@ func (i *Installer) WaitForDefinitions(ctx context.Context) error {
 }
 
 // InstallBase installs the namespace, and the Service of a gateway outside the hub.
-func (i *Installer) InstallBase(ctx context.Context) error { return i.applyAll(ctx, i.Hub.base()) }
+func (i *Installer) InstallBase(ctx context.Context) error { return i.install(ctx, i.Hub.base()) }
 
 // InstallServing installs what leads requests to the gateway: APIServices,
 // policies and webhook configurations. Call it when the gateway can answer.
 func (i *Installer) InstallServing(ctx context.Context) error {
-	return i.applyAll(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...))
+	return i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...))
 }
 
-func (i *Installer) applyAll(ctx context.Context, objects []client.Object) error {
-	var failures []error
-	for _, object := range objects {
-		failures = append(failures, i.apply(ctx, object))
+// install writes all of the objects, or none if one belongs to somebody else:
+// half of an API of ours beside half of theirs would be worse than either. Every
+// foreign object is reported, not only the first.
+func (i *Installer) install(ctx context.Context, objects []client.Object) error {
+	for _, step := range []func(context.Context, client.Object) error{i.look, i.apply} {
+		var failures []error
+		for _, object := range objects {
+			failures = append(failures, step(ctx, object))
+		}
+		if err := errors.Join(failures...); err != nil {
+			return err
+		}
 	}
-	return errors.Join(failures...)
+	return nil
 }
+
+// look returns an error if apply would refuse.
+func (i *Installer) look(ctx context.Context, wanted client.Object) error {
+	current, err := i.get(ctx, wanted)
+	if err != nil || current == nil || isLeftAlone(current) || ours(current) {
+		return err
+	}
+	return i.mayAdopt(ctx, current)
+}
+
+// get returns what is on the hub in the place of an object, or nil.
+func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructured.Unstructured, error) {
+	current := &unstructured.Unstructured{}
+	current.SetGroupVersionKind(wanted.GetObjectKind().GroupVersionKind())
+	err := i.Client.Get(ctx, client.ObjectKeyFromObject(wanted), current)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s %s: %w", kindOf(wanted), wanted.GetName(), err)
+	}
+	return current, nil
+}
+
+// isLeftAlone is true for namespaces: they are made once and never taken over,
+// the chart or an administrator may own them.
+func isLeftAlone(current client.Object) bool { return kindOf(current) == "Namespace" }
 
 // apply writes one object, unless it belongs to somebody else or to a newer
 // gateway. What it decides holds for the object that it looked at: if another
@@ -104,16 +139,11 @@ func (i *Installer) apply(ctx context.Context, wanted client.Object) error {
 
 func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstructured) error {
 	kind, name := desired.GetKind(), desired.GetName()
-	current := &unstructured.Unstructured{}
-	current.SetGroupVersionKind(desired.GroupVersionKind())
-	err := i.Client.Get(ctx, client.ObjectKeyFromObject(desired), current)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for %s %s: %w", kind, name, err)
+	current, err := i.get(ctx, desired)
+	if err != nil || current != nil && isLeftAlone(current) {
+		return err
 	}
-	if err == nil {
-		if kind == "Namespace" {
-			return nil // Made once and never taken over: the chart or an administrator may own it.
-		}
+	if current != nil {
 		if !ours(current) {
 			if err := i.adopt(ctx, current, desired); err != nil {
 				return err

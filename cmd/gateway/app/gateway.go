@@ -63,7 +63,6 @@ import (
 const version = "v0.1.0"
 
 const (
-	leaderLease = "fleetgate-gateway"
 	// shutdownGrace is how long requests and reconciles under way may take to end.
 	shutdownGrace = 25 * time.Second
 	// tunnelDrain is how much of it streams in tunnels get.
@@ -217,7 +216,7 @@ func (g *gateway) newManager() (ctrl.Manager, error) {
 		HealthProbeBindAddress:        g.HealthProbes,
 		LivenessEndpointName:          "/livez",
 		LeaderElection:                g.LeaderElect,
-		LeaderElectionID:              leaderLease,
+		LeaderElectionID:              g.leaseName(),
 		LeaderElectionNamespace:       g.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,

@@ -44,6 +44,16 @@ var (
 	allAPIs       = []string{apiFleet, apiRancher, apiMSA, apiGateway, apiProfile, apiAdmission}
 )
 
+// apiNeeds says which families build on which others: registrations and the
+// proxy on the inventory, the proxy on the tokens of its account.
+func apiNeeds() map[string][]string {
+	return map[string][]string{
+		apiRancher: {apiFleet},
+		apiMSA:     {apiFleet},
+		apiGateway: {apiFleet, apiMSA},
+	}
+}
+
 const (
 	minTokenLifetime = 10 * time.Minute
 	maxTokenLifetime = 365 * 24 * time.Hour
@@ -125,6 +135,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	var all []error
 	all = append(all, known("--components", o.Components, allComponents), known("--apis", o.APIs, allAPIs))
+	for api, needed := range apiNeeds() {
+		if missing := sets.New(needed...).Difference(sets.New(o.APIs...)); o.serves(api) && missing.Len() > 0 {
+			all = append(all, fmt.Errorf("--apis: %s does not work without %s", api, strings.Join(sets.List(missing), " and ")))
+		}
+	}
 	all = append(all, port("--secure-port", o.SecurePort), port("--webhook-port", o.WebhookPort))
 	all = append(all, address("--metrics-bind-address", o.Metrics, true), address("--health-probe-bind-address", o.HealthProbes, false))
 	if net.ParseIP(o.BindAddress) == nil {
@@ -249,6 +264,16 @@ func (o *Options) hubCA(hub *rest.Config) ([]byte, error) {
 		return nil, fmt.Errorf("reading the hub's CA: %w", err)
 	}
 	return ca, nil
+}
+
+// leaseName is the Lease of the leader. Gateways that run different components
+// do not compete: each set has a leader of its own.
+func (o *Options) leaseName() string {
+	const all = "fleetgate-gateway"
+	if sets.New(o.Components...).HasAll(allComponents...) {
+		return all
+	}
+	return all + "-" + strings.Join(sets.List(sets.New(o.Components...)), "-")
 }
 
 func (o *Options) runs(component string) bool { return slices.Contains(o.Components, component) }

@@ -338,18 +338,3 @@ func (e *Enroller) publish(ctx context.Context, c *credential) {
 		close(e.enrolled)
 	}
 }
-
-// lifetime is how long to ask for: what the hub says, or else what the options do.
-// The hub refuses tokens that would live longer than it says.
-func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, member string) (time.Duration, error) {
-	secret, err := hub.CoreV1().Secrets(clusterv1beta1.MemberNamespace(member)).
-		Get(ctx, clusterv1beta1.AgentCredentialSecret, metav1.GetOptions{})
-	if err != nil {
-		return 0, err
-	}
-	said, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
-	if err != nil || said <= 0 {
-		return e.options.TokenLifetime, nil
-	}
-	return said, nil
-}

@@ -107,13 +107,18 @@ func (g *Grants) Grant(ctx context.Context, request Request) error {
 func (g *Grants) write(ctx context.Context, request Request) error {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if err := retry.OnError(retry.DefaultRetry, isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
+	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
 		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", RoleName, err)
 	}
-	if err := retry.OnError(retry.DefaultRetry, isOvertaken, func() error { return g.ensureRole(ctx, request) }); err != nil {
+	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureRole(ctx, request) }); err != nil {
 		return fmt.Errorf("adding to ClusterRole %s: %w", RoleName, err)
 	}
 	return nil
+}
+
+// overtaken is how often and when to try again, about a second in all.
+func overtaken() wait.Backoff {
+	return wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
 }
 
 // isOvertaken is true for what another agent's write, in a change of pods, causes.

@@ -38,7 +38,8 @@ var _ = Describe("Meeting another product", func() {
 			before[theirs.Name] = eventuallyEstablished(ctx, theirs)
 		}
 
-		err := installer(wanted...).InstallDefinitions(ctx)
+		missing := definition("missings", "fleet.cattle.io")
+		err := installer(append(wanted, missing)...).InstallDefinitions(ctx)
 		var foreign *install.ForeignObjectError
 		Expect(errors.As(err, &foreign)).To(BeTrue())
 		Expect(err).To(MatchError(And(
@@ -48,6 +49,7 @@ var _ = Describe("Meeting another product", func() {
 			ContainSubstring("remove that product, or stop it and start the gateway with --adopt"),
 		)))
 		Expect(resourceVersions(ctx, wanted)).To(Equal(before))
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(missing), missing.DeepCopy())).NotTo(Succeed(), "half an API beside theirs")
 	})
 
 	It("adopts only when the owner's Lease is stale, and then as a whole", func(ctx SpecContext) {
@@ -132,7 +134,7 @@ var _ = Describe("Meeting another product", func() {
 		ours := definition("swappeds", "fleet.cattle.io")
 		Expect(installer(ours).InstallDefinitions(ctx)).To(Succeed())
 		swapping := installer(ours)
-		swapping.Client = &swappingClient{Client: hubClient, swap: func() {
+		swapping.Client = &swappingClient{Client: hubClient, at: 2, swap: func() {
 			Expect(hubClient.Delete(ctx, ours.DeepCopy())).To(Succeed())
 			Eventually(func() error {
 				return hubClient.Create(ctx, definition("swappeds", "fleet.cattle.io"), client.FieldOwner("kubectl-create"))
@@ -206,18 +208,19 @@ func holdLease(ctx context.Context, namespace, name string) *coordinationv1.Leas
 	return lease
 }
 
-// swappingClient replaces the object once, after it was read.
+// swappingClient replaces the object once, after a certain read of it.
 type swappingClient struct {
 	client.Client
-	swap func()
+	at, reads int
+	swap      func()
 }
 
 func (c *swappingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	err := c.Client.Get(ctx, key, object, options...)
-	if _, isRead := object.(*unstructured.Unstructured); isRead && c.swap != nil {
-		swap := c.swap
-		c.swap = nil
-		swap()
+	if _, isRead := object.(*unstructured.Unstructured); isRead {
+		if c.reads++; c.reads == c.at {
+			c.swap()
+		}
 	}
 	return err
 }

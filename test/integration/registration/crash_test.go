@@ -6,6 +6,7 @@ package registration_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -129,16 +130,22 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 
 	It("writes nothing when it starts again and all is settled: the gateway", func(ctx SpecContext) {
 		namespace := makeNamespace(ctx)
-		first := startGateway(gatewayOptions{})
+		name := registrationv1alpha1.ClusterName(namespace)
+		never := newCrash(math.MaxInt, namespace, name)
+		config := hub.Config()
+		config.Wrap(never.wrap)
+		first := startGateway(gatewayOptions{config: config})
 		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
-		name := expectEnrolled(ctx, a)
+		Expect(expectEnrolled(ctx, a)).To(Equal(name))
 		expectJoined(ctx, name)
 		a.end()
-		Eventually(func() time.Time { return getCluster(ctx, namespace, name).Status.Agent.LastSeen.Time }).ShouldNot(BeZero())
+		Eventually(func(g Gomega) {
+			g.Consistently(never.writes.Load).Should(Equal(never.writes.Load()))
+		}).Should(Succeed(), "the gateway does not come to rest")
 		first.end()
 
-		counted := newCrash(1)
-		config := hub.Config()
+		counted := newCrash(1, namespace, name)
+		config = hub.Config()
 		config.Wrap(counted.wrap)
 		startGateway(gatewayOptions{config: config})
 		Consistently(counted.dead).WithTimeout(3 * time.Second).ShouldNot(BeClosed())

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -112,25 +113,28 @@ var errCrashed = errors.New("crashed")
 // server, but neither the answer nor anything after it arrives. What was written until
 // then is all that a process finds after a restart, whatever it was about to do.
 type crash struct {
-	at     int64
+	at int64
+	// about limits which writes count to those whose path names one of these; all count
+	// if there are none.
+	about  []string
 	writes atomic.Int64
 	dead   chan struct{}
 }
 
-func newCrash(at int) *crash {
-	return &crash{at: int64(at), dead: make(chan struct{})}
+func newCrash(at int, about ...string) *crash {
+	return &crash{at: int64(at), about: about, dead: make(chan struct{})}
 }
 
 func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		n := c.writes.Load()
-		if isWrite(request) {
+		if c.counts(request) {
 			n = c.writes.Add(1)
 		}
 		if n < c.at {
 			return next.RoundTrip(request)
 		}
-		if n == c.at && isWrite(request) {
+		if n == c.at && c.counts(request) {
 			if response, err := next.RoundTrip(request); err == nil {
 				_ = response.Body.Close()
 			}
@@ -141,9 +145,13 @@ func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// isWrite leaves out what is no step of registration.
-func isWrite(request *http.Request) bool {
-	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
+// counts leaves out what is no step of registration.
+func (c *crash) counts(request *http.Request) bool {
+	path := request.URL.Path
+	if request.Method == http.MethodGet || strings.Contains(path, "/events") {
+		return false
+	}
+	return len(c.about) == 0 || slices.ContainsFunc(c.about, func(name string) bool { return strings.Contains(path, name) })
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -45,9 +45,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		alter(secret)
 		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
 		Expect(secret.ResourceVersion).NotTo(Equal(before))
-		after := expectToken(ctx, "altered")
-		Expect(after.OwnerReferences).To(HaveLen(1))
-		Expect(after.Labels).NotTo(HaveKeyWithValue("team", "lost"))
+		expectToken(ctx, "altered")
 	},
 		Entry("the token to nothing", func(s *corev1.Secret) { s.Data["token"] = nil }),
 		Entry("the token to something else", func(s *corev1.Secret) { s.Data["token"] = []byte("something else") }),

@@ -90,6 +90,7 @@ func expectToken(ctx context.Context, name string) *corev1.Secret {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		g.Expect(secret.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		g.Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ManagedServiceAccount"), HaveField("Name", name))))
 		g.Expect(secret.Data).To(HaveLen(2))
 		g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", member.CABundle))
 		user, err := whoami(ctx, string(secret.Data["token"]), secret.Data["ca.crt"])
@@ -132,10 +133,12 @@ func expectNoAccount(ctx context.Context, name string) {
 	}).Should(Satisfy(apierrors.IsNotFound))
 }
 
+// expectNoSecret waits for the garbage collector, which looks for new kinds every
+// half minute only.
 func expectNoSecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() error {
 		_, err := secretOf(ctx, name)
 		return err
-	}).Should(Satisfy(apierrors.IsNotFound))
+	}, "90s").Should(Satisfy(apierrors.IsNotFound))
 }

@@ -1,0 +1,116 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDefaultsAreValid(t *testing.T) {
+	if err := NewOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
+	tests := map[string]struct {
+		change func(*Options)
+		want   []string
+	}{
+		"unknown component":       {func(o *Options) { o.Components = []string{"proxy", "x"} }, []string{"--components does not know x"}},
+		"no component":            {func(o *Options) { o.Components = nil }, []string{"--components is empty"}},
+		"unknown API":             {func(o *Options) { o.APIs = append(o.APIs, "y") }, []string{"--apis does not know y"}},
+		"proxy without its base":  {func(o *Options) { o.APIs = []string{"gateway"} }, []string{"--apis: gateway does not work without fleet and msa"}},
+		"registration on its own": {func(o *Options) { o.APIs = []string{"rancher"} }, []string{"--apis: rancher does not work without fleet"}},
+		"ports":                   {func(o *Options) { o.SecurePort, o.WebhookPort = 0, 70000 }, []string{"--secure-port 0 is not a port", "--webhook-port 70000 is not a port"}},
+		"one port twice":          {func(o *Options) { o.WebhookPort = o.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
+		"addresses": {func(o *Options) { o.BindAddress, o.Metrics, o.HealthProbes = "here", "x", "0" },
+			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
+		"flags without install": {func(o *Options) { o.Adopt, o.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
+		"plain HTTP":            {func(o *Options) { o.HubURL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
+			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := NewOptions()
+			tt.change(options)
+			err := options.Validate()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			lines := strings.Split(err.Error(), "\n")
+			if len(lines) != len(tt.want) {
+				t.Fatalf("got %d errors, want %d:\n%v", len(lines), len(tt.want), err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("no error says %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestGatewaysWithOtherComponentsHaveAnotherLeader(t *testing.T) {
+	got := map[string]string{}
+	for name, components := range map[string][]string{
+		"all":       {"webhook", "controllers", "proxy"},
+		"one":       {"controllers"},
+		"two":       {"webhook", "proxy"},
+		"two again": {"proxy", "webhook"},
+	} {
+		got[name] = (&Options{Components: components}).leaseName()
+	}
+	want := map[string]string{
+		"all": "fleetgate-gateway", "one": "fleetgate-gateway-controllers",
+		"two": "fleetgate-gateway-proxy-webhook", "two again": "fleetgate-gateway-proxy-webhook",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Leases differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestHubAddressComesFromTheKubeconfigUnlessGiven(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	write(t, kubeconfig, `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+  clusters: [{name: c, cluster: {server: "https://inside:6443", certificate-authority-data: aW5zaWRl}}]}`)
+	ca := filepath.Join(dir, "ca.crt")
+	write(t, ca, "outside")
+
+	options := NewOptions()
+	options.Kubeconfig = kubeconfig
+	config, err := options.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.HubURL != "https://inside:6443" || string(config.HubCA) != "inside" {
+		t.Errorf("hub is %s with CA %q, want the kubeconfig's", config.HubURL, config.HubCA)
+	}
+	options.HubURL, options.HubCAFile = "https://outside", ca
+	if config, err = options.Config(); err != nil {
+		t.Fatal(err)
+	}
+	if config.HubURL != "https://outside" || string(config.HubCA) != "outside" {
+		t.Errorf("hub is %s with CA %q, want the given ones", config.HubURL, config.HubCA)
+	}
+	options.HubCAFile = filepath.Join(dir, "missing")
+	if _, err := options.Config(); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("got error %v, want one that names the file", err)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
