@@ -104,7 +104,7 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
-	$(GO) test -race $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(env|integration|e2e)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.

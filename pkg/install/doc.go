@@ -10,8 +10,9 @@
 // is touched that does not carry the label of ours: the object, its owner and
 // the remedy are named instead, nothing is installed beside it, and the gateway
 // does not start on half an API. With Adopt such objects are taken over as a
-// whole, but only when the other product's leader Lease has gone stale. What a
-// newer gateway installed is left as it is: an old replica never takes fields away.
+// whole, but only when the other product's leader Lease has gone stale. A
+// CustomResourceDefinition that a newer gateway installed is left as it is: an old
+// replica never takes fields away. What leads to the gateway follows its leader.
 //
 // An installer may be killed at any moment: the next one ends in the same state,
 // after the Lease of the first has run out.

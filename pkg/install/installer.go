@@ -41,7 +41,8 @@ type Installer struct {
 	Hub Hub
 	// Extra are admission policies and webhook configurations, ready to apply.
 	Extra []client.Object
-	// Version is the gateway's own, semantic; a newer installed one is left alone.
+	// Version is the gateway's own, semantic; a definition that a newer one installed
+	// is left alone.
 	Version string
 	// Adopt allows to take over objects of a product that no longer runs.
 	Adopt bool
@@ -124,8 +125,8 @@ func (i *Installer) get(ctx context.Context, wanted client.Object) (*unstructure
 // the chart or an administrator may own them.
 func isLeftAlone(current client.Object) bool { return kindOf(current) == "Namespace" }
 
-// apply writes one object, unless it belongs to somebody else or to a newer
-// gateway. What it decides holds for the object that it looked at: if another
+// apply writes one object, unless it belongs to somebody else, or is a definition
+// of a newer gateway. What it decides holds for the object that it looked at: if another
 // one took its place meanwhile, it looks again.
 func (i *Installer) apply(ctx context.Context, wanted client.Object) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
@@ -148,8 +149,8 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 			if err := i.adopt(ctx, current, desired); err != nil {
 				return err
 			}
-		} else if installed := current.GetAnnotations()[AnnotationVersion]; newer(installed, i.Version) {
-			log.FromContext(ctx).V(1).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
+		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
+			log.FromContext(ctx).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
 			return nil
 		}
 		desired.SetUID(current.GetUID())
@@ -160,6 +161,11 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 	}
 	return nil
 }
+
+// holdsState is true for definitions: their fields are stored in other objects.
+// What leads to a gateway has to fit the one that runs, also after a rollback: a
+// webhook that it does not serve would refuse every write.
+func holdsState(current client.Object) bool { return kindOf(current) == "CustomResourceDefinition" }
 
 func kindOf(object client.Object) string { return object.GetObjectKind().GroupVersionKind().Kind }
 

@@ -67,6 +67,9 @@ const (
 	shutdownGrace = 25 * time.Second
 	// tunnelDrain is how much of it streams in tunnels get.
 	tunnelDrain = 5 * time.Second
+	// memberWorkers is how many members are joined, and registrations answered, at
+	// the same time: most of the time they wait for the hub's API server.
+	memberWorkers = 16
 	// servingCheck is how often the leader looks whether what leads to the gateway is still right.
 	servingCheck = 30 * time.Second
 )
@@ -401,9 +404,9 @@ func (g *gateway) addMembership(context.Context) error {
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
 				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
-				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets,
+				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets, Concurrency: memberWorkers,
 			},
-			&membership.StatusReconciler{Client: hub, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence},
+			&membership.StatusReconciler{Client: hub, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence, Concurrency: memberWorkers},
 		)
 	}
 	if g.serves(apiRancher) {
@@ -414,8 +417,9 @@ func (g *gateway) addMembership(context.Context) error {
 			},
 			&registration.GrantReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets,
+				Concurrency: memberWorkers,
 			},
-			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}},
+			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Concurrency: memberWorkers},
 		)
 	}
 	if g.serves(apiMSA) {

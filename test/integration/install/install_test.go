@@ -67,6 +67,14 @@ var _ = Describe("Installing what ships", Ordered, func() {
 		Expect(waiting.WaitForDefinitions(short)).To(MatchError(And(ContainSubstring("missings.example.org"), ContainSubstring("--install"))))
 	})
 
+	It("says that a definition is never going to be served", func(ctx SpecContext) {
+		first, second := definition("sames", "names.example.org"), definition("others", "names.example.org")
+		Expect(installer(first).InstallDefinitions(ctx)).To(Succeed())
+		second.Spec.Names.Kind, second.Spec.Names.ListKind = first.Spec.Names.Kind, first.Spec.Names.ListKind
+		Expect(installer(second).InstallDefinitions(ctx)).To(MatchError(And(
+			ContainSubstring("others.names.example.org"), ContainSubstring("its names are taken"))))
+	})
+
 	It("ends in the same state wherever it was stopped", func(ctx SpecContext) {
 		for stopAfter := range 4 {
 			parts := []*apiextensionsv1.CustomResourceDefinition{
@@ -135,7 +143,10 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(outside().InstallServing(ctx)).To(Succeed())
 		Expect([]string{get(ctx, service).ResourceVersion, specOf(ctx, api)}).To(Equal(before))
 
-		By("following a new CA")
+		By("following the gateway that leads, also after a rollback, and a new CA")
+		newer := outside()
+		newer.Version = "v0.2.0"
+		Expect(newer.InstallServing(ctx)).To(Succeed())
 		rotated := outside()
 		rotated.Hub.CABundle = append([]byte("# next\n"), hub.CABundle...)
 		Expect(rotated.InstallServing(ctx)).To(Succeed())

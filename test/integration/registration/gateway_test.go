@@ -125,6 +125,13 @@ func newCrash(at int, about ...string) *crash {
 	return &crash{at: int64(at), about: about, dead: make(chan struct{})}
 }
 
+// config reaches the hub as a process does that is going to be killed.
+func (c *crash) config() *rest.Config {
+	config := hub.Config()
+	config.Wrap(c.wrap)
+	return config
+}
+
 func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		n := c.writes.Load()
