@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,16 +32,16 @@ const Folder = "FLEETGATE_ARTIFACTS"
 // logs and objects of the clusters are kept. The function is asked then, since
 // suites start their clusters late.
 func OnFailure(clusters func() []*env.Cluster) bool {
-	return JustAfterEach(func(ctx SpecContext) {
+	return ginkgo.JustAfterEach(func(ctx ginkgo.SpecContext) {
 		root := os.Getenv(Folder)
-		if root == "" || !CurrentSpecReport().Failed() {
+		if root == "" || !ginkgo.CurrentSpecReport().Failed() {
 			return
 		}
-		dir := filepath.Join(root, plain(CurrentSpecReport().FullText()))
+		dir := filepath.Join(root, plain(ginkgo.CurrentSpecReport().FullText()))
 		if err := Keep(ctx, dir, clusters()...); err != nil {
-			GinkgoWriter.Println("Not all artifacts were kept:", err)
+			ginkgo.GinkgoWriter.Println("Not all artifacts were kept:", err)
 		}
-		GinkgoWriter.Println("Logs and objects are in", dir)
+		ginkgo.GinkgoWriter.Println("Logs and objects are in", dir)
 	})
 }
 

@@ -303,6 +303,18 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(l.hub(ctx, "get", "namespace", "shop", "--output=name")).To(ContainSubstring("shop"), "what was selected stays on the hub")
 	})
 
+	It("lets a member leave, and removes nothing from it", func(ctx context.Context) {
+		l.hub(ctx, "delete", "membercluster", "member-2", "--timeout=60s")
+		Expect(l.hub(ctx, "get", "namespaces", "--output=name")).NotTo(ContainSubstring("fleet-member-member-2"))
+		out, err := l.fleet.Kubectl(ctx, l.breakGlass("member-2"), "", "get", "clusterrolebinding", "fleetgate-admins", "--output=name")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("fleetgate-admins"), "what was placed stays")
+		Eventually(func() error {
+			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces", "--request-timeout=20s")
+			return err
+		}).Should(MatchError(ContainSubstring("not found")), "nobody reaches it through the hub any more")
+	})
+
 	It("leaves no process behind when it is stopped", func(ctx context.Context) {
 		all, err := env.Processes(l.dir)
 		Expect(err).NotTo(HaveOccurred())
