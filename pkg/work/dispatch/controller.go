@@ -178,9 +178,18 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
 	}
+	// A member that leaves keeps what was placed: deleting its Works would have its
+	// agent remove it. They go with the member's namespace instead.
+	stays, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)
+	if err != nil {
+		return err
+	}
+	if !stays {
+		return r.removeFinalizer(ctx, b)
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
-	err := r.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()},
+	err = r.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()},
 		client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)))
 	if err != nil {
 		return fmt.Errorf("listing the works of binding %q: %w", b.GetName(), err)
@@ -203,6 +212,10 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	if left > 0 {
 		return nil
 	}
+	return r.removeFinalizer(ctx, b)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
 	before := b.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {

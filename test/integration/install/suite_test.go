@@ -38,7 +38,7 @@ func TestInstall(t *testing.T) {
 		t.Skip("starts real API servers")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Installing on a hub", Label("integration", "install"))
 }

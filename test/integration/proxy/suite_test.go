@@ -53,7 +53,7 @@ func TestProxy(t *testing.T) {
 		t.Skip("starts real API servers")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "The way into a member", Label("integration", "proxy"))
 }

@@ -44,7 +44,7 @@ func TestRegistration(t *testing.T) {
 		t.Skip("starts real API servers")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Registration", Label("integration", "registration"))

@@ -6,6 +6,7 @@ package tokens_test
 import (
 	"context"
 	"errors"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -94,10 +95,11 @@ var _ = Describe("The gateway's account", func() {
 		By("withdrawing")
 		agent.stop()
 		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		// The hub's garbage collector learns of new kinds every 30 seconds only.
 		Eventually(func() error {
 			_, err := credentials.Credential(memberName)
 			return err
-		}).Should(MatchError(serviceaccount.ErrNoCredential))
+		}).WithTimeout(2 * time.Minute).Should(MatchError(serviceaccount.ErrNoCredential))
 	})
 })
 

@@ -37,6 +37,8 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: msav1beta1.AccountNamespace}}
 		Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, namespace))).To(Succeed())
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: msav1beta1.GatewayAccount}}
+		// Specs run in any order, and another may have made it.
+		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
 		Expect(memberClient.Create(ctx, account)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(quiet(ctx), account)).To(Succeed()) })
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}

@@ -37,15 +37,19 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(statusOf(ctx, "plain").TokenSecretRef.LastRefreshTimestamp.Time).To(BeTemporally("~", claims.Issued, 10*time.Second))
 	})
 
+	altered := 0
 	DescribeTable("puts the Secret back at once when somebody alters", func(ctx SpecContext, alter func(*corev1.Secret)) {
 		startAgent(ctx, clock.RealClock{})
-		askFor(ctx, "altered", time.Hour)
-		secret := expectToken(ctx, "altered")
+		// A name of its own: the Secret of the entry before may still be collected.
+		altered++
+		name := fmt.Sprintf("altered-%d", altered)
+		askFor(ctx, name, time.Hour)
+		secret := expectToken(ctx, name)
 		before := secret.ResourceVersion
 		alter(secret)
 		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
 		Expect(secret.ResourceVersion).NotTo(Equal(before))
-		expectToken(ctx, "altered")
+		expectToken(ctx, name)
 	},
 		Entry("the token to nothing", func(s *corev1.Secret) { s.Data["token"] = nil }),
 		Entry("the token to something else", func(s *corev1.Secret) { s.Data["token"] = []byte("something else") }),
@@ -277,9 +281,18 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
 		startCredentials(serviceaccount.NewCredentials(clientset))
-		startAgent(ctx, clock.RealClock{})
+		agent := startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "secretive", time.Hour)
+		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
 		secret := expectToken(ctx, "secretive")
+		expectToken(ctx, msav1beta1.GatewayAccount)
+
+		By("starting when there are tokens")
+		agent.stop()
+		late := serviceaccount.NewCredentials(clientset)
+		startCredentials(late)
+		Eventually(late.Synced()).Should(BeClosed())
+		startAgent(ctx, clock.RealClock{})
 		secret.Data["token"] = []byte("something else")
 		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
 		expectToken(ctx, "secretive")

@@ -54,8 +54,10 @@ func TestTokens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real API servers")
 	}
+	// Watches that begin with a list write it into the log as a whole.
+	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Tokens of members", Label("integration", "tokens"))
