@@ -15,12 +15,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
@@ -84,6 +86,11 @@ func leftOf(ctx context.Context, name string) ([]string, error) {
 		return nil, err
 	}
 	for i := range works.Items {
+		// A member that left takes its Works with its namespace, which is not placement's work.
+		member, _ := clusterv1beta1.MemberOfNamespace(works.Items[i].Namespace)
+		if err := hub.Get(ctx, client.ObjectKey{Name: member}, &clusterv1beta1.MemberCluster{}); apierrors.IsNotFound(err) {
+			continue
+		}
 		left = append(left, "work "+works.Items[i].Name)
 		if works.Items[i].DeletionTimestamp != nil {
 			_ = handle(ctx, &works.Items[i])
