@@ -247,16 +247,20 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	}
 	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token}
 	own := tunnel.NewListener(tunnel.Agent)
-	connector := &tunnel.Connector{
-		Member: member,
-		Dial:   dialer.Dial,
-		Targets: map[string]tunnel.Target{
-			tunnel.APIServer: tunnel.TCP(apiServer),
-			tunnel.Agent:     own.Target(),
-		},
+	targets := map[string]tunnel.Target{
+		tunnel.APIServer: tunnel.TCP(apiServer),
+		tunnel.Agent:     own.Target(),
+	}
+	run := (&tunnel.Connector{Member: member, Dial: dialer.Dial, Targets: targets}).Run
+	if a.TunnelProtocol == tunnelKonnectivity {
+		connector, err := a.konnectivity(hub, member, apiServer, targets)
+		if err != nil {
+			return err
+		}
+		run = connector.Run
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return connector.Run(ctx) })
+	group.Go(func() error { return run(ctx) })
 	group.Go(func() error {
 		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
 	})

@@ -314,12 +314,16 @@ func (g *gateway) addProxy(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up tunnels: %w", err)
 	}
+	ways, err := g.addKonnectivity(registry)
+	if err != nil {
+		return err
+	}
 	credentials := serviceaccount.NewCredentials(g.clientset)
 	if err := g.manager.Add(credentials); err != nil {
 		return err
 	}
 	members := clustergateway.NewMembers()
-	members.OnGone(registry.Disconnect)
+	members.OnGone(ways.Disconnect)
 	config := apiserver.Config{
 		Hub:         g.Hub,
 		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),
@@ -329,11 +333,11 @@ func (g *gateway) addProxy(context.Context) error {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
 		}),
-		Dialer:       registry,
+		Dialer:       ways,
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
-		Connected:    registry.Connected,
+		Connected:    ways.Connected,
 		Metrics:      metrics.Registry,
 	}
 	completed, err := config.Complete()

@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
 // The parts of the gateway that can run apart.
@@ -79,6 +80,16 @@ type Options struct {
 	Service      string
 	ExternalName string
 
+	KonnectivityAgents      string
+	KonnectivityAgentsCA    string
+	KonnectivityFrontends   string
+	KonnectivityFrontendsCA string
+	KonnectivityDomain      string
+	KonnectivityAllow       []string
+	KonnectivityAPIServer   string
+	KonnectivityReplicas    int
+	KonnectivityLanes       int
+
 	HubURL             string
 	HubCAFile          string
 	AgentTokenLifetime time.Duration
@@ -89,16 +100,17 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Namespace:          clusterv1beta1.SystemNamespace,
-		Components:         slices.Clone(allComponents),
-		APIs:               slices.Clone(allAPIs),
-		BindAddress:        "0.0.0.0",
-		SecurePort:         8443,
-		WebhookPort:        9443,
-		Metrics:            ":8080",
-		HealthProbes:       ":8081",
-		LeaderElect:        true,
-		Service:            "gateway",
+		Namespace:            clusterv1beta1.SystemNamespace,
+		Components:           slices.Clone(allComponents),
+		APIs:                 slices.Clone(allAPIs),
+		BindAddress:          "0.0.0.0",
+		SecurePort:           8443,
+		WebhookPort:          9443,
+		Metrics:              ":8080",
+		HealthProbes:         ":8081",
+		LeaderElect:          true,
+		Service:              "gateway",
+		KonnectivityReplicas: 1, KonnectivityLanes: 1, KonnectivityAPIServer: "kubernetes.default.svc:443",
 		AgentTokenLifetime: 7 * 24 * time.Hour,
 		Silence:            membership.DefaultSilence,
 		ForceDeleteWait:    membership.DefaultForceDeleteWait,
@@ -123,6 +135,21 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+
+	flags.StringVar(&o.KonnectivityAgents, "konnectivity-agents-address", o.KonnectivityAgents,
+		"Address (host:port) at which Konnectivity agents come in, with a token for audience "+agentAudience+" or a certificate. Empty: they do not.")
+	flags.StringVar(&o.KonnectivityAgentsCA, "konnectivity-agents-ca-file", o.KonnectivityAgentsCA, "PEM file of the CA of agents' certificates. Empty: tokens only.")
+	flags.StringVar(&o.KonnectivityFrontends, "konnectivity-frontends-address", o.KonnectivityFrontends,
+		"Address (host:port) at which Konnectivity frontends come in, with a token for audience "+frontendAudience+" or a certificate. Empty: they do not.")
+	flags.StringVar(&o.KonnectivityFrontendsCA, "konnectivity-frontends-ca-file", o.KonnectivityFrontendsCA,
+		"PEM file of the CA of frontends' certificates, another one than the agents'. Empty: tokens only.")
+	flags.StringVar(&o.KonnectivityDomain, "konnectivity-frontends-domain", o.KonnectivityDomain,
+		"Frontends that reach the gateway as <member>.<this domain> dial addresses of that member. Empty: the address is the member's name.")
+	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
+		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
+	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
@@ -159,6 +186,7 @@ func (o *Options) Validate() error {
 			all = append(all, fmt.Errorf("--hub-url %q is not a URL that begins with https://", o.HubURL))
 		}
 	}
+	all = append(all, o.validateKonnectivity())
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
@@ -167,6 +195,33 @@ func (o *Options) Validate() error {
 	}
 	if o.ForceDeleteWait <= 0 {
 		all = append(all, fmt.Errorf("--force-delete-wait-time %s is not above zero", o.ForceDeleteWait))
+	}
+	return errors.Join(all...)
+}
+
+func (o *Options) validateKonnectivity() error {
+	var all []error
+	for flag, value := range map[string]string{
+		"--konnectivity-agents-address": o.KonnectivityAgents, "--konnectivity-frontends-address": o.KonnectivityFrontends,
+	} {
+		if value != "" {
+			all = append(all, address(flag, value, false))
+		}
+	}
+	if o.KonnectivityAgents != "" && !strings.HasSuffix(o.KonnectivityAgents, ":0") && o.KonnectivityAgents == o.KonnectivityFrontends {
+		all = append(all, fmt.Errorf("--konnectivity-agents-address and --konnectivity-frontends-address are both %s: give each its own", o.KonnectivityAgents))
+	}
+	if o.KonnectivityAgentsCA != "" && o.KonnectivityAgentsCA == o.KonnectivityFrontendsCA {
+		all = append(all, errors.New("--konnectivity-agents-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
+	}
+	if _, err := konnectivity.ParseAllow(o.KonnectivityAllow); err != nil {
+		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
+	}
+	const most = 16
+	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
+		if value < 1 || value > most {
+			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
+		}
 	}
 	return errors.Join(all...)
 }

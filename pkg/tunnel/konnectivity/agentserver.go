@@ -207,17 +207,22 @@ func (a *AgentServer) serve(ctx context.Context, s *session, id Identity) error 
 	return err
 }
 
-// expiredGrace is how long connections of an agent whose credential has expired may
-// take to end. The agent has connected anew by then.
-const expiredGrace = 30 * time.Second
+const (
+	// renewBefore is how long before its credential expires an agent of ours is asked
+	// to connect anew.
+	renewBefore = time.Minute
+	// expiredGrace is how long connections of an agent whose credential has expired
+	// may take to end.
+	expiredGrace = 30 * time.Second
+)
 
 // review returns why the session has to end, or nil when ctx has ended.
 func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error {
-	var expired <-chan time.Time
+	var expiring <-chan time.Time
 	if !id.Expires.IsZero() {
-		timer := time.NewTimer(time.Until(id.Expires))
+		timer := time.NewTimer(time.Until(id.Expires) - renewBefore)
 		defer timer.Stop()
-		expired = timer.C
+		expiring = timer.C
 	}
 	for {
 		wait := time.NewTimer(a.options.ReviewPeriod + rand.N(a.options.ReviewPeriod/4+1))
@@ -225,17 +230,30 @@ func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error
 		case <-ctx.Done():
 			wait.Stop()
 			return nil
-		case <-expired:
+		case <-expiring:
 			wait.Stop()
-			s.retired.Store(true)
-			a.drainSessions(ctx, expiredGrace, []*session{s})
-			return errors.New("the agent's credential has expired")
+			return a.expire(ctx, s, id.Expires)
 		case <-wait.C:
 		}
 		if err := a.mayStay(ctx, s, id); err != nil {
 			return err
 		}
 	}
+}
+
+// expire sees a session to the end of its credential. The agent can connect with
+// another one before.
+func (a *AgentServer) expire(ctx context.Context, s *session, at time.Time) error {
+	s.retire()
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-timer.C:
+	}
+	a.drainSessions(ctx, expiredGrace, []*session{s})
+	return errors.New("the agent's credential has expired")
 }
 
 // mayStay returns why not. What could not be found out is no reason.
@@ -345,7 +363,7 @@ func (a *AgentServer) add(s *session) error {
 func freeLane(sessions []*session, agent string, lanes int) int {
 	used := make([]int, lanes)
 	for _, s := range sessions {
-		if s.agent.id == agent {
+		if s.agent.id == agent && !s.retired.Load() {
 			used[s.lane]++
 		}
 	}
@@ -468,6 +486,9 @@ func (a *AgentServer) drain(ctx context.Context, grace time.Duration) {
 		all = append(all, sessions...)
 	}
 	a.mu.Unlock()
+	for _, s := range all {
+		s.retire()
+	}
 	a.drainSessions(context.WithoutCancel(ctx), grace, all)
 }
 

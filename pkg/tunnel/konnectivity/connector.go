@@ -146,7 +146,7 @@ type servers struct {
 
 	// mu guards the fields below it.
 	mu   sync.Mutex
-	open map[string]bool
+	open map[string]*connection
 	// known is how many servers there are, as the last one that was met says.
 	known int
 	// failures in a row, of attempts and of streams that did not last.
@@ -154,7 +154,7 @@ type servers struct {
 }
 
 func newServers(c *Connector) *servers {
-	return &servers{Connector: c, ended: make(chan struct{}, 1), open: map[string]bool{}, known: 1}
+	return &servers{Connector: c, ended: make(chan struct{}, 1), open: map[string]*connection{}, known: 1}
 }
 
 func (s *servers) loop(ctx context.Context) {
@@ -194,7 +194,7 @@ func (s *servers) attempt(ctx context.Context) time.Duration {
 		s.tellAlone(err)
 		return wait
 	}
-	isNew, missing := s.met(connected.info)
+	isNew, missing := s.met(connected)
 	if isNew {
 		log.Info("Konnectivity tunnel is up", "server", connected.info.id, "servers", connected.info.count)
 		s.serving.Go(func() { s.serve(ctx, connected) })
@@ -229,15 +229,16 @@ func (s *servers) tellAlone(reason error) {
 }
 
 // met notes what a server says of itself. Every server is connected to once.
-func (s *servers) met(info serverInfo) (isNew, missing bool) {
+func (s *servers) met(c *connection) (isNew, missing bool) {
+	info := c.info
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = info.count
 	s.Metrics.knownServers.Set(float64(info.count))
-	if s.open[info.id] {
+	if s.open[info.id] != nil {
 		return false, len(s.open) < s.known
 	}
-	s.open[info.id] = true
+	s.open[info.id] = c
 	s.Metrics.servers.Set(float64(len(s.open)))
 	if len(s.open) == 1 {
 		s.OnStateChange(tunnel.State{Connected: true})
@@ -246,30 +247,46 @@ func (s *servers) met(info serverInfo) (isNew, missing bool) {
 }
 
 // left notes that a stream has ended.
-func (s *servers) left(info serverInfo, lasted time.Duration, reason error) {
+func (s *servers) left(c *connection, lasted time.Duration, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, info.id)
-	s.Metrics.servers.Set(float64(len(s.open)))
 	if lasted >= stableAfter {
 		s.failures = 0
 	}
+	s.forget(c)
 	if len(s.open) == 0 {
 		s.OnStateChange(tunnel.State{Reason: reason})
 	}
+}
+
+// drained notes that a stream needs another one in its place, and is served until it
+// ends.
+func (s *servers) drained(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(c)
+}
+
+// forget has the server connected anew; mu is held.
+func (s *servers) forget(c *connection) {
+	if s.open[c.info.id] != c {
+		return
+	}
+	delete(s.open, c.info.id)
+	s.Metrics.servers.Set(float64(len(s.open)))
 	notify(s.ended)
 }
 
 // serve serves one server's stream until it ends.
 func (s *servers) serve(ctx context.Context, c *connection) {
 	began := s.Clock.Now()
-	err := serveEndpoint(ctx, s.Connector, c)
+	err := serveEndpoint(ctx, s.Connector, c, func() { s.drained(c) })
 	if ctx.Err() == nil {
 		s.Metrics.serverFailures.WithLabelValues("from_server").Inc()
 		s.Metrics.errors.WithLabelValues(toAgent, "Unavailable", nothing.String()).Inc()
 		klog.FromContext(ctx).Info("Konnectivity tunnel is down", "member", s.Member, "server", c.info.id, "reason", err.Error())
 	}
-	s.left(c.info, s.Clock.Since(began), err)
+	s.left(c, s.Clock.Since(began), err)
 }
 
 // connection is one stream to one server, and the HTTP/2 connection below it, both

@@ -26,6 +26,8 @@ type endpoint struct {
 	*link
 	config *Connector
 	ctx    context.Context
+	// drained is told that the server wants another stream in place of this one.
+	drained func()
 	// ids counts connections; IDs are never used again on a stream.
 	ids  atomic.Int64
 	open atomic.Int64
@@ -40,11 +42,11 @@ type endpoint struct {
 // serveEndpoint serves a stream until it ends, and returns when every connection
 // has, with the reason. When ctx ends it tells the server to use others, and gives
 // connections time to end.
-func serveEndpoint(ctx context.Context, config *Connector, c *connection) error {
+func serveEndpoint(ctx context.Context, config *Connector, c *connection, drained func()) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &endpoint{
 		link:   newLink(c.stream, c.info.extended, false, config.QueueLimit, config.Metrics.link()),
-		config: config, ctx: living, pending: map[int64]context.CancelFunc{},
+		config: config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
 	}
 	stop := make(chan struct{})
 	stopDraining := context.AfterFunc(ctx, func() {
@@ -94,6 +96,8 @@ func (e *endpoint) handle(p packet) error {
 		e.halfClosed(p.connID)
 	case credit:
 		e.credited(p)
+	case drain:
+		e.drained()
 	}
 	return nil
 }

@@ -66,6 +66,14 @@ func newSession(stream messageStream, member string, agent agentInfo, o AgentSer
 // end ends the session and all its connections.
 func (s *session) end() { s.ending.Do(func() { close(s.stop) }) }
 
+// retire has others used instead. An agent of ours connects anew when it hears of it.
+func (s *session) retire() {
+	s.retired.Store(true)
+	if s.agent.extended {
+		s.out.send(packet{kind: drain})
+	}
+}
+
 // handle takes one packet of the agent. An agent cannot end anything but what is its
 // own: packets that make no sense are ignored.
 func (s *session) handle(p packet) error {
