@@ -44,7 +44,6 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
@@ -310,10 +309,11 @@ func (g *gateway) addProxy(context.Context) error {
 	if !g.runs(componentProxy) || !g.serves(apiGateway) {
 		return nil
 	}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry})
+	parts, err := g.newTunnels()
 	if err != nil {
-		return fmt.Errorf("setting up tunnels: %w", err)
+		return err
 	}
+	registry := parts.registry
 	credentials := serviceaccount.NewCredentials(g.clientset)
 	if err := g.manager.Add(credentials); err != nil {
 		return err
@@ -332,7 +332,7 @@ func (g *gateway) addProxy(context.Context) error {
 		Dialer:       registry,
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
-		MembersOf:    (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
+		MembersOf:    parts.members.MembersOf,
 		Connected:    registry.Connected,
 		Metrics:      metrics.Registry,
 	}
@@ -358,6 +358,9 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return err
 	}
 	defer func() { _ = stop() }()
+	if err := endOnNewIdentity(informer, registry); err != nil {
+		return err
+	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}

@@ -79,6 +79,10 @@ type Options struct {
 	Service      string
 	ExternalName string
 
+	AgentsPort         int
+	AgentsAddress      string
+	AgentsClientCAFile string
+
 	HubURL             string
 	HubCAFile          string
 	AgentTokenLifetime time.Duration
@@ -99,6 +103,7 @@ func NewOptions() *Options {
 		HealthProbes:       ":8081",
 		LeaderElect:        true,
 		Service:            "gateway",
+		AgentsPort:         8091,
 		AgentTokenLifetime: 7 * 24 * time.Hour,
 		Silence:            membership.DefaultSilence,
 		ForceDeleteWait:    membership.DefaultForceDeleteWait,
@@ -124,6 +129,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
 
+	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
+	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
+	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA whose client certificates, beside tokens, prove who an agent is at --agents-port: the common name is its user.")
+
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
@@ -147,6 +156,13 @@ func (o *Options) Validate() error {
 	}
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
+	}
+	all = append(all, port("--agents-port", o.AgentsPort))
+	if o.AgentsAddress != "" {
+		all = append(all, address("--agents-address", o.AgentsAddress, false))
+	}
+	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
+		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
 	}
 	if o.Adopt && !o.Install {
 		all = append(all, errors.New("--adopt does nothing without --install"))
@@ -205,6 +221,8 @@ type Config struct {
 	Hub *rest.Config
 	// HubCA verifies HubURL (PEM).
 	HubCA []byte
+	// AgentsClientCA verifies client certificates of agents (PEM).
+	AgentsClientCA []byte
 }
 
 // Config reads the files that the options name. Call Validate before.
@@ -222,6 +240,11 @@ func (o *Options) Config() (*Config, error) {
 	}
 	if config.HubCA, err = o.hubCA(hub); err != nil {
 		return nil, err
+	}
+	if o.AgentsClientCAFile != "" {
+		if config.AgentsClientCA, err = readCA(o.AgentsClientCAFile); err != nil {
+			return nil, fmt.Errorf("reading --agents-client-ca-file: %w", err)
+		}
 	}
 	return config, nil
 }
@@ -252,18 +275,22 @@ func (o *Options) hubCA(hub *rest.Config) ([]byte, error) {
 	if path == "" {
 		return nil, nil // The hub's certificate is publicly trusted.
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxCABytes {
-		err = fmt.Errorf("it has more than %d bytes", maxCABytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the hub's CA: %w", err)
-	}
-	ca, err := os.ReadFile(path)
+	ca, err := readCA(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the hub's CA: %w", err)
 	}
 	return ca, nil
+}
+
+func readCA(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxCABytes {
+		return nil, fmt.Errorf("it has more than %d bytes", maxCABytes)
+	}
+	return os.ReadFile(path)
 }
 
 // leaseName is the Lease of the leader. Gateways that run different components
