@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,9 @@ const (
 	defaultMaxStreams = 4096
 	// firstRoundTrip is what a round trip is taken for until one is measured.
 	firstRoundTrip = time.Millisecond
+	// firstPings are sent one after the other at the beginning of a session; keptTrips
+	// is how many round trips are remembered.
+	firstPings, keptTrips = 4, 8
 	// MaxInfo is the length of the longest message about a session.
 	MaxInfo = 32 << 10
 )
@@ -69,8 +73,11 @@ type Carrier struct {
 	// more streams.
 	done, draining chan struct{}
 
-	// lastRoundTrip is in nanoseconds, 0 until one was measured.
-	lastRoundTrip atomic.Int64
+	// trips are the latest round trips in nanoseconds, pongs counts them; only the
+	// receiving goroutine uses them. shortestTrip is 0 until one was measured.
+	trips        [keptTrips]int64
+	pongs        int
+	shortestTrip atomic.Int64
 
 	// mu guards the fields below it. A stream's lock is never taken under it.
 	mu      sync.Mutex
@@ -278,22 +285,25 @@ func (c *Carrier) ping() {
 	c.out.control(kindPing, 0, payload[:])
 }
 
-// ponged takes the time of a round trip. Queues only ever add to it: a shorter one
-// counts at once, a longer one little by little.
+// ponged takes the time of a round trip, of which queues only ever make more: the
+// shortest of the latest counts. The first few pings follow each other at once, while
+// nothing else is under way.
 func (c *Carrier) ponged(payload []byte) {
 	measured := time.Now().UnixNano() - int64(binary.BigEndian.Uint64(payload))
 	if measured <= 0 || measured > int64(time.Minute) {
 		return // not an answer of ours
 	}
-	if last := c.lastRoundTrip.Load(); last > 0 {
-		measured = min(measured, last+last/4)
+	c.trips[c.pongs%len(c.trips)] = measured
+	c.pongs++
+	c.shortestTrip.Store(slices.Min(c.trips[:min(c.pongs, len(c.trips))]))
+	if c.pongs < firstPings {
+		c.ping()
 	}
-	c.lastRoundTrip.Store(measured)
 }
 
 func (c *Carrier) roundTrip() time.Duration {
-	if last := c.lastRoundTrip.Load(); last > 0 {
-		return time.Duration(last)
+	if shortest := c.shortestTrip.Load(); shortest > 0 {
+		return time.Duration(shortest)
 	}
 	return firstRoundTrip
 }

@@ -32,6 +32,8 @@ var networks = map[string]func(testing.TB) (net.Conn, net.Conn){
 	"pipe": func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() },
 	"tcp":  tcpPair,
 	"tls":  tlsPair,
+	// The first who writes shakes hands.
+	"tls without a handshake": tlsUnshaken,
 }
 
 func tcpPair(t testing.TB) (net.Conn, net.Conn) {
@@ -54,6 +56,16 @@ func tcpPair(t testing.TB) (net.Conn, net.Conn) {
 
 func tlsPair(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
+	client, server := tlsUnshaken(t)
+	go func() { _ = server.(*tls.Conn).Handshake() }()
+	if err := client.(*tls.Conn).Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+func tlsUnshaken(t testing.TB) (net.Conn, net.Conn) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -70,13 +82,8 @@ func tlsPair(t testing.TB) (net.Conn, net.Conn) {
 	}
 	roots.AddCert(cert)
 	a, b := tcpPair(t)
-	client := tls.Client(Batch(a), &tls.Config{RootCAs: roots, ServerName: "hub"})
-	server := tls.Server(Batch(b), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	go func() { _ = server.Handshake() }()
-	if err := client.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	return client, server
+	return tls.Client(Batch(a), &tls.Config{RootCAs: roots, ServerName: "hub"}),
+		tls.Server(Batch(b), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 }
 
 // sessions starts both ends of a session on a network.

@@ -27,8 +27,10 @@ const (
 // nothing, from one that is slow.
 type wire struct {
 	net.Conn
-	// batch is the connection below TLS if it can hold back what is written.
-	batch *batch
+	// batch is the connection below TLS if it can hold back what is written, secured
+	// TLS itself until its handshake is done: that must not be held back.
+	batch   *batch
+	secured *tls.Conn
 	// silence is how long nothing may arrive, stall how long nothing may be taken.
 	silence, stall time.Duration
 	// readArmed belongs to the goroutine that reads, writeArmed to whoever writes.
@@ -39,6 +41,7 @@ func newWire(conn net.Conn) *wire {
 	w := &wire{Conn: conn, silence: peerSilence, stall: writeStall}
 	if secured, ok := conn.(*tls.Conn); ok {
 		w.batch, _ = secured.NetConn().(*batch)
+		w.secured = secured
 	}
 	return w
 }
@@ -74,7 +77,8 @@ func (w *wire) send(pieces ...[]byte) error {
 }
 
 func (w *wire) write(pieces [][]byte) error {
-	if w.batch != nil {
+	hold := w.batch != nil && w.handshakeDone()
+	if hold {
 		w.batch.hold()
 	}
 	for _, piece := range pieces {
@@ -85,10 +89,17 @@ func (w *wire) write(pieces [][]byte) error {
 			return err
 		}
 	}
-	if w.batch != nil {
+	if hold {
 		return w.batch.release()
 	}
 	return nil
+}
+
+func (w *wire) handshakeDone() bool {
+	if w.secured != nil && w.secured.ConnectionState().HandshakeComplete {
+		w.secured = nil
+	}
+	return w.secured == nil
 }
 
 // cut closes the connection at once: TLS would wait to say farewell to a peer that
