@@ -6,6 +6,7 @@ package fleet
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -18,7 +19,11 @@ func (f *Fleet) gatewayTunnelArgs() []string {
 	if f.Tunnel != TunnelKonnectivity {
 		return nil
 	}
-	return []string{"--konnectivity-agents-address=" + onLoopback(f.tunnelPort)}
+	return []string{
+		"--agents-address=" + onLoopback(f.tunnelPort),
+		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
+		"--konnectivity-agents",
+	}
 }
 
 func (f *Fleet) agentTunnelArgs() []string {

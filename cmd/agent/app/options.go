@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpproxy"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +31,8 @@ type Options struct {
 	Labels           map[string]string
 	Metrics          string
 	HealthProbes     string
+	HTTPSProxy       string
+	NoProxy          string
 
 	TunnelProtocol   string
 	TunnelServer     string
@@ -48,10 +51,13 @@ const (
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
+	proxy := httpproxy.FromEnvironment()
 	return &Options{
 		Namespace:    clusterv1beta1.SystemNamespace,
 		Metrics:      ":8080",
 		HealthProbes: ":8081",
+		HTTPSProxy:   proxy.HTTPSProxy,
+		NoProxy:      proxy.NoProxy,
 
 		TunnelProtocol: tunnelNative,
 	}

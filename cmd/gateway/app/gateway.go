@@ -44,7 +44,6 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
@@ -310,11 +309,12 @@ func (g *gateway) addProxy(context.Context) error {
 	if !g.runs(componentProxy) || !g.serves(apiGateway) {
 		return nil
 	}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry})
+	parts, err := g.newTunnels()
 	if err != nil {
-		return fmt.Errorf("setting up tunnels: %w", err)
+		return err
 	}
-	ways, err := g.addKonnectivity(registry)
+	registry := parts.registry
+	ways, err := g.addKonnectivity(parts)
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (g *gateway) addProxy(context.Context) error {
 		Dialer:       ways,
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
-		MembersOf:    (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
+		MembersOf:    parts.members.MembersOf,
 		Connected:    ways.Connected,
 		Metrics:      metrics.Registry,
 	}
@@ -362,6 +362,9 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return err
 	}
 	defer func() { _ = stop() }()
+	if err := endOnNewIdentity(informer, registry); err != nil {
+		return err
+	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}

@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -26,28 +27,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
 const (
-	// agentAudience and frontendAudience are whom tokens are for: one that was made
-	// for a listener is worth nothing at the other, nor at the hub's API server.
-	agentAudience    = "tunnel.fleetgate.io"
+	// frontendAudience is whom frontends' tokens are for: an agent's, for
+	// tunnelv1alpha1.TokenAudience, is worth nothing there, nor the reverse, nor either
+	// at the hub's API server.
 	frontendAudience = "frontends.tunnel.fleetgate.io"
 	// believedFor is how long the hub's decision on a dial is.
 	believedFor = 10 * time.Second
 )
 
-// tunnels are all ways into members. Native ones come first.
-type tunnels struct {
+// tunnelSet holds all ways into members. Native ones come first.
+type tunnelSet struct {
 	native       *tunnel.Registry
 	konnectivity *konnectivity.AgentServer
 }
 
 // DialMember opens a connection into a member.
-func (t tunnels) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+func (t tunnelSet) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
 	if t.konnectivity != nil && !t.native.Connected(member) && t.konnectivity.Connected(member) {
 		return t.konnectivity.DialMember(ctx, member, target)
 	}
@@ -55,22 +55,23 @@ func (t tunnels) DialMember(ctx context.Context, member, target string) (net.Con
 }
 
 // Connected says whether a member has a tunnel to this replica.
-func (t tunnels) Connected(member string) bool {
+func (t tunnelSet) Connected(member string) bool {
 	return t.native.Connected(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
 }
 
 // Disconnect ends a member's tunnels.
-func (t tunnels) Disconnect(member string) {
+func (t tunnelSet) Disconnect(member string) {
 	t.native.Disconnect(member)
 	if t.konnectivity != nil {
 		t.konnectivity.Disconnect(member)
 	}
 }
 
-// addKonnectivity takes Konnectivity's agents and frontends, where flags say so.
-func (g *gateway) addKonnectivity(native *tunnel.Registry) (tunnels, error) {
-	ways := tunnels{native: native}
-	if g.KonnectivityAgents == "" && g.KonnectivityFrontends == "" {
+// addKonnectivity takes Konnectivity's agents, at the port of the others, and its
+// frontends, where flags say so.
+func (g *gateway) addKonnectivity(parts *tunnelParts) (tunnelSet, error) {
+	ways := tunnelSet{native: parts.registry}
+	if !g.KonnectivityAgents && g.KonnectivityFrontends == "" {
 		return ways, nil
 	}
 	exported, err := konnectivity.NewMetrics(metrics.Registry)
@@ -81,11 +82,14 @@ func (g *gateway) addKonnectivity(native *tunnel.Registry) (tunnels, error) {
 	if err != nil {
 		return ways, err
 	}
-	if g.KonnectivityAgents != "" {
-		if ways.konnectivity, err = g.newKonnectivityAgents(allow, exported); err != nil {
+	if g.KonnectivityAgents {
+		if ways.konnectivity, err = g.newKonnectivityAgents(parts, allow, exported); err != nil {
 			return ways, fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}
-		if err := g.manager.Add(g.listening(g.KonnectivityAgents, ways.konnectivity.Serve)); err != nil {
+		parts.others = map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: ways.konnectivity.Take}
+		if err := g.manager.Add(everywhere(func(ctx context.Context) error {
+			return ways.konnectivity.Run(ctx, tunnelDrain)
+		})); err != nil {
 			return ways, err
 		}
 	}
@@ -99,11 +103,11 @@ func (g *gateway) addKonnectivity(native *tunnel.Registry) (tunnels, error) {
 	return ways, g.manager.Add(g.listening(g.KonnectivityFrontends, frontends.Serve))
 }
 
-func (g *gateway) newKonnectivityAgents(allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.AgentServer, error) {
+func (g *gateway) newKonnectivityAgents(parts *tunnelParts, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.AgentServer, error) {
 	return konnectivity.NewAgentServer(konnectivity.AgentServerOptions{
-		Credentials: g.konnectivityCredentials(g.KonnectivityAgentsCA, agentAudience),
-		MembersOf:   (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
-		Certificate: g.certificates.GetCertificate,
+		// Certificates are the port's own matter.
+		Credentials: konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: tunnelv1alpha1.TokenAudience}).identify},
+		MembersOf:   parts.members.MembersOf,
 		ID:          identity(),
 		Replicas:    g.KonnectivityReplicas,
 		Lanes:       g.KonnectivityLanes,
@@ -113,7 +117,7 @@ func (g *gateway) newKonnectivityAgents(allow konnectivity.Allow, exported *konn
 	})
 }
 
-func (g *gateway) newKonnectivityFrontends(ways tunnels, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.FrontendServer, error) {
+func (g *gateway) newKonnectivityFrontends(ways tunnelSet, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.FrontendServer, error) {
 	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: g.clientset.AuthorizationV1(),
 		AllowCacheTTL:             believedFor,
@@ -123,8 +127,12 @@ func (g *gateway) newKonnectivityFrontends(ways tunnels, allow konnectivity.Allo
 	if err != nil {
 		return nil, fmt.Errorf("delegating authorization: %w", err)
 	}
+	credentials := konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: frontendAudience}).identify}
+	if g.KonnectivityFrontendsCA != "" {
+		credentials.ClientCAs = (&caBundle{path: g.KonnectivityFrontendsCA}).pool
+	}
 	return konnectivity.NewFrontendServer(konnectivity.FrontendServerOptions{
-		Credentials: g.konnectivityCredentials(g.KonnectivityFrontendsCA, frontendAudience),
+		Credentials: credentials,
 		Authorize: func(ctx context.Context, id konnectivity.Identity, member string) (bool, error) {
 			decision, _, err := reviews.Authorize(ctx, dialOf(id, member))
 			return decision == authorizer.DecisionAllow, err
@@ -149,16 +157,6 @@ func dialOf(id konnectivity.Identity, member string) authorizer.Attributes {
 		Name:            member,
 		ResourceRequest: true,
 	}
-}
-
-// konnectivityCredentials takes tokens of the hub that were made for the audience,
-// and certificates of the CA in the file, if there is one.
-func (g *gateway) konnectivityCredentials(caFile, audience string) konnectivity.Credentials {
-	credentials := konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: audience}).identify}
-	if caFile != "" {
-		credentials.ClientCAs = (&caBundle{path: caFile}).pool
-	}
-	return credentials
 }
 
 // tokenReviews asks the hub whose tokens are.

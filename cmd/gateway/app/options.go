@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -80,8 +81,11 @@ type Options struct {
 	Service      string
 	ExternalName string
 
-	KonnectivityAgents      string
-	KonnectivityAgentsCA    string
+	AgentsPort         int
+	AgentsAddress      string
+	AgentsClientCAFile string
+
+	KonnectivityAgents      bool
 	KonnectivityFrontends   string
 	KonnectivityFrontendsCA string
 	KonnectivityDomain      string
@@ -100,20 +104,23 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Namespace:            clusterv1beta1.SystemNamespace,
-		Components:           slices.Clone(allComponents),
-		APIs:                 slices.Clone(allAPIs),
-		BindAddress:          "0.0.0.0",
-		SecurePort:           8443,
-		WebhookPort:          9443,
-		Metrics:              ":8080",
-		HealthProbes:         ":8081",
-		LeaderElect:          true,
-		Service:              "gateway",
-		KonnectivityReplicas: 1, KonnectivityLanes: 1, KonnectivityAPIServer: "kubernetes.default.svc:443",
-		AgentTokenLifetime: 7 * 24 * time.Hour,
-		Silence:            membership.DefaultSilence,
-		ForceDeleteWait:    membership.DefaultForceDeleteWait,
+		Namespace:             clusterv1beta1.SystemNamespace,
+		Components:            slices.Clone(allComponents),
+		APIs:                  slices.Clone(allAPIs),
+		BindAddress:           "0.0.0.0",
+		SecurePort:            8443,
+		WebhookPort:           9443,
+		Metrics:               ":8080",
+		HealthProbes:          ":8081",
+		LeaderElect:           true,
+		Service:               "gateway",
+		AgentsPort:            8091,
+		KonnectivityAPIServer: "kubernetes.default.svc:443",
+		KonnectivityReplicas:  1,
+		KonnectivityLanes:     1,
+		AgentTokenLifetime:    7 * 24 * time.Hour,
+		Silence:               membership.DefaultSilence,
+		ForceDeleteWait:       membership.DefaultForceDeleteWait,
 	}
 }
 
@@ -136,13 +143,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
 
-	flags.StringVar(&o.KonnectivityAgents, "konnectivity-agents-address", o.KonnectivityAgents,
-		"Address (host:port) at which Konnectivity agents come in, with a token for audience "+agentAudience+" or a certificate. Empty: they do not.")
-	flags.StringVar(&o.KonnectivityAgentsCA, "konnectivity-agents-ca-file", o.KonnectivityAgentsCA, "PEM file of the CA of agents' certificates. Empty: tokens only.")
+	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
+	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
+	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA whose client certificates, beside tokens, prove who an agent is at --agents-port: the common name is its user.")
+
+	flags.BoolVar(&o.KonnectivityAgents, "konnectivity-agents", o.KonnectivityAgents, "Take Konnectivity's agents at --agents-port too, with a token for audience "+tunnelv1alpha1.TokenAudience+" or a certificate.")
 	flags.StringVar(&o.KonnectivityFrontends, "konnectivity-frontends-address", o.KonnectivityFrontends,
 		"Address (host:port) at which Konnectivity frontends come in, with a token for audience "+frontendAudience+" or a certificate. Empty: they do not.")
 	flags.StringVar(&o.KonnectivityFrontendsCA, "konnectivity-frontends-ca-file", o.KonnectivityFrontendsCA,
-		"PEM file of the CA of frontends' certificates, another one than the agents'. Empty: tokens only.")
+		"PEM file of the CA of frontends' certificates, another one than that of --agents-client-ca-file. Empty: tokens only.")
 	flags.StringVar(&o.KonnectivityDomain, "konnectivity-frontends-domain", o.KonnectivityDomain,
 		"Frontends that reach the gateway as <member>.<this domain> dial addresses of that member. Empty: the address is the member's name.")
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
@@ -175,6 +184,13 @@ func (o *Options) Validate() error {
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
 	}
+	all = append(all, port("--agents-port", o.AgentsPort))
+	if o.AgentsAddress != "" {
+		all = append(all, address("--agents-address", o.AgentsAddress, false))
+	}
+	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
+		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
+	}
 	if o.Adopt && !o.Install {
 		all = append(all, errors.New("--adopt does nothing without --install"))
 	}
@@ -201,18 +217,14 @@ func (o *Options) Validate() error {
 
 func (o *Options) validateKonnectivity() error {
 	var all []error
-	for flag, value := range map[string]string{
-		"--konnectivity-agents-address": o.KonnectivityAgents, "--konnectivity-frontends-address": o.KonnectivityFrontends,
-	} {
-		if value != "" {
-			all = append(all, address(flag, value, false))
-		}
+	if o.KonnectivityAgents && o.AgentsAddress == "" {
+		all = append(all, errors.New("--konnectivity-agents does nothing without --agents-address"))
 	}
-	if o.KonnectivityAgents != "" && !strings.HasSuffix(o.KonnectivityAgents, ":0") && o.KonnectivityAgents == o.KonnectivityFrontends {
-		all = append(all, fmt.Errorf("--konnectivity-agents-address and --konnectivity-frontends-address are both %s: give each its own", o.KonnectivityAgents))
+	if o.KonnectivityFrontends != "" {
+		all = append(all, address("--konnectivity-frontends-address", o.KonnectivityFrontends, false))
 	}
-	if o.KonnectivityAgentsCA != "" && o.KonnectivityAgentsCA == o.KonnectivityFrontendsCA {
-		all = append(all, errors.New("--konnectivity-agents-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
+	if o.AgentsClientCAFile != "" && o.AgentsClientCAFile == o.KonnectivityFrontendsCA {
+		all = append(all, errors.New("--agents-client-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
 	}
 	if _, err := konnectivity.ParseAllow(o.KonnectivityAllow); err != nil {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
@@ -260,6 +272,8 @@ type Config struct {
 	Hub *rest.Config
 	// HubCA verifies HubURL (PEM).
 	HubCA []byte
+	// AgentsClientCA verifies client certificates of agents (PEM).
+	AgentsClientCA []byte
 }
 
 // Config reads the files that the options name. Call Validate before.
@@ -277,6 +291,11 @@ func (o *Options) Config() (*Config, error) {
 	}
 	if config.HubCA, err = o.hubCA(hub); err != nil {
 		return nil, err
+	}
+	if o.AgentsClientCAFile != "" {
+		if config.AgentsClientCA, err = readCA(o.AgentsClientCAFile); err != nil {
+			return nil, fmt.Errorf("reading --agents-client-ca-file: %w", err)
+		}
 	}
 	return config, nil
 }
@@ -307,18 +326,22 @@ func (o *Options) hubCA(hub *rest.Config) ([]byte, error) {
 	if path == "" {
 		return nil, nil // The hub's certificate is publicly trusted.
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxCABytes {
-		err = fmt.Errorf("it has more than %d bytes", maxCABytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the hub's CA: %w", err)
-	}
-	ca, err := os.ReadFile(path)
+	ca, err := readCA(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the hub's CA: %w", err)
 	}
 	return ca, nil
+}
+
+func readCA(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxCABytes {
+		return nil, fmt.Errorf("it has more than %d bytes", maxCABytes)
+	}
+	return os.ReadFile(path)
 }
 
 // leaseName is the Lease of the leader. Gateways that run different components

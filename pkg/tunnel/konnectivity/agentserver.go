@@ -34,7 +34,8 @@ type AgentServerOptions struct {
 	Credentials Credentials
 	// MembersOf are the members that an identity is the agent of.
 	MembersOf func(ctx context.Context, user string) ([]string, error)
-	// Certificate is the server's.
+	// Certificate is the server's, for Serve; who hands connections over with Take has
+	// done the handshake.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// ID tells this gateway from its other replicas.
 	ID string
@@ -70,8 +71,8 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	if err := o.Credentials.validate(); err != nil {
 		return o, err
 	}
-	if o.MembersOf == nil || o.Certificate == nil || o.ID == "" {
-		return o, errors.New("a listener for agents needs MembersOf, a certificate and an ID")
+	if o.MembersOf == nil || o.ID == "" {
+		return o, errors.New("a listener for agents needs MembersOf and an ID")
 	}
 	o.Replicas, o.Lanes = max(o.Replicas, 1), max(o.Lanes, 1)
 	if o.Replicas*o.Lanes > maxServers {
@@ -106,6 +107,8 @@ func orElse[T int | time.Duration](given, otherwise T) T {
 // through them. All methods may be called from any goroutine.
 type AgentServer struct {
 	options AgentServerOptions
+	// arrived are connections after their handshake.
+	arrived *handed
 
 	// mu guards the fields below it; never held while dialing.
 	mu sync.RWMutex
@@ -121,27 +124,52 @@ func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AgentServer{options: o, sessions: map[string][]*session{}}, nil
+	return &AgentServer{options: o, arrived: newHanded(addr("agents")), sessions: map[string][]*session{}}, nil
 }
 
-// Serve takes agents at a listener, which it owns, until ctx ends. Then it makes no
-// new connection, gives those that are open as long as drain allows, and returns
-// when all agents are disconnected.
+// Protocol is what Konnectivity agents ask for in TLS.
+const Protocol = protocolGRPC
+
+// Serve is Run with a listener of its own, which it owns and on which it does the
+// handshakes.
 func (a *AgentServer) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
+	if a.options.Certificate == nil {
+		return errors.New("a listener for agents needs a certificate")
+	}
+	config := a.options.Credentials.tlsConfig(a.options.Certificate, []string{Protocol})
+	var accepting sync.WaitGroup
+	var err error
+	accepting.Go(func() {
+		err = accept(ctx, l, config, map[string]func(*tls.Conn){Protocol: func(c *tls.Conn) { a.arrived.hand(c) }})
+	})
+	runErr := a.Run(ctx, drain)
+	accepting.Wait()
+	return errors.Join(err, runErr)
+}
+
+// Run serves agents until ctx ends. Then it makes no new connection, gives those that
+// are open as long as drain allows, and returns when all agents are disconnected. It
+// can be called once.
+func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
 	server := newGRPCServer(agentStreams, agentWindow)
 	server.RegisterService(service("AgentService", "Connect", a.connect), nil)
-	agents := newHanded(l.Addr())
-	accepting, stop := context.WithCancel(ctx)
-	defer stop()
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(agents) })
-	config := a.options.Credentials.tlsConfig(a.options.Certificate, []string{protocolGRPC})
-	err := accept(accepting, l, config, map[string]func(*tls.Conn){protocolGRPC: agents.hand})
+	serving.Go(func() { _ = server.Serve(a.arrived) })
+	<-ctx.Done()
 	a.drain(ctx, drain)
-	_ = agents.Close()
+	_ = a.arrived.Close()
 	server.Stop()
 	serving.Wait()
-	return err
+	return nil
+}
+
+// Take serves an agent on a connection that somebody else has accepted, after a
+// handshake in which Protocol was agreed, until the connection is closed. Client
+// certificates count as far as that handshake has verified them.
+func (a *AgentServer) Take(_ context.Context, conn *tls.Conn) {
+	taken := &takenConn{Conn: conn, closed: make(chan struct{})}
+	a.arrived.hand(taken)
+	<-taken.closed
 }
 
 // agentStreams bounds the streams of one agent's connection. Upstream's agents open
@@ -212,8 +240,10 @@ const (
 	// to connect anew.
 	renewBefore = time.Minute
 	// expiredGrace is how long connections of an agent whose credential has expired
-	// may take to end.
+	// may take to end, if it cannot be asked to connect anew. It does when it is cut.
 	expiredGrace = 30 * time.Second
+	// expiredLimit is the same for an agent that has another session meanwhile.
+	expiredLimit = 24 * time.Hour
 )
 
 // review returns why the session has to end, or nil when ctx has ended.
@@ -232,7 +262,7 @@ func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error
 			return nil
 		case <-expiring:
 			wait.Stop()
-			return a.expire(ctx, s, id.Expires)
+			return a.expire(ctx, s, id)
 		case <-wait.C:
 		}
 		if err := a.mayStay(ctx, s, id); err != nil {
@@ -241,19 +271,33 @@ func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error
 	}
 }
 
-// expire sees a session to the end of its credential. The agent can connect with
-// another one before.
-func (a *AgentServer) expire(ctx context.Context, s *session, at time.Time) error {
+// expire sees a session to the end of its credential: with another one the agent can
+// be here again, and this session ends with its last connection.
+func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error {
 	s.retire()
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-timer.C:
+	last := id.Expires.Add(expiredGrace)
+	if s.agent.extended {
+		last = id.Expires.Add(expiredLimit)
 	}
-	a.drainSessions(ctx, expiredGrace, []*session{s})
-	return errors.New("the agent's credential has expired")
+	ticker := time.NewTicker(a.options.ReviewPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		now := time.Now()
+		if now.After(id.Expires) && s.open.Load() == 0 || now.After(last) {
+			return errors.New("the agent's credential has expired")
+		}
+		if now.After(id.Expires) {
+			id.token = "" // nobody knows it any more; the member is still asked about
+		}
+		if err := a.mayStay(ctx, s, id); err != nil {
+			return err
+		}
+	}
 }
 
 // mayStay returns why not. What could not be found out is no reason.

@@ -113,7 +113,9 @@ func (f *FrontendServer) Serve(ctx context.Context, l net.Listener, drain time.D
 	serving.Go(func() { _ = httpServer.Serve(requests) })
 	config := f.options.Credentials.tlsConfig(f.options.Certificate, []string{protocolGRPC, protocolHTTP})
 	err := accept(ctx, l, config, map[string]func(*tls.Conn){
-		protocolGRPC: streams.hand, protocolHTTP: requests.hand, "": requests.hand,
+		protocolGRPC: func(c *tls.Conn) { streams.hand(c) },
+		protocolHTTP: func(c *tls.Conn) { requests.hand(c) },
+		"":           func(c *tls.Conn) { requests.hand(c) },
 	})
 	f.drain(living, drain)
 	end()

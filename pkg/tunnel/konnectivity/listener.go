@@ -126,7 +126,7 @@ func newHanded(address net.Addr) *handed {
 }
 
 // hand waits until the connection is taken; a closed listener closes it.
-func (h *handed) hand(conn *tls.Conn) {
+func (h *handed) hand(conn net.Conn) {
 	select {
 	case h.conns <- conn:
 	case <-h.closed:
@@ -153,6 +153,18 @@ func (h *handed) Close() error {
 // Addr implements net.Listener.
 func (h *handed) Addr() net.Addr { return h.address }
 
+// takenConn tells when it is closed.
+type takenConn struct {
+	*tls.Conn
+	closed  chan struct{}
+	closing sync.Once
+}
+
+func (c *takenConn) Close() error {
+	defer c.closing.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
 // handshaken tells gRPC what the handshake, done already, came to.
 type handshaken struct{}
 
@@ -160,7 +172,7 @@ var _ credentials.TransportCredentials = handshaken{}
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secured, ok := conn.(*tls.Conn)
+	secured, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {
 		return nil, nil, fmt.Errorf("a connection of type %T is not TLS", conn)
 	}

@@ -314,7 +314,7 @@ func startServer(t testing.TB, info func() serverInfo) (*server, string, *author
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = server.Serve(handed) })
 		config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{protocolGRPC}}
-		err := accept(ctx, l, config, map[string]func(*tls.Conn){protocolGRPC: handed.hand})
+		err := accept(ctx, l, config, map[string]func(*tls.Conn){protocolGRPC: func(c *tls.Conn) { handed.hand(c) }})
 		close(stop)
 		server.Stop()
 		_ = handed.Close()
