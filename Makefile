@@ -34,8 +34,8 @@ help: ## Print this help.
 		/^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: tools ## Start a hub and two members on this machine, and run the main job on them.
-	@$(BIN)/fleet up
+up: tools ## Start a hub and two members on this machine, and run the main job on them; TUNNEL=konnectivity for its tunnels.
+	@$(BIN)/fleet $(if $(TUNNEL),-tunnel=$(TUNNEL)) up
 
 .PHONY: down
 down: ## Stop what `make up` started and remove its files.
@@ -115,7 +115,8 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
 
 .PHONY: test-matrix
-test-matrix: tools ## Run what is longer: repeated kills of each process during the main job.
+test-matrix: tools ## Run what is longer: the main job over Konnectivity, and repeated kills of each process during it.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to

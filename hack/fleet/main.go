@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
 )
 
 func main() {
@@ -32,12 +33,16 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	dir := flags.String("dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
 	verbosity := flags.Int("v", 0, "Verbosity of gateway and agents.")
+	tunnel := flags.String("tunnel", "native", "Protocol of the members' tunnels: native or konnectivity.")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|down\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *tunnel != "native" && *tunnel != fleet.TunnelKonnectivity {
+		return fmt.Errorf("-tunnel %q is neither native nor konnectivity", *tunnel)
 	}
 	home, err := env.Home()
 	if err != nil {
@@ -48,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch flags.Arg(0) {
 	case "up":
-		return up(ctx, filepath.Join(home, "bin"), *dir, *verbosity)
+		return up(ctx, filepath.Join(home, "bin"), *dir, *tunnel, *verbosity)
 	case "down":
 		return down(ctx, *dir)
 	default:

@@ -29,7 +29,7 @@ type job struct {
 }
 
 // up makes the fleet run and does the main job on it, as often as it is called.
-func up(ctx context.Context, binDir, dir string, verbosity int) error {
+func up(ctx context.Context, binDir, dir, tunnel string, verbosity int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func up(ctx context.Context, binDir, dir string, verbosity int) error {
 			fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
 			fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
 			j.fleet, err = fleet.Start(ctx, fleet.Options{
-				Dir: dir, Members: []string{"member-1", "member-2"}, Detached: true, BinDir: binDir, Verbosity: verbosity, Progress: progress(),
+				Dir: dir, Members: []string{"member-1", "member-2"}, Detached: true, BinDir: binDir, Tunnel: tunnel, Verbosity: verbosity, Progress: progress(),
 			})
 			return err
 		}},

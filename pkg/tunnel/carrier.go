@@ -5,9 +5,8 @@ package tunnel
 
 import (
 	"context"
+	"errors"
 	"net"
-
-	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
@@ -26,12 +25,22 @@ import (
 //   - When the session ends, Done is closed and everything that waits in a method or
 //     a stream returns. Close is idempotent and waits for the carrier's goroutines.
 type Carrier interface {
-	// Open opens a stream that begins with the bytes of first, which nobody changes
-	// afterwards. It does not wait for the peer; when the session cannot take one
-	// more stream it fails at once instead of waiting for room.
+	// Open opens a stream that begins with the bytes of first. It does not wait for
+	// the peer; when the session cannot take one more stream it fails at once instead
+	// of waiting for room.
 	Open(ctx context.Context, first []byte) (net.Conn, error)
 	// Accept waits for a stream that the peer opens.
 	Accept(ctx context.Context) (net.Conn, error)
+	// Drain asks the peer to open no more streams; those that are open go on.
+	Drain()
+	// Draining is closed when the peer has asked for that.
+	Draining() <-chan struct{}
+	// Tell sends the peer a message about the session. Told gives the latest one of
+	// the peer that was not given yet.
+	Tell(info []byte)
+	Told() <-chan []byte
+	// Streams is how many streams are open.
+	Streams() int
 	// Close ends the session and every stream in it.
 	Close() error
 	// Done is closed when the session has ended, Err says why from then on.
@@ -44,16 +53,23 @@ var _ Carrier = (*native.Carrier)(nil)
 // carry starts a carrier on a connection, which it then owns.
 type carry func(ctx context.Context, conn net.Conn) (Carrier, error)
 
-func carryNative(side native.Side, maxStreams int) carry {
-	return func(ctx context.Context, conn net.Conn) (Carrier, error) {
+func carryNative(side native.Side, maxStreams int, budget *native.Budget) carry {
+	return func(_ context.Context, conn net.Conn) (Carrier, error) {
 		// The carrier also counts streams that one side has closed and the other has
 		// not yet: leave room for them.
-		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Logger: klog.FromContext(ctx)})
+		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Budget: budget}), nil
 	}
 }
 
 // halfCloser is a connection that can end one direction: streams, TCP and TLS.
 type halfCloser interface{ CloseWrite() error }
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(halfCloser); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
 
 // abandon closes conn so that the other side cannot take it for an orderly end.
 func abandon(conn net.Conn) {

@@ -44,6 +44,12 @@ func (c *brokenCarrier) Close() error {
 	return nil
 }
 
+func (c *brokenCarrier) Drain()                    {}
+func (c *brokenCarrier) Draining() <-chan struct{} { return nil }
+func (c *brokenCarrier) Tell([]byte)               {}
+func (c *brokenCarrier) Told() <-chan []byte       { return nil }
+func (c *brokenCarrier) Streams() int              { return 0 }
+
 func (c *brokenCarrier) Done() <-chan struct{} { return c.done }
 func (c *brokenCarrier) Err() error            { return ErrSessionClosed }
 

@@ -15,6 +15,9 @@ var (
 	// sessions all broke while dialing. The member may be back in seconds; nothing
 	// waits for it.
 	ErrNotConnected = errors.New("the member's agent is not connected")
+	// ErrDraining is returned by a dial when the member's agent is about to close
+	// its only session; dials wrap it in ErrNotConnected.
+	ErrDraining = native.ErrDraining
 	// ErrRefused is matched by every [RefusedError].
 	ErrRefused = errors.New("the member refused the connection")
 	// ErrTooManySessions is returned by Serve when the member has as many sessions

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
 const (
@@ -123,7 +125,7 @@ func (d *HubDialer) connect(ctx context.Context, target *url.URL) (*tls.Conn, er
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub at %s: %w", address, err)
 	}
-	conn := tls.Client(raw, d.tlsConfig(target.Hostname()))
+	conn := tls.Client(native.Batch(raw), d.tlsConfig(target.Hostname()))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("verifying the hub at %s: %w", address, err)
@@ -140,6 +142,7 @@ func (d *HubDialer) tlsConfig(host string) *tls.Config {
 		config.ServerName = host
 	}
 	config.NextProtos = []string{"http/1.1"}
+	config.DynamicRecordSizingDisabled = true
 	return config
 }
 

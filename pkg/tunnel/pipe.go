@@ -79,7 +79,23 @@ func move(dst, src net.Conn) error {
 	return nil
 }
 
+// copier is a stream that moves bytes between the connection and its frames without
+// a buffer between.
+type copier interface {
+	io.ReaderFrom
+	io.WriterTo
+	Reset() error
+}
+
 func copyPooled(dst io.Writer, src io.Reader) error {
+	if stream, ok := dst.(copier); ok {
+		_, err := stream.ReadFrom(src)
+		return err
+	}
+	if stream, ok := src.(copier); ok {
+		_, err := stream.WriteTo(dst)
+		return err
+	}
 	buffer := pipeBuffers.Get().(*[pipeBuffer]byte)
 	defer pipeBuffers.Put(buffer)
 	for {

@@ -5,6 +5,7 @@ package tunnel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -26,6 +27,12 @@ type Options struct {
 	MaxStreamsPerSession int
 	// DialTimeout bounds a dial whose context has no earlier end; 0 is 10 s.
 	DialTimeout time.Duration
+	// Unread bounds the bytes that all streams together hold for readers who do not
+	// read; 0 is 512 MiB. Beyond it, streams that hold much are reset.
+	Unread int64
+	// Info is what agents are told about this gateway at the beginning of a session;
+	// nil tells nothing. See TellAll.
+	Info func() Info
 	// Registerer takes the metrics; without one nothing is exported.
 	Registerer prometheus.Registerer
 }
@@ -40,11 +47,18 @@ func (o Options) withDefaults() Options {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = 10 * time.Second
 	}
+	if o.Unread <= 0 {
+		o.Unread = defaultUnread
+	}
 	return o
 }
 
-// defaultMaxStreams bounds the streams of a session on either side.
-const defaultMaxStreams = 4096
+const (
+	// defaultMaxStreams bounds the streams of a session on either side.
+	defaultMaxStreams = 4096
+	// defaultUnread bounds what the streams of a process hold unread.
+	defaultUnread = 512 << 20
+)
 
 // Registry holds the tunnel sessions of this gateway. All methods may be called
 // from any goroutine.
@@ -76,7 +90,7 @@ func NewRegistry(o Options) (*Registry, error) {
 	return &Registry{
 		options: o,
 		metrics: m,
-		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession),
+		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession, native.NewBudget(o.Unread)),
 		members: map[string][]*session{},
 	}, nil
 }
@@ -106,18 +120,50 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 	if err != nil {
 		return err
 	}
-	defer carrier.Close()
-	s := &session{member: member, carrier: carrier, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member)}
+	s := &nativeSession{Carrier: carrier, member: member}
+	r.tell(s)
+	guarded := make(chan error, 1)
+	go func() { guarded <- s.guard(ctx) }()
+	err = r.serveSession(ctx, member, s)
+	_ = carrier.Close()
+	if foreign := <-guarded; foreign != nil {
+		return foreign
+	}
+	return err
+}
+
+// ServeSession keeps a session of another protocol, as Serve does with those of its
+// own, and closes it. The caller has made sure that the agent is the member's.
+func (r *Registry) ServeSession(ctx context.Context, member string, s Session) error {
+	if err := r.serveSession(ctx, member, s); err != nil {
+		return fmt.Errorf("serving the tunnel of member %q: %w", member, err)
+	}
+	return nil
+}
+
+func (r *Registry) serveSession(ctx context.Context, member string, inner Session) error {
+	defer inner.Close()
+	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member)}
 	if err := r.add(s); err != nil {
 		return err
 	}
 	defer r.serving.Done()
 	defer r.remove(s)
-	err = s.watch(ctx)
-	if ctx.Err() != nil || r.isClosed() {
-		return nil
+	draining := s.Draining()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.Done():
+			if ctx.Err() != nil || r.isClosed() {
+				return nil
+			}
+			return s.Err()
+		case <-draining:
+			draining = nil
+			r.retire(s)
+		}
 	}
-	return err
 }
 
 // admits says whether the member may have one more session: ErrTooManySessions or
@@ -152,6 +198,14 @@ func (r *Registry) add(s *session) error {
 	return nil
 }
 
+// retire takes a session out of use; its streams go on.
+func (r *Registry) retire(s *session) {
+	r.mu.Lock()
+	s.retired = true
+	r.mu.Unlock()
+	r.listeners.tell(s.member, r.Connected)
+}
+
 func (r *Registry) remove(s *session) {
 	r.mu.Lock()
 	rest := slices.DeleteFunc(slices.Clone(r.members[s.member]), func(other *session) bool { return other == s })
@@ -165,19 +219,43 @@ func (r *Registry) remove(s *session) {
 	r.listeners.tell(s.member, r.Connected)
 }
 
-// DialMember opens a connection to a target of the member, such as [APIServer]. It
-// returns when the agent has reached the target, and otherwise
+// Dial opens a connection to an address of the cluster, a member: one of the targets
+// that its agent serves, such as [APIServer], or host:port if the agent allows that.
+// The network is tcp, tcp4 or tcp6, and says nothing more: the agent decides how it
+// reaches a target. Errors are those of DialMember.
+func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (net.Conn, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		return r.DialMember(ctx, cluster, address)
+	}
+	return nil, fmt.Errorf("dialing %s of member %q: %w", address, cluster, net.UnknownNetworkError(network))
+}
+
+// DialMember opens a connection to a target of the member. It returns when the agent
+// has reached the target, and otherwise
 //
-//   - at once with [ErrNotConnected] when the member has no session here,
+//   - at once with [ErrNotConnected] when the member has no session here; it is also
+//     [ErrDraining] when the agent is about to go,
 //   - a [RefusedError] with the agent's reason,
 //   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
 //
 // The connection outlives ctx. It is a net.Conn that also has CloseWrite and Reset.
 func (r *Registry) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	return r.dialCounted(ctx, member, target, false)
+}
+
+// DialEagerly is DialMember without waiting for the agent: it saves a round trip to
+// the member, for callers whose own protocol waits for an answer, like TLS. A refusal
+// by the agent is the error of the first Read.
+func (r *Registry) DialEagerly(ctx context.Context, member, target string) (net.Conn, error) {
+	return r.dialCounted(ctx, member, target, true)
+}
+
+func (r *Registry) dialCounted(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	if err := validTarget(target); err != nil {
 		return nil, err
 	}
-	conn, err := r.dial(ctx, member, target)
+	conn, err := r.dial(ctx, member, target, eager)
 	r.metrics.dialed(member, err)
 	if err != nil {
 		return nil, fmt.Errorf("dialing %s of member %q: %w", target, member, err)
@@ -185,14 +263,19 @@ func (r *Registry) DialMember(ctx context.Context, member, target string) (net.C
 	return conn, nil
 }
 
-// dial tries the member's sessions, the newest first. An agent's refusal counts for
-// all of them, unless that session alone is busy.
-func (r *Registry) dial(ctx context.Context, member, target string) (net.Conn, error) {
+// dial tries the member's sessions, the newest first: after a cut it is the one that
+// surely works. An agent's refusal counts for all of them, unless that session alone
+// is busy.
+func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
 	defer cancel()
 	var last error
 	for _, s := range r.sessions(member) {
-		conn, err := s.dial(ctx, target)
+		if r.isRetired(s) {
+			last = ErrDraining
+			continue
+		}
+		conn, err := s.dial(ctx, target, eager)
 		if err == nil {
 			return conn, nil
 		}
@@ -204,7 +287,7 @@ func (r *Registry) dial(ctx context.Context, member, target string) (net.Conn, e
 	if last == nil {
 		return nil, ErrNotConnected
 	}
-	if errors.Is(last, ErrSessionClosed) {
+	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) {
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
 	}
 	return nil, last
@@ -216,8 +299,18 @@ func isFinal(err error) bool {
 	return errors.As(err, &refused) && refused.Code != Busy
 }
 
-// Connected says whether the member has a session here.
-func (r *Registry) Connected(member string) bool { return len(r.sessions(member)) > 0 }
+// Connected says whether the member has a session here that takes dials.
+func (r *Registry) Connected(member string) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return !r.closed && slices.ContainsFunc(r.members[member], func(s *session) bool { return !s.retired })
+}
+
+func (r *Registry) isRetired(s *session) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return s.retired
+}
 
 func (r *Registry) sessions(member string) []*session {
 	r.mu.RLock()
@@ -241,45 +334,74 @@ func (r *Registry) Subscribe(changed func(member string, connected bool)) (unsub
 // come in will.
 func (r *Registry) Disconnect(member string) {
 	for _, s := range r.sessions(member) {
-		_ = s.carrier.Close()
+		_ = s.Close()
 	}
 	r.metrics.forget(member)
 }
 
-// Close refuses new sessions and dials from now on, waits until the open streams
-// have ended or ctx does, and then ends all sessions. It returns when every Serve
-// has.
-func (r *Registry) Close(ctx context.Context) error {
-	r.mu.Lock()
-	r.closed = true
+// Renew asks all agents to connect anew, as after a change of the certificate that
+// they verified. It cuts nothing: an agent closes its old session when the new one
+// stands and the old one's streams have ended.
+func (r *Registry) Renew() {
+	for _, s := range r.all() {
+		s.Drain()
+	}
+}
+
+// TellAll tells all agents anew what Options.Info says, after it has changed.
+func (r *Registry) TellAll() {
+	for _, s := range r.all() {
+		if own, ok := s.Session.(*nativeSession); ok {
+			r.tell(own)
+		}
+	}
+}
+
+func (r *Registry) tell(s *nativeSession) {
+	if r.options.Info == nil {
+		return
+	}
+	message, err := json.Marshal(r.options.Info())
+	if err == nil && len(message) <= native.MaxInfo {
+		s.Tell(message)
+	}
+}
+
+func (r *Registry) all() []*session {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	var all []*session
 	for _, sessions := range r.members {
 		all = append(all, sessions...)
 	}
+	return all
+}
+
+// Close refuses new sessions and dials from now on and asks all agents to go
+// elsewhere, waits until the open streams have ended or ctx does, and then ends all
+// sessions. It returns when every Serve has.
+func (r *Registry) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
 	r.mu.Unlock()
+	all := r.all()
+	for _, s := range all {
+		s.Drain()
+	}
 	drain(ctx, all)
 	var closing sync.WaitGroup
 	for _, s := range all {
-		closing.Go(func() { _ = s.carrier.Close() })
+		closing.Go(func() { _ = s.Close() })
 	}
 	closing.Wait()
 	r.serving.Wait()
 	return nil
 }
 
-// drainPoll is how often Close looks whether the last stream has ended.
-const drainPoll = 50 * time.Millisecond
-
 func drain(ctx context.Context, sessions []*session) {
-	ticker := time.NewTicker(drainPoll)
-	defer ticker.Stop()
-	for slices.ContainsFunc(sessions, func(s *session) bool { return s.open.Load() > 0 }) {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	poll(ctx.Done(), func() bool {
+		return !slices.ContainsFunc(sessions, func(s *session) bool { return s.open.Load() > 0 })
+	})
 }
 
 func (r *Registry) isClosed() bool {

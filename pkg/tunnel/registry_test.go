@@ -250,10 +250,7 @@ func TestSubscribersHearOfFirstAndLast(t *testing.T) {
 func TestAnAgentThatOpensStreamsIsSentAway(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
-	carrier, err := native.New(agent, native.Agent, native.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	carrier := native.New(agent, native.Agent, native.Options{})
 	defer carrier.Close()
 	served := make(chan error)
 	go func() { served <- r.Serve(t.Context(), "one", gateway) }()
@@ -269,10 +266,7 @@ func TestAnAgentThatOpensStreamsIsSentAway(t *testing.T) {
 func TestAHostileAgentsAnswerBreaksOneDialOnly(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
-	carrier, err := native.New(agent, native.Agent, native.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	carrier := native.New(agent, native.Agent, native.Options{})
 	defer carrier.Close()
 	go func() { _ = r.Serve(t.Context(), "one", gateway) }()
 	go func() {

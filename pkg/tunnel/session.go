@@ -15,44 +15,52 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// session is one agent's connection as the gateway sees it.
-type session struct {
-	member  string
-	carrier Carrier
-	max     int64
-	meter   *meter
-	open    atomic.Int64
+// Session is one tunnel of a member as a [Registry] uses it, whatever protocol is
+// spoken in it. Package native's is used by [Registry.Serve]; others come in through
+// [Registry.ServeSession]. All methods may be called from any goroutine.
+type Session interface {
+	// Dial opens a connection to a target of the member: a name, or host:port where
+	// the member allows that. It returns when the member has connected it, or with
+	// the cause of ctx, a [RefusedError], or an error that wraps [ErrSessionClosed]
+	// or [ErrDraining], after which another session is tried. The connection outlives
+	// ctx; it also has CloseWrite() error, and Reset() error where the protocol can
+	// tell a reset from an end.
+	Dial(ctx context.Context, target string) (net.Conn, error)
+	// Drain asks the agent to connect anew, here or elsewhere, and to close this
+	// session once its streams have ended. It does not wait.
+	Drain()
+	// Draining is closed when the agent wants no more streams in this session; nil if
+	// the protocol cannot say so.
+	Draining() <-chan struct{}
+	// Done is closed when the session has ended, Err says why from then on.
+	Done() <-chan struct{}
+	Err() error
+	// Close ends the session and every connection in it.
+	Close() error
 }
 
-// watch waits until the session ends and says why. An agent opens no streams: one
-// that does is not of this protocol.
-func (s *session) watch(ctx context.Context) error {
-	stream, err := s.carrier.Accept(ctx)
+// nativeSession speaks SPEC.md's stream header on a carrier.
+type nativeSession struct {
+	Carrier
+	member string
+}
+
+var _ Session = (*nativeSession)(nil)
+
+// guard ends a session whose agent opens a stream: it is not of this protocol.
+func (s *nativeSession) guard(ctx context.Context) error {
+	stream, err := s.Accept(ctx)
 	if err != nil {
-		return err
+		return nil
 	}
 	abandon(stream)
+	_ = s.Close()
 	return errForeignStream
 }
 
-// dial opens a stream to target and waits for the agent's answer, until ctx ends.
-func (s *session) dial(ctx context.Context, target string) (net.Conn, error) {
-	if !s.take() {
-		return nil, s.busy()
-	}
-	stream, err := s.openTo(ctx, target)
-	if err != nil {
-		s.release()
-		return nil, err
-	}
-	return &memberConn{Conn: stream, session: s, remote: addr(s.member + "/" + target)}, nil
-}
-
-func (s *session) openTo(ctx context.Context, target string) (net.Conn, error) {
-	stream, err := s.carrier.Open(ctx, headerFor(ctx, target).encode())
-	if errors.Is(err, native.ErrTooManyStreams) {
-		return nil, s.busy()
-	}
+// Dial opens a stream to target and waits for the agent's answer.
+func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, error) {
+	stream, err := s.open(ctx, target)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +76,24 @@ func (s *session) openTo(ctx context.Context, target string) (net.Conn, error) {
 	return stream, nil
 }
 
+// dialEagerly opens a stream and lets the caller write at once: the agent's answer
+// is looked for by the first Read.
+func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
+	stream, err := s.open(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return &eagerConn{Conn: stream}, nil
+}
+
+func (s *nativeSession) open(ctx context.Context, target string) (net.Conn, error) {
+	stream, err := s.Open(ctx, headerFor(ctx, target).encode())
+	if errors.Is(err, native.ErrTooManyStreams) {
+		return nil, &RefusedError{Code: Busy, Message: err.Error()}
+	}
+	return stream, err
+}
+
 // headerFor tells the agent how long this side will wait.
 func headerFor(ctx context.Context, target string) header {
 	h := header{target: target}
@@ -76,6 +102,35 @@ func headerFor(ctx context.Context, target string) header {
 		h.limit = max(time.Until(deadline), time.Millisecond)
 	}
 	return h
+}
+
+// session is a Session with what the registry keeps about it.
+type session struct {
+	Session
+	member string
+	max    int64
+	meter  *meter
+	open   atomic.Int64
+	// retired is set when the agent wants no more streams. The registry's lock guards
+	// it.
+	retired bool
+}
+
+// dial counts and bounds the session's streams.
+func (s *session) dial(ctx context.Context, target string, eager bool) (net.Conn, error) {
+	if !s.take() {
+		return nil, &RefusedError{Code: Busy, Message: fmt.Sprintf("all %d streams of the session are in use", s.max)}
+	}
+	dial := s.Dial
+	if own, ok := s.Session.(*nativeSession); ok && eager {
+		dial = own.dialEagerly
+	}
+	stream, err := dial(ctx, target)
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	return &memberConn{Conn: stream, session: s, remote: addr(s.member + "/" + target)}, nil
 }
 
 func (s *session) take() bool {
@@ -92,12 +147,8 @@ func (s *session) release() {
 	s.meter.streams.Dec()
 }
 
-func (s *session) busy() error {
-	return &RefusedError{Code: Busy, Message: fmt.Sprintf("all %d streams of the session are in use", s.max)}
-}
-
-// memberConn is a stream as DialMember gives it out: counted, and with the
-// member's name for an address.
+// memberConn is a stream as dials give it out: counted, and with the member's name
+// for an address.
 type memberConn struct {
 	net.Conn
 	session *session
@@ -123,12 +174,7 @@ func (c *memberConn) Close() error {
 }
 
 // CloseWrite ends the direction towards the member; reading goes on.
-func (c *memberConn) CloseWrite() error {
-	if half, ok := c.Conn.(halfCloser); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
+func (c *memberConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Reset abandons the stream: the target on the member sees a reset, not an end.
 func (c *memberConn) Reset() error {

@@ -63,7 +63,12 @@ func newFolder() *launched {
 
 // launcher runs the command behind `make up` and `make down`.
 func (l *launched) launcher(ctx context.Context, verb string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), "-dir="+l.dir, "-v=2", verb)
+	args := []string{"-dir=" + l.dir, "-v=2", verb}
+	// The protocol of the members' tunnels, if it is another than usual.
+	if tunnel := os.Getenv("FLEETGATE_TUNNEL"); tunnel != "" {
+		args = append([]string{"-tunnel=" + tunnel}, args...)
+	}
+	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), args...)
 	var out strings.Builder
 	command.Stdout = io.MultiWriter(&out, GinkgoWriter)
 	command.Stderr = command.Stdout

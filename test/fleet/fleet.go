@@ -43,6 +43,9 @@ type Options struct {
 	BinDir string
 	// Verbosity is the -v of gateway and agents.
 	Verbosity int
+	// Tunnel is the protocol of the members' tunnels: native, which empty means too, or
+	// konnectivity.
+	Tunnel string
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
 }
@@ -55,6 +58,8 @@ type Fleet struct {
 	Members []*Member
 	// ports are the gateway's: API, webhooks, metrics, probes.
 	ports []int
+	// tunnelPort is that of Konnectivity's agents, if members use it.
+	tunnelPort int
 }
 
 // Member is a cluster that belongs to the fleet.

@@ -40,6 +40,13 @@ func (f *Fleet) prepareProcesses() (err error) {
 	if f.ports, err = f.keepPorts("gateway", gatewayPorts); err != nil {
 		return err
 	}
+	if f.Tunnel == TunnelKonnectivity {
+		ports, err := f.keepPorts("konnectivity", 1)
+		if err != nil {
+			return err
+		}
+		f.tunnelPort = ports[0]
+	}
 	if f.Gateway, err = f.gatewayProcess(); err != nil {
 		return err
 	}
@@ -61,17 +68,17 @@ func (f *Fleet) gatewayProcess() (*env.Process, error) {
 	}
 	return env.NewProcess(env.ProcessOptions{
 		Name: "gateway", Dir: f.Dir, Path: f.binary("gateway"), Detached: f.Detached,
-		Args: []string{
-			"--kubeconfig=" + kubeconfig,
+		Args: append(f.gatewayTunnelArgs(),
+			"--kubeconfig="+kubeconfig,
 			"--install",
-			"--external-name=" + loopback,
-			"--bind-address=" + loopback,
+			"--external-name="+loopback,
+			"--bind-address="+loopback,
 			fmt.Sprintf("--secure-port=%d", f.ports[portAPI]),
 			fmt.Sprintf("--webhook-port=%d", f.ports[portWebhooks]),
-			"--metrics-bind-address=" + onLoopback(f.ports[portMetrics]),
-			"--health-probe-bind-address=" + onLoopback(f.ports[portProbes]),
+			"--metrics-bind-address="+onLoopback(f.ports[portMetrics]),
+			"--health-probe-bind-address="+onLoopback(f.ports[portProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
-		},
+		),
 		Ready: probe(f.ports[portProbes]),
 	})
 }
@@ -83,14 +90,14 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 	}
 	return env.NewProcess(env.ProcessOptions{
 		Name: m.Name + "-agent", Dir: f.Dir, Path: f.binary("agent"), Detached: f.Detached,
-		Args: []string{
-			"--member-kubeconfig=" + kubeconfig,
-			"--bootstrap-file=" + f.valuesFile(m),
-			"--client-id=" + clientID(m),
-			"--metrics-bind-address=" + onLoopback(m.ports[agentMetrics]),
-			"--health-probe-bind-address=" + onLoopback(m.ports[agentProbes]),
+		Args: append(f.agentTunnelArgs(),
+			"--member-kubeconfig="+kubeconfig,
+			"--bootstrap-file="+f.valuesFile(m),
+			"--client-id="+clientID(m),
+			"--metrics-bind-address="+onLoopback(m.ports[agentMetrics]),
+			"--health-probe-bind-address="+onLoopback(m.ports[agentProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
-		},
+		),
 		Ready: probe(m.ports[agentProbes]),
 	})
 }

@@ -65,6 +65,9 @@ func (f *Fleet) Example(name string) string { return f.example(name) }
 // registerAll registers the members as the documents tell users to: a Cluster
 // with a client ID, a token, its values in a file, and the agent.
 func (f *Fleet) registerAll(ctx context.Context) error {
+	if err := f.fetchTunnelCA(ctx); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range f.Members {
 		if m.Agent.Running() {

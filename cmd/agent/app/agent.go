@@ -38,9 +38,7 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
-	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 
@@ -232,35 +230,6 @@ func (a *agent) memberCA() ([]byte, error) {
 		return a.Member.CAData, nil
 	}
 	return os.ReadFile(a.Member.CAFile)
-}
-
-// serveTunnel keeps the tunnel open through the hub's own API server, and serves
-// what the gateway opens in it: the member's API server, and the agent itself.
-func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string) error {
-	hubTLS, err := rest.TLSConfigFor(hub)
-	if err != nil {
-		return fmt.Errorf("trusting the hub: %w", err)
-	}
-	apiServer, err := addressOf(a.Member.Host)
-	if err != nil {
-		return err
-	}
-	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token}
-	own := tunnel.NewListener(tunnel.Agent)
-	connector := &tunnel.Connector{
-		Member: member,
-		Dial:   dialer.Dial,
-		Targets: map[string]tunnel.Target{
-			tunnel.APIServer: tunnel.TCP(apiServer),
-			tunnel.Agent:     own.Target(),
-		},
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return connector.Run(ctx) })
-	group.Go(func() error {
-		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
-	})
-	return group.Wait()
 }
 
 func tunnelURL(hub, member string) string {

@@ -10,12 +10,14 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpproxy"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
 const maxBootstrapBytes = 1 << 20
@@ -29,14 +31,35 @@ type Options struct {
 	Labels           map[string]string
 	Metrics          string
 	HealthProbes     string
+	HTTPSProxy       string
+	NoProxy          string
+
+	TunnelProtocol   string
+	TunnelServer     string
+	TunnelServerName string
+	TunnelCAFile     string
+	TunnelCertFile   string
+	TunnelKeyFile    string
+	TunnelAllow      []string
 }
+
+// The protocols of a tunnel.
+const (
+	tunnelNative       = "native"
+	tunnelKonnectivity = "konnectivity"
+)
 
 // NewOptions returns the defaults.
 func NewOptions() *Options {
+	proxy := httpproxy.FromEnvironment()
 	return &Options{
 		Namespace:    clusterv1beta1.SystemNamespace,
 		Metrics:      ":8080",
 		HealthProbes: ":8081",
+		HTTPSProxy:   proxy.HTTPSProxy,
+		NoProxy:      proxy.NoProxy,
+
+		TunnelProtocol: tunnelNative,
 	}
 }
 
@@ -49,6 +72,13 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
+	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
+	flags.StringVar(&o.TunnelServer, "tunnel-server", o.TunnelServer, "With konnectivity: address (host:port) at which the server takes agents.")
+	flags.StringVar(&o.TunnelServerName, "tunnel-server-name", o.TunnelServerName, "With konnectivity: name for which the server's certificate must be valid. Empty: the host of --tunnel-server.")
+	flags.StringVar(&o.TunnelCAFile, "tunnel-ca-file", o.TunnelCAFile, "With konnectivity: PEM file of the CA that verifies the server. Empty: the system's CAs.")
+	flags.StringVar(&o.TunnelCertFile, "tunnel-cert-file", o.TunnelCertFile, "With konnectivity: PEM file of the agent's own certificate, read anew for each connection. Empty: a token of the agent's account on the hub.")
+	flags.StringVar(&o.TunnelKeyFile, "tunnel-key-file", o.TunnelKeyFile, "With konnectivity: PEM file of that certificate's key.")
+	flags.StringSliceVar(&o.TunnelAllow, "tunnel-allow", o.TunnelAllow, "With konnectivity: what may be dialed beside the member's API server: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 }
 
@@ -68,6 +98,30 @@ func (o *Options) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(o.HealthProbes); err != nil {
 		all = append(all, fmt.Errorf("--health-probe-bind-address %q is not host:port", o.HealthProbes))
+	}
+	all = append(all, o.validateTunnel())
+	return errors.Join(all...)
+}
+
+func (o *Options) validateTunnel() error {
+	var all []error
+	switch o.TunnelProtocol {
+	case tunnelNative:
+		if o.TunnelServer != "" || o.TunnelCAFile != "" || o.TunnelServerName != "" || o.TunnelCertFile != "" || len(o.TunnelAllow) > 0 {
+			all = append(all, errors.New("--tunnel-server, --tunnel-server-name, --tunnel-ca-file, --tunnel-cert-file and --tunnel-allow do nothing without --tunnel-protocol=konnectivity"))
+		}
+	case tunnelKonnectivity:
+		if host, _, err := net.SplitHostPort(o.TunnelServer); err != nil || host == "" {
+			all = append(all, fmt.Errorf("--tunnel-server %q is not host:port", o.TunnelServer))
+		}
+	default:
+		all = append(all, fmt.Errorf("--tunnel-protocol %q is neither native nor konnectivity", o.TunnelProtocol))
+	}
+	if (o.TunnelCertFile == "") != (o.TunnelKeyFile == "") {
+		all = append(all, errors.New("--tunnel-cert-file and --tunnel-key-file need each other"))
+	}
+	if _, err := konnectivity.ParseAllow(o.TunnelAllow); err != nil {
+		all = append(all, fmt.Errorf("--tunnel-allow: %w", err))
 	}
 	return errors.Join(all...)
 }

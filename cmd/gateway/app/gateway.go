@@ -44,7 +44,6 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
@@ -310,16 +309,21 @@ func (g *gateway) addProxy(context.Context) error {
 	if !g.runs(componentProxy) || !g.serves(apiGateway) {
 		return nil
 	}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry})
+	parts, err := g.newTunnels()
 	if err != nil {
-		return fmt.Errorf("setting up tunnels: %w", err)
+		return err
+	}
+	registry := parts.registry
+	ways, err := g.addKonnectivity(parts)
+	if err != nil {
+		return err
 	}
 	credentials := serviceaccount.NewCredentials(g.clientset)
 	if err := g.manager.Add(credentials); err != nil {
 		return err
 	}
 	members := clustergateway.NewMembers()
-	members.OnGone(registry.Disconnect)
+	members.OnGone(ways.Disconnect)
 	config := apiserver.Config{
 		Hub:         g.Hub,
 		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),
@@ -329,11 +333,11 @@ func (g *gateway) addProxy(context.Context) error {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
 		}),
-		Dialer:       registry,
+		Dialer:       ways,
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
-		MembersOf:    (&cluster.Members{Reader: g.manager.GetClient()}).MembersOf,
-		Connected:    registry.Connected,
+		MembersOf:    parts.members.MembersOf,
+		Connected:    ways.Connected,
 		Metrics:      metrics.Registry,
 	}
 	completed, err := config.Complete()
@@ -358,6 +362,9 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return err
 	}
 	defer func() { _ = stop() }()
+	if err := endOnNewIdentity(informer, registry); err != nil {
+		return err
+	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}

@@ -19,7 +19,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
 // The parts of the gateway that can run apart.
@@ -79,6 +81,19 @@ type Options struct {
 	Service      string
 	ExternalName string
 
+	AgentsPort         int
+	AgentsAddress      string
+	AgentsClientCAFile string
+
+	KonnectivityAgents      bool
+	KonnectivityFrontends   string
+	KonnectivityFrontendsCA string
+	KonnectivityDomain      string
+	KonnectivityAllow       []string
+	KonnectivityAPIServer   string
+	KonnectivityReplicas    int
+	KonnectivityLanes       int
+
 	HubURL             string
 	HubCAFile          string
 	AgentTokenLifetime time.Duration
@@ -89,19 +104,23 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Namespace:          clusterv1beta1.SystemNamespace,
-		Components:         slices.Clone(allComponents),
-		APIs:               slices.Clone(allAPIs),
-		BindAddress:        "0.0.0.0",
-		SecurePort:         8443,
-		WebhookPort:        9443,
-		Metrics:            ":8080",
-		HealthProbes:       ":8081",
-		LeaderElect:        true,
-		Service:            "gateway",
-		AgentTokenLifetime: 7 * 24 * time.Hour,
-		Silence:            membership.DefaultSilence,
-		ForceDeleteWait:    membership.DefaultForceDeleteWait,
+		Namespace:             clusterv1beta1.SystemNamespace,
+		Components:            slices.Clone(allComponents),
+		APIs:                  slices.Clone(allAPIs),
+		BindAddress:           "0.0.0.0",
+		SecurePort:            8443,
+		WebhookPort:           9443,
+		Metrics:               ":8080",
+		HealthProbes:          ":8081",
+		LeaderElect:           true,
+		Service:               "gateway",
+		AgentsPort:            8091,
+		KonnectivityAPIServer: "kubernetes.default.svc:443",
+		KonnectivityReplicas:  1,
+		KonnectivityLanes:     1,
+		AgentTokenLifetime:    7 * 24 * time.Hour,
+		Silence:               membership.DefaultSilence,
+		ForceDeleteWait:       membership.DefaultForceDeleteWait,
 	}
 }
 
@@ -123,6 +142,23 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+
+	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
+	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
+	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA whose client certificates, beside tokens, prove who an agent is at --agents-port: the common name is its user.")
+
+	flags.BoolVar(&o.KonnectivityAgents, "konnectivity-agents", o.KonnectivityAgents, "Take Konnectivity's agents at --agents-port too, with a token for audience "+tunnelv1alpha1.TokenAudience+" or a certificate.")
+	flags.StringVar(&o.KonnectivityFrontends, "konnectivity-frontends-address", o.KonnectivityFrontends,
+		"Address (host:port) at which Konnectivity frontends come in, with a token for audience "+frontendAudience+" or a certificate. Empty: they do not.")
+	flags.StringVar(&o.KonnectivityFrontendsCA, "konnectivity-frontends-ca-file", o.KonnectivityFrontendsCA,
+		"PEM file of the CA of frontends' certificates, another one than that of --agents-client-ca-file. Empty: tokens only.")
+	flags.StringVar(&o.KonnectivityDomain, "konnectivity-frontends-domain", o.KonnectivityDomain,
+		"Frontends that reach the gateway as <member>.<this domain> dial addresses of that member. Empty: the address is the member's name.")
+	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
+		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
+	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
@@ -148,6 +184,13 @@ func (o *Options) Validate() error {
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
 	}
+	all = append(all, port("--agents-port", o.AgentsPort))
+	if o.AgentsAddress != "" {
+		all = append(all, address("--agents-address", o.AgentsAddress, false))
+	}
+	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
+		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
+	}
 	if o.Adopt && !o.Install {
 		all = append(all, errors.New("--adopt does nothing without --install"))
 	}
@@ -159,6 +202,7 @@ func (o *Options) Validate() error {
 			all = append(all, fmt.Errorf("--hub-url %q is not a URL that begins with https://", o.HubURL))
 		}
 	}
+	all = append(all, o.validateKonnectivity())
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
@@ -167,6 +211,29 @@ func (o *Options) Validate() error {
 	}
 	if o.ForceDeleteWait <= 0 {
 		all = append(all, fmt.Errorf("--force-delete-wait-time %s is not above zero", o.ForceDeleteWait))
+	}
+	return errors.Join(all...)
+}
+
+func (o *Options) validateKonnectivity() error {
+	var all []error
+	if o.KonnectivityAgents && o.AgentsAddress == "" {
+		all = append(all, errors.New("--konnectivity-agents does nothing without --agents-address"))
+	}
+	if o.KonnectivityFrontends != "" {
+		all = append(all, address("--konnectivity-frontends-address", o.KonnectivityFrontends, false))
+	}
+	if o.AgentsClientCAFile != "" && o.AgentsClientCAFile == o.KonnectivityFrontendsCA {
+		all = append(all, errors.New("--agents-client-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
+	}
+	if _, err := konnectivity.ParseAllow(o.KonnectivityAllow); err != nil {
+		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
+	}
+	const most = 16
+	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
+		if value < 1 || value > most {
+			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
+		}
 	}
 	return errors.Join(all...)
 }
@@ -205,6 +272,8 @@ type Config struct {
 	Hub *rest.Config
 	// HubCA verifies HubURL (PEM).
 	HubCA []byte
+	// AgentsClientCA verifies client certificates of agents (PEM).
+	AgentsClientCA []byte
 }
 
 // Config reads the files that the options name. Call Validate before.
@@ -222,6 +291,11 @@ func (o *Options) Config() (*Config, error) {
 	}
 	if config.HubCA, err = o.hubCA(hub); err != nil {
 		return nil, err
+	}
+	if o.AgentsClientCAFile != "" {
+		if config.AgentsClientCA, err = readCA(o.AgentsClientCAFile); err != nil {
+			return nil, fmt.Errorf("reading --agents-client-ca-file: %w", err)
+		}
 	}
 	return config, nil
 }
@@ -252,18 +326,22 @@ func (o *Options) hubCA(hub *rest.Config) ([]byte, error) {
 	if path == "" {
 		return nil, nil // The hub's certificate is publicly trusted.
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > maxCABytes {
-		err = fmt.Errorf("it has more than %d bytes", maxCABytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the hub's CA: %w", err)
-	}
-	ca, err := os.ReadFile(path)
+	ca, err := readCA(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the hub's CA: %w", err)
 	}
 	return ca, nil
+}
+
+func readCA(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxCABytes {
+		return nil, fmt.Errorf("it has more than %d bytes", maxCABytes)
+	}
+	return os.ReadFile(path)
 }
 
 // leaseName is the Lease of the leader. Gateways that run different components

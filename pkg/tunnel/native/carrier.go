@@ -5,64 +5,34 @@ package native
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/yamux"
-	"k8s.io/klog/v2"
 )
 
 const (
 	// pingInterval is the mean time between two pings; each wait is spread by a
 	// fifth in both directions, so that a thousand sessions do not beat together.
 	pingInterval = 10 * time.Second
-	// peerSilence is how long nothing may arrive before the peer is dead: two
-	// pings and a little. With the interval above a dead peer is known in 25 s.
-	peerSilence = 25 * time.Second
-	// writeStall is how long one frame (64 KiB at most) may take to be written.
-	writeStall = 25 * time.Second
-	// queueLimit is how long a frame may wait for its turn. The wire's own limits
-	// act long before; it must not act on a slow link with many streams, because
-	// yamux then breaks one stream in the middle.
-	queueLimit = 5 * time.Minute
-	// streamWindow bounds what a stream holds for a reader that does not read, and
-	// so what a session can make this process hold: streams x window. 1 MiB moves
-	// 20 MB/s over a link of 50 ms.
-	streamWindow = 1 << 20
-	// acceptBacklog is how many streams may wait to be accepted; yamux resets what
-	// comes beyond it.
+	// acceptBacklog is how many streams may wait to be accepted; what comes beyond
+	// it is reset.
 	acceptBacklog = 256
-	// lingerTime is how long a closed stream waits for the peer to close too.
-	lingerTime = 30 * time.Second
-	// maxFrame bounds one data frame: a stream that moves bulk data lets others in
-	// between every 64 KiB.
-	maxFrame = 64 << 10
-)
-
-var (
-	// ErrSessionClosed is returned by a stream or carrier whose session has ended,
-	// however it ended; the text tells the reason.
-	ErrSessionClosed = errors.New("tunnel session closed")
-	// ErrReset is returned by a stream that the peer abandoned. It is also
-	// syscall.ECONNRESET, so callers written for TCP recognize it.
-	ErrReset = fmt.Errorf("stream reset by the peer: %w", syscall.ECONNRESET)
-	// ErrTooManyStreams is returned by Open when the session has as many streams
-	// as it may have.
-	ErrTooManyStreams = errors.New("too many streams in this session")
-	// ErrPeerSilent is the reason of a session whose peer sent nothing, not even
-	// an answer to a ping.
-	ErrPeerSilent = errors.New("nothing arrived from the peer")
-	// ErrPeerStalled is the reason of a session whose peer took nothing.
-	ErrPeerStalled = errors.New("the peer took no data")
-
-	errPeerClosed  = errors.New("the peer closed the connection")
-	errLocalClosed = errors.New("closed by this side")
-	errPingFlood   = fmt.Errorf("the peer sent more than %d pings in a second", pingsPerSecond)
+	// defaultMaxStreams bounds the streams of a session in each direction.
+	defaultMaxStreams = 4096
+	// firstRoundTrip is what a round trip is taken for until one is measured.
+	firstRoundTrip = time.Millisecond
+	// firstPings are sent one after the other at the beginning of a session; keptTrips
+	// is how many round trips are remembered.
+	firstPings, keptTrips = 4, 8
+	// MaxInfo is the length of the longest message about a session.
+	MaxInfo = 32 << 10
 )
 
 // Side says which end of the connection a carrier is. It decides the numbers of
@@ -78,211 +48,292 @@ const (
 
 // Options tune a carrier; the zero value is sane.
 type Options struct {
-	// MaxStreams bounds the streams that Open allows at a time; 0 is 4096.
+	// MaxStreams bounds the streams that Open allows at a time, and those that the
+	// peer may open; 0 is 4096.
 	MaxStreams int
-	// Logger receives the multiplexer's remarks at verbosity 6.
-	Logger klog.Logger
+	// Budget bounds what the streams of all carriers that share it hold unread,
+	// beside the 64 MiB of each session; nil is no bound for all.
+	Budget *Budget
 }
 
 // Carrier is one session: a multiplexer and the connection below it. All methods
 // may be called from any goroutine.
 type Carrier struct {
 	wire    *wire
-	session *yamux.Session
+	out     *writer
+	budgets budgets
 	max     int
+	// odd is 1 if the streams that this side opens have odd numbers, 0 if even.
+	odd uint32
 
-	closing sync.Once
+	accepts chan *Stream
+	// infos holds the peer's latest message.
+	infos chan []byte
+	// done is closed when the session has ended, draining when the peer wants no
+	// more streams.
+	done, draining chan struct{}
+
+	// trips are the latest round trips in nanoseconds, pongs counts them; only the
+	// receiving goroutine uses them. shortestTrip is 0 until one was measured.
+	trips        [keptTrips]int64
+	pongs        int
+	shortestTrip atomic.Int64
+
+	// mu guards the fields below it. A stream's lock is never taken under it.
+	mu      sync.Mutex
+	streams map[uint32]*Stream
+	next    uint32
+	// opened and accepted count the streams by who opened them.
+	opened, accepted int
+	drains           bool
+	cause            error
+
 	// background counts the goroutines of this carrier, Close waits for them.
 	background sync.WaitGroup
-	// stopMu guards stopped: after it is set no goroutine starts any more.
-	stopMu  sync.Mutex
-	stopped bool
 }
 
-// New starts a session on conn, which belongs to the carrier from here on, also
-// when New fails.
-func New(conn net.Conn, side Side, o Options) (*Carrier, error) {
-	w := newWire(conn)
-	start := yamux.Client
+// New starts a session on conn, which belongs to the carrier from here on.
+func New(conn net.Conn, side Side, o Options) *Carrier {
+	c := &Carrier{
+		wire:     newWire(conn),
+		budgets:  budgets{session: NewBudget(sessionBudget), process: o.Budget},
+		max:      o.MaxStreams,
+		accepts:  make(chan *Stream, acceptBacklog),
+		infos:    make(chan []byte, 1),
+		done:     make(chan struct{}),
+		draining: make(chan struct{}),
+		streams:  map[uint32]*Stream{},
+		odd:      1,
+		next:     1,
+	}
 	if side == Agent {
-		start = yamux.Server
+		c.odd, c.next = 0, 2
 	}
-	session, err := start(w, yamuxConfig(o))
-	if err != nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("starting the multiplexer: %w", err)
-	}
-	c := &Carrier{wire: w, session: session, max: o.MaxStreams}
 	if c.max <= 0 {
-		c.max = 4096
+		c.max = defaultMaxStreams
 	}
-	c.spawn(c.keepAlive)
-	return c, nil
+	c.out = newWriter(c.wire, c.fail)
+	c.background.Go(c.receive)
+	c.background.Go(c.transmit)
+	return c
 }
 
-func yamuxConfig(o Options) *yamux.Config {
-	return &yamux.Config{
-		AcceptBacklog:          acceptBacklog,
-		ConnectionWriteTimeout: queueLimit,
-		MaxStreamWindowSize:    streamWindow,
-		// Yamux's own keepalive takes a ping that waits behind bulk data for a dead
-		// peer; the wire judges by what arrives.
-		EnableKeepAlive:   false,
-		KeepAliveInterval: pingInterval,
-		// No time limits on streams: a half-closed stream may live for hours, and a
-		// stream that was not accepted ends with its dial or its session.
-		StreamOpenTimeout:  0,
-		StreamCloseTimeout: 0,
-		Logger:             remarks{o.Logger},
-	}
-}
-
-// Open opens a stream to the peer, whose first bytes are first. It returns when
-// they are on their way, which says nothing of whether the peer accepts the stream;
-// it fails at once with [ErrTooManyStreams] or [ErrSessionClosed], and with the
-// cause of ctx when that ends first. first must not be changed afterwards.
+// Open opens a stream to the peer, whose first bytes are first, at most 32 KiB. It
+// waits for nothing: whether the peer accepts the stream is for both ends to say in
+// the stream. It fails with [ErrTooManyStreams], [ErrDraining] or
+// [ErrSessionClosed], or when ctx has ended.
 func (c *Carrier) Open(ctx context.Context, first []byte) (net.Conn, error) {
-	if c.session.NumStreams() >= c.max {
-		return nil, ErrTooManyStreams
-	}
-	type opened struct {
-		stream *Stream
-		err    error
-	}
-	// Yamux waits without a context for room in the peer's backlog and on the wire.
-	result := make(chan opened, 1)
-	c.spawn(func() {
-		stream, err := c.open(first)
-		result <- opened{stream, err}
-	})
-	select {
-	case r := <-result:
-		if r.err != nil {
-			return nil, r.err
-		}
-		return r.stream, nil
-	case <-ctx.Done():
-		c.spawn(func() {
-			if r := <-result; r.err == nil {
-				_ = r.stream.Reset()
-			}
-		})
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (c *Carrier) open(first []byte) (*Stream, error) {
-	inner, err := c.session.OpenStream()
-	if err != nil {
-		return nil, c.closedError(err)
-	}
-	stream := c.newStream(inner)
-	if _, err := stream.Write(first); err != nil {
-		_ = stream.Reset()
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return stream, nil
+	if len(first) > MaxInfo {
+		return nil, fmt.Errorf("opening a stream with %d bytes, %d are allowed", len(first), MaxInfo)
+	}
+	s, err := c.add()
+	if err != nil {
+		return nil, err
+	}
+	s.credit -= len(first)
+	c.out.control(kindOpen, s.id, first)
+	return s, nil
+}
+
+// add makes a stream of this side.
+func (c *Carrier) add() (*Stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cause != nil:
+		return nil, c.closedLocked()
+	case c.drains:
+		return nil, ErrDraining
+	case c.opened >= c.max:
+		return nil, ErrTooManyStreams
+	}
+	// The numbers start anew after two billion streams; a few may still be in use.
+	for c.streams[c.next] != nil {
+		c.advance()
+	}
+	s := newStream(c, c.next)
+	c.streams[s.id] = s
+	c.advance()
+	c.opened++
+	return s, nil
+}
+
+// advance moves to the next number of this side; no stream has number 0.
+func (c *Carrier) advance() {
+	if c.next += 2; c.next == 0 {
+		c.next = 2
+	}
 }
 
 // Accept waits for the peer's next stream. It ends with an error for which
 // errors.Is(err, ErrSessionClosed) when the session does.
 func (c *Carrier) Accept(ctx context.Context) (net.Conn, error) {
-	stream, err := c.session.AcceptStreamWithContext(ctx)
-	if err == nil {
-		return c.newStream(stream), nil
-	}
-	if ctx.Err() != nil {
+	select {
+	case s := <-c.accepts:
+		return s, nil
+	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	case <-c.done:
+		return nil, c.Err()
 	}
-	return nil, c.closedError(c.wire.failed(err))
 }
+
+// Drain asks the peer to open no more streams. Those that are open go on, and those
+// that it has opened in the meantime are accepted.
+func (c *Carrier) Drain() { c.out.control(kindGoAway, 0, nil) }
+
+// Draining is closed when the peer has asked for no more streams.
+func (c *Carrier) Draining() <-chan struct{} { return c.draining }
+
+// Tell sends the peer a message about the session, at most MaxInfo bytes. Only the
+// latest counts.
+func (c *Carrier) Tell(info []byte) { c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)]) }
+
+// Told gives the peer's latest message that was not given yet.
+func (c *Carrier) Told() <-chan []byte { return c.infos }
+
+// Streams is how many streams are open, counting those that one side has closed and
+// the other has not.
+func (c *Carrier) Streams() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.streams)
+}
+
+// Unread is how many bytes the session's streams hold for their readers.
+func (c *Carrier) Unread() int64 { return c.budgets.session.Used() }
 
 // Close ends the session and all its streams and waits for its goroutines.
 func (c *Carrier) Close() error {
-	c.closing.Do(func() {
-		if !c.session.IsClosed() {
-			_ = c.wire.failed(errLocalClosed)
-		}
-		_ = c.session.Close()
-	})
-	c.stopMu.Lock()
-	c.stopped = true
-	c.stopMu.Unlock()
+	c.fail(errLocalClosed)
 	c.background.Wait()
 	return nil
 }
 
-// spawn runs f in a goroutine that Close waits for; after Close, when nothing can
-// block f any more, it runs f at once.
-func (c *Carrier) spawn(f func()) {
-	c.stopMu.Lock()
-	if c.stopped {
-		c.stopMu.Unlock()
-		f()
-		return
-	}
-	c.background.Add(1)
-	c.stopMu.Unlock()
-	go func() {
-		defer c.background.Done()
-		f()
-	}()
-}
-
 // Done is closed when the session has ended.
-func (c *Carrier) Done() <-chan struct{} { return c.session.CloseChan() }
+func (c *Carrier) Done() <-chan struct{} { return c.done }
 
 // Err says why the session ended, nil while it lasts. errors.Is(err,
 // ErrSessionClosed) holds for every reason.
 func (c *Carrier) Err() error {
-	select {
-	case <-c.Done():
-		return c.closedError(nil)
-	default:
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closedLocked()
+}
+
+func (c *Carrier) closedLocked() error {
+	if c.cause == nil {
 		return nil
 	}
+	return fmt.Errorf("%w: %w", ErrSessionClosed, c.cause)
 }
 
-// closedError gives the reason on the wire precedence over what the multiplexer
-// made of it.
-func (c *Carrier) closedError(err error) error {
-	if reason := c.wire.reason(); reason != nil {
-		return fmt.Errorf("%w: %w", ErrSessionClosed, reason)
+// fail ends the session; the first reason counts. That this side has closed the
+// connection is none: something else made it do so.
+func (c *Carrier) fail(cause error) {
+	c.mu.Lock()
+	if c.cause != nil {
+		c.mu.Unlock()
+		return
 	}
-	if err == nil || isLocalClose(err) {
-		return ErrSessionClosed
+	if errors.Is(cause, io.EOF) || errors.Is(cause, io.ErrUnexpectedEOF) || isLocalClose(cause) {
+		cause = errPeerClosed
 	}
-	return fmt.Errorf("%w: %w", ErrSessionClosed, err)
+	c.cause = cause
+	err := c.closedLocked()
+	streams := c.streams
+	c.streams = map[uint32]*Stream{}
+	c.opened, c.accepted = 0, 0
+	c.mu.Unlock()
+	close(c.done)
+	for _, s := range streams {
+		s.fail(err, false)
+	}
+	c.wire.cut()
 }
 
-// keepAlive gives the peer a sign of life, and a reason to give one, about every
-// pingInterval. It judges nothing: the wire does.
-func (c *Carrier) keepAlive() {
+// transmit sends what nobody waits for, and a sign of life about every pingInterval,
+// to which the peer answers. It judges nothing: the wire does.
+func (c *Carrier) transmit() {
+	c.ping()
+	timer := time.NewTimer(nextPing())
+	defer timer.Stop()
 	for {
-		spread := time.Duration((0.8 + 0.4*rand.Float64()) * float64(pingInterval))
-		timer := time.NewTimer(spread)
 		select {
+		case <-c.out.kick:
+			c.out.flush()
 		case <-timer.C:
-			_, _ = c.session.Ping()
-		case <-c.Done():
-			timer.Stop()
+			c.ping()
+			timer.Reset(nextPing())
+		case <-c.done:
 			return
 		}
 	}
 }
 
-// remarks is yamux's logger. What it says describes single frames of one peer, of
-// use only to someone who debugs this package.
-type remarks struct{ logger klog.Logger }
-
-func (r remarks) Print(v ...any)   { r.say(func() string { return fmt.Sprint(v...) }) }
-func (r remarks) Println(v ...any) { r.say(func() string { return fmt.Sprint(v...) }) }
-func (r remarks) Printf(format string, v ...any) {
-	r.say(func() string { return fmt.Sprintf(format, v...) })
+func nextPing() time.Duration {
+	return time.Duration((0.8 + 0.4*rand.Float64()) * float64(pingInterval))
 }
 
-func (r remarks) say(text func() string) {
-	if log := r.logger.V(6); log.Enabled() {
-		log.Info("Multiplexer remark", "remark", text())
+// ping carries the time at which it is sent; the answer brings it back.
+func (c *Carrier) ping() {
+	var payload [pingSize]byte
+	binary.BigEndian.PutUint64(payload[:], uint64(time.Now().UnixNano()))
+	c.out.control(kindPing, 0, payload[:])
+}
+
+// ponged takes the time of a round trip, of which queues only ever make more: the
+// shortest of the latest counts. The first few pings follow each other at once, while
+// nothing else is under way.
+func (c *Carrier) ponged(payload []byte) {
+	measured := time.Now().UnixNano() - int64(binary.BigEndian.Uint64(payload))
+	if measured <= 0 || measured > int64(time.Minute) {
+		return // not an answer of ours
 	}
+	c.trips[c.pongs%len(c.trips)] = measured
+	c.pongs++
+	c.shortestTrip.Store(slices.Min(c.trips[:min(c.pongs, len(c.trips))]))
+	if c.pongs < firstPings {
+		c.ping()
+	}
+}
+
+func (c *Carrier) roundTrip() time.Duration {
+	if shortest := c.shortestTrip.Load(); shortest > 0 {
+		return time.Duration(shortest)
+	}
+	return firstRoundTrip
+}
+
+// remove forgets a stream, and says whether it was still known.
+func (c *Carrier) remove(s *Stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.streams[s.id] != s {
+		return false
+	}
+	delete(c.streams, s.id)
+	if c.mine(s.id) {
+		c.opened--
+	} else {
+		c.accepted--
+	}
+	return true
+}
+
+// mine says that this side has opened the stream.
+func (c *Carrier) mine(id uint32) bool { return id&1 == c.odd }
+
+// reset gives a stream up and tells the peer.
+func (c *Carrier) reset(s *Stream) { c.abort(s, net.ErrClosed) }
+
+// abort gives a stream up with a reason for this side and tells the peer.
+func (c *Carrier) abort(s *Stream, reason error) {
+	if c.remove(s) {
+		c.out.control(kindReset, s.id, nil)
+	}
+	s.fail(reason, true)
 }

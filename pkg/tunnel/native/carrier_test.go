@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ var networks = map[string]func(testing.TB) (net.Conn, net.Conn){
 	"pipe": func(testing.TB) (net.Conn, net.Conn) { return net.Pipe() },
 	"tcp":  tcpPair,
 	"tls":  tlsPair,
+	// The first who writes shakes hands.
+	"tls without a handshake": tlsUnshaken,
 }
 
 func tcpPair(t testing.TB) (net.Conn, net.Conn) {
@@ -53,6 +56,16 @@ func tcpPair(t testing.TB) (net.Conn, net.Conn) {
 
 func tlsPair(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
+	client, server := tlsUnshaken(t)
+	go func() { _ = server.(*tls.Conn).Handshake() }()
+	if err := client.(*tls.Conn).Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+func tlsUnshaken(t testing.TB) (net.Conn, net.Conn) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -69,27 +82,15 @@ func tlsPair(t testing.TB) (net.Conn, net.Conn) {
 	}
 	roots.AddCert(cert)
 	a, b := tcpPair(t)
-	client := tls.Client(a, &tls.Config{RootCAs: roots, ServerName: "hub"})
-	server := tls.Server(b, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	go func() { _ = server.Handshake() }()
-	if err := client.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	return client, server
+	return tls.Client(Batch(a), &tls.Config{RootCAs: roots, ServerName: "hub"}),
+		tls.Server(Batch(b), &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 }
 
 // sessions starts both ends of a session on a network.
 func sessions(t testing.TB, network func(testing.TB) (net.Conn, net.Conn)) (gateway, agent *Carrier) {
 	t.Helper()
 	a, b := network(t)
-	gateway, err := New(a, Gateway, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err = New(b, Agent, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gateway, agent = New(a, Gateway, Options{}), New(b, Agent, Options{})
 	t.Cleanup(func() {
 		_ = gateway.Close()
 		_ = agent.Close()
@@ -341,33 +342,31 @@ func TestAStalledReaderStallsItsStreamOnly(t *testing.T) {
 	})
 }
 
-func TestOpenGivesUpWithItsContext(t *testing.T) {
+func TestOpenNeverWaits(t *testing.T) {
 	// Nobody reads at the other end: nothing can be written.
 	a, b := net.Pipe()
 	defer b.Close()
-	c, err := New(a, Gateway, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := New(a, Gateway, Options{})
 	defer c.Close()
+	for range 100 {
+		if _, err := c.Open(t.Context(), []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	go cancel()
+	cancel()
 	if _, err := c.Open(ctx, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("opening ended with %v, want context.Canceled", err)
+		t.Errorf("with an ended context: %v, want context.Canceled", err)
+	}
+	if _, err := c.Open(t.Context(), make([]byte, MaxInfo+1)); err == nil {
+		t.Error("more first bytes than allowed were taken")
 	}
 }
 
 func TestOpenIsBoundedAndRecovers(t *testing.T) {
 	a, b := net.Pipe()
-	c, err := New(a, Gateway, Options{MaxStreams: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, agent := New(a, Gateway, Options{MaxStreams: 2}), New(b, Agent, Options{})
 	defer c.Close()
-	agent, err := New(b, Agent, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer agent.Close()
 	for range 3 {
 		first, other := streams(t, c, agent)
@@ -382,44 +381,280 @@ func TestOpenIsBoundedAndRecovers(t *testing.T) {
 	}
 }
 
-func TestSessionEndsOnAPingFlood(t *testing.T) {
+func TestAcceptIsBounded(t *testing.T) {
 	a, b := net.Pipe()
-	c, err := New(a, Gateway, Options{})
+	c, agent := New(a, Gateway, Options{}), New(b, Agent, Options{MaxStreams: 1})
+	defer c.Close()
+	defer agent.Close()
+	first, _ := streams(t, c, agent)
+	second, err := c.Open(t.Context(), []byte("hi"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := second.Read(make([]byte, 1)); !errors.Is(err, ErrReset) {
+		t.Errorf("the second stream: %v, want ErrReset", err)
+	}
+	_ = first.Close()
+	_ = second.Close()
+}
+
+func TestDrainLetsStreamsFinishAndRefusesNewOnes(t *testing.T) {
+	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+		a, b := streams(t, opener, accepter)
+		accepter.Drain()
+		accepter.Drain()
+		<-opener.Draining()
+		if _, err := opener.Open(t.Context(), nil); !errors.Is(err, ErrDraining) {
+			t.Errorf("opening: %v, want ErrDraining", err)
+		}
+		mustWrite(t, a, []byte("still"))
+		if _, err := io.ReadFull(b, make([]byte, 5)); err != nil {
+			t.Errorf("an open stream: %v", err)
+		}
+		if c, d := streams(t, accepter, opener); c == nil || d == nil {
+			t.Error("the side that drains may not open")
+		}
+	})
+}
+
+func TestTellGivesTheLatest(t *testing.T) {
+	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+		opener.Tell([]byte("first"))
+		if got := <-accepter.Told(); string(got) != "first" {
+			t.Errorf("got %q", got)
+		}
+		opener.Tell([]byte("second"))
+		opener.Tell(bytes.Repeat([]byte("3"), MaxInfo))
+		streams(t, opener, accepter)
+		if got := <-accepter.Told(); len(got) != MaxInfo {
+			t.Errorf("got %d bytes, want the latest message", len(got))
+		}
+	})
+}
+
+func TestSmallFramesPassThoseThatWait(t *testing.T) {
+	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+		for range 4 {
+			bulk, sink := streams(t, opener, accepter)
+			go func() { _, _ = io.Copy(bulk, endless{}) }()
+			go func() { _, _ = io.Copy(io.Discard, sink) }()
+		}
+		a, b := streams(t, opener, accepter)
+		go func() { _, _ = io.Copy(b, b) }()
+		for i := range 50 {
+			sent := fmt.Appendf(nil, "%08d", i)
+			mustWrite(t, a, sent)
+			got := make([]byte, len(sent))
+			if _, err := io.ReadFull(a, got); err != nil || !bytes.Equal(got, sent) {
+				t.Fatalf("message %d: %v", i, err)
+			}
+		}
+	})
+}
+
+func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
+	a, b := net.Pipe()
+	budget := NewBudget(300 << 10)
+	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: budget})
+	defer gateway.Close()
+	defer agent.Close()
+	greedy, unread := streams(t, gateway, agent)
+	other, read := streams(t, gateway, agent)
+	third, alsoUnread := streams(t, gateway, agent)
+	for _, s := range []*Stream{greedy, third} {
+		_ = s.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = s.Write(make([]byte, firstWindow-2))
+	}
+	reset := 0
+	for _, s := range []*Stream{unread, alsoUnread} {
+		if _, err := io.ReadAll(io.LimitReader(s, firstWindow-2)); errors.Is(err, ErrOverBudget) {
+			reset++
+		}
+	}
+	if reset != 1 {
+		t.Errorf("%d streams were reset, want the one for which no memory was left", reset)
+	}
+	mustWrite(t, other, []byte("fine"))
+	if _, err := io.ReadFull(read, make([]byte, 4)); err != nil {
+		t.Errorf("a stream that holds little: %v", err)
+	}
+	for _, s := range []*Stream{unread, alsoUnread, read} {
+		_ = s.Close()
+	}
+	if got := budget.Used(); got != 0 {
+		t.Errorf("%d bytes are still counted", got)
+	}
+}
+
+func TestSessionEndsOnAPingFlood(t *testing.T) {
+	a, b := net.Pipe()
+	c := New(a, Gateway, Options{})
 	defer c.Close()
 	// The flooder never reads.
-	go func() { _, _ = b.Write(bytes.Repeat(frameHeader(framePing, flagSYN, 0, 1), 10_000)) }()
+	ping := appendFrame(nil, kindPing, 0, make([]byte, pingSize))
+	go func() { _, _ = b.Write(bytes.Repeat(ping, 10_000)) }()
 	<-c.Done()
 	if err := c.Err(); !errors.Is(err, errPingFlood) {
 		t.Errorf("the session ended with %v", err)
 	}
 }
 
-func TestSessionEndsOnGarbage(t *testing.T) {
+func TestSessionEndsWhenItsAnswersArePiledUp(t *testing.T) {
+	a, b := net.Pipe()
+	c := New(a, Gateway, Options{MaxStreams: 1})
+	defer c.Close()
+	// Each refused stream is answered by a reset, which this peer never reads.
+	go func() {
+		for id := uint32(2); ; {
+			var frames []byte
+			for range 10_000 {
+				frames = appendFrame(frames, kindOpen, id, nil)
+				id += 2
+			}
+			if _, err := b.Write(frames); err != nil {
+				return
+			}
+		}
+	}()
+	<-c.Done()
+	if err := c.Err(); !errors.Is(err, ErrPeerStalled) {
+		t.Errorf("the session ended with %v", err)
+	}
+}
+
+func TestSessionEndsOnWhatNoPeerSends(t *testing.T) {
+	var broken *protocolError
 	for name, input := range map[string][]byte{
-		"text":                  []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
-		"unknown type":          frameHeader(9, 0, 1, 0),
-		"more than the window":  frameHeader(frameData, flagSYN, 2, 1<<31),
-		"the same stream twice": append(frameHeader(frameWindowUpdate, flagSYN, 2, 0), frameHeader(frameWindowUpdate, flagSYN, 2, 0)...),
+		"text":                       []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
+		"an unknown kind":            appendFrame(nil, 20, 0, nil),
+		"a stream of this side":      appendFrame(nil, kindOpen, 1, nil),
+		"the same stream twice":      append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindOpen, 2, nil)...),
+		"stream 0":                   appendFrame(nil, kindData, 0, []byte("x")),
+		"a ping of a stream":         appendFrame(nil, kindPing, 2, make([]byte, pingSize)),
+		"a short ping":               appendFrame(nil, kindPing, 0, make([]byte, pingSize-1)),
+		"data without data":          appendFrame(nil, kindData, 2, nil),
+		"an end with data":           appendFrame(nil, kindEnd, 2, []byte("x")),
+		"a credit of nothing":        append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindCredit, 2, make([]byte, 4))...),
+		"a credit of 4 GiB":          append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindCredit, 2, []byte{255, 255, 255, 255})...),
+		"a message that is too long": appendFrame(nil, kindInfo, 0, make([]byte, MaxInfo+1)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := net.Pipe()
-			c, err := New(a, Gateway, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			defer b.Close()
+			c := New(a, Gateway, Options{})
 			defer c.Close()
 			go func() { _, _ = io.Copy(io.Discard, b) }()
 			_, _ = b.Write(input)
 			<-c.Done()
-			if err := c.Err(); !errors.Is(err, ErrSessionClosed) {
+			if err := c.Err(); !errors.Is(err, ErrSessionClosed) || !errors.As(err, &broken) {
 				t.Errorf("the session ended with %v", err)
 			}
-			_ = b.Close()
 		})
 	}
+}
+
+func TestWhatIsAllowedEndsNothing(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := New(a, Gateway, Options{})
+	defer c.Close()
+	go func() { _, _ = io.Copy(io.Discard, b) }()
+	for name, input := range map[string][]byte{
+		"a kind of a later version":  appendFrame(nil, firstOptional, 7, make([]byte, 5000)),
+		"data of an unknown stream":  appendFrame(nil, kindData, 8, make([]byte, 5000)),
+		"the end of an unknown one":  appendFrame(nil, kindEnd, 8, nil),
+		"a reset of an unknown one":  appendFrame(nil, kindReset, 8, nil),
+		"a credit of an unknown one": appendFrame(nil, kindCredit, 8, []byte{0, 0, 0, 1}),
+		"an answer to no ping":       appendFrame(nil, kindPong, 0, make([]byte, pingSize)),
+	} {
+		if _, err := b.Write(input); err != nil || c.Err() != nil {
+			t.Errorf("%s: %v, %v", name, err, c.Err())
+		}
+	}
+}
+
+func TestAPeerThatSendsMoreThanItMayIsResetInThatStreamOnly(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	c := New(a, Gateway, Options{})
+	defer c.Close()
+	go func() { _, _ = io.Copy(io.Discard, b) }()
+	mustWrite(t, b, appendFrame(nil, kindOpen, 2, nil))
+	mustWrite(t, b, appendFrame(nil, kindOpen, 4, []byte("hi")))
+	frame := appendFrame(nil, kindData, 2, make([]byte, maxPayload))
+	for range firstWindow/maxPayload + 1 {
+		mustWrite(t, b, frame)
+	}
+	flooded, err := c.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken *protocolError
+	if _, err := io.Copy(io.Discard, flooded); !errors.As(err, &broken) {
+		t.Errorf("the stream ended with %v", err)
+	}
+	other, err := c.Accept(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(other, make([]byte, 2)); err != nil {
+		t.Errorf("another stream: %v", err)
+	}
+}
+
+// FuzzReceive feeds a session what a hostile peer may send. It must end, or not, but
+// hold no more than it may, and give everything back.
+func FuzzReceive(f *testing.F) {
+	f.Add(appendFrame(nil, kindOpen, 2, []byte("hello")))
+	f.Add(append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindData, 2, bytes.Repeat([]byte("x"), 3000))...))
+	f.Add(append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindEnd, 2, nil)...))
+	f.Add(append(appendFrame(nil, kindOpen, 2, nil), appendFrame(nil, kindReset, 2, nil)...))
+	f.Add(appendFrame(nil, kindPing, 0, make([]byte, pingSize)))
+	f.Add(appendFrame(nil, kindInfo, 0, []byte("{}")))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		a, b := net.Pipe()
+		c := New(a, Gateway, Options{})
+		drained := make(chan struct{})
+		go func() { defer close(drained); _, _ = io.Copy(io.Discard, b) }()
+		_, _ = b.Write(input)
+		if held := c.Unread(); held > int64(len(input)) {
+			t.Errorf("%d bytes are held of %d", held, len(input))
+		}
+		_ = b.Close()
+		<-c.Done()
+		for range len(c.accepts) {
+			stream, err := c.Accept(t.Context())
+			if err != nil {
+				break
+			}
+			_, _ = io.Copy(io.Discard, stream)
+			_ = stream.Close()
+		}
+		_ = c.Close()
+		<-drained
+	})
+}
+
+// FuzzParseFrame: what is accepted encodes to the same bytes, and is bounded.
+func FuzzParseFrame(f *testing.F) {
+	f.Add(uint64(0))
+	f.Add(binary.BigEndian.Uint64(appendFrame(nil, kindEnd, 1, nil)))
+	f.Fuzz(func(t *testing.T, bits uint64) {
+		var header, again [headerSize]byte
+		binary.BigEndian.PutUint64(header[:], bits)
+		parsed, err := parseFrame(header)
+		if err != nil {
+			return
+		}
+		if parsed.length < 0 || parsed.length > maxPayload {
+			t.Fatalf("a length of %d was accepted", parsed.length)
+		}
+		parsed.put(again[:])
+		if again != header {
+			t.Errorf("%x was read, %x is written", header, again)
+		}
+	})
 }
 
 func TestNothingIsLeftAfterClose(t *testing.T) {
@@ -442,7 +677,7 @@ func TestNothingIsLeftAfterClose(t *testing.T) {
 func eventuallyNoStreams(t *testing.T, carriers ...*Carrier) {
 	t.Helper()
 	for _, c := range carriers {
-		eventually(t, func() bool { return c.session.NumStreams() == 0 }, "streams are left in the session")
+		eventually(t, func() bool { return c.Streams() == 0 }, "streams are left in the session")
 	}
 }
 

@@ -4,42 +4,81 @@
 package native
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
+)
 
-	"github.com/hashicorp/yamux"
+const (
+	// firstWindow is what either side may send on a new stream before it is granted
+	// more: part of the protocol.
+	firstWindow = 256 << 10
+	// maxWindow bounds the window of a stream whose reader keeps up. 8 MiB move
+	// 80 MB/s over a link with a round trip of 100 ms.
+	maxWindow = 8 << 20
+	// lingerTime is how long a closed stream waits for the peer to close it too.
+	lingerTime = 30 * time.Second
 )
 
 // Stream is one connection inside a session, with TCP's manners: half close, a
-// reset that the peer can tell from an end, deadlines, and a Close that returns
-// at once.
+// reset that the peer can tell from an end, deadlines, and a Close that returns at
+// once. It reads and writes large amounts without copying when io.Copy is given it.
 type Stream struct {
-	inner   *yamux.Stream
 	carrier *Carrier
+	id      uint32
 
-	// readMu and writeMu each let one caller through at a time: long writes are split,
-	// and the goroutine that waits for the peer after Close takes over the reading.
+	// readMu and writeMu let one caller each through at a time.
 	readMu, writeMu sync.Mutex
-	// ended is set once a read has met the peer's end.
-	ended atomic.Bool
 
-	// closeMu is held to set closed and to move a deadline, which nobody does any
-	// more after closed is set.
-	closeMu sync.Mutex
-	closed  atomic.Bool
+	// mu guards the fields below it. The writer's lock is never taken under it.
+	mu sync.Mutex
+	// readable and writable wake who waits in Read and Write.
+	readable, writable sync.Cond
 
-	resetOnce sync.Once
+	in inbox
+	// reading is set while the reader uses the unread bytes of in.head.
+	reading bool
+	// window is what the peer may still send, size what it is when nothing is
+	// unread, and taken what was read since the peer was last granted more, at since.
+	window, size, taken int
+	since               time.Time
+	readDeadline        deadline
+	// readErr ends reading once in is empty.
+	readErr error
+
+	// credit is what this side may still send.
+	credit        int
+	writeDeadline deadline
+	// writeErr ends writing at once.
+	writeErr error
+	// sending is set while a frame is on its way: the end waits for it, and a reset
+	// that must not overtake the end.
+	sending, endWanted, resetWanted bool
+	// waiting is set while a frame waits for its turn, turn when it has come; tickets
+	// numbers those frames.
+	waiting, turn bool
+	tickets       int
+
+	// closed: the user has left. ended and peerEnded: this side, and the peer, has
+	// sent its end.
+	closed, ended, peerEnded bool
+	// linger ends the wait for the peer of a closed stream.
+	linger *time.Timer
 }
 
-var _ net.Conn = (*Stream)(nil)
+var (
+	_ net.Conn      = (*Stream)(nil)
+	_ io.WriterTo   = (*Stream)(nil)
+	_ io.ReaderFrom = (*Stream)(nil)
+)
 
-func (c *Carrier) newStream(inner *yamux.Stream) *Stream {
-	return &Stream{inner: inner, carrier: c}
+func newStream(c *Carrier, id uint32) *Stream {
+	s := &Stream{carrier: c, id: id, window: firstWindow, size: firstWindow, credit: firstWindow, since: time.Now()}
+	s.readable.L = &s.mu
+	s.writable.L = &s.mu
+	return s
 }
 
 // Read reads what the peer wrote. io.EOF means that the peer closed its half, and
@@ -47,185 +86,276 @@ func (c *Carrier) newStream(inner *yamux.Stream) *Stream {
 func (s *Stream) Read(p []byte) (int, error) {
 	s.readMu.Lock()
 	defer s.readMu.Unlock()
-	if s.closed.Load() {
-		return 0, net.ErrClosed
-	}
-	n, err := s.inner.Read(p)
+	unread, err := s.await()
 	if err != nil {
-		return n, s.readError(err)
+		return 0, err
 	}
+	n := copy(p, unread)
+	s.took(n)
 	return n, nil
 }
 
-// readError tells the end that the peer meant from one that it did not: yamux
-// answers io.EOF for both.
-func (s *Stream) readError(err error) error {
-	if s.closed.Load() {
-		return net.ErrClosed
-	}
-	if !errors.Is(err, io.EOF) {
-		return s.translate(err)
-	}
-	if !s.ended.Load() && s.carrier.session.IsClosed() {
-		return s.carrier.closedError(nil)
-	}
-	s.ended.Store(true)
-	return io.EOF
-}
-
-// Write writes p in frames of at most 64 KiB, each as the peer's window allows.
-// A write deadline acts while the write waits for the window; once a frame is
-// handed to the connection it is written whole.
-func (s *Stream) Write(p []byte) (int, error) {
-	s.writeMu.Lock()
-	defer s.writeMu.Unlock()
-	if s.closed.Load() {
-		return 0, net.ErrClosed
-	}
-	written := 0
-	for written < len(p) {
-		n, err := s.inner.Write(p[written:min(written+maxFrame, len(p))])
-		written += n
+// WriteTo writes to w what the peer sends, until the peer closes its half.
+func (s *Stream) WriteTo(w io.Writer) (int64, error) {
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	var written int64
+	for {
+		unread, err := s.await()
+		if err == io.EOF {
+			return written, nil
+		}
 		if err != nil {
-			return written, s.writeError(err)
+			return written, err
+		}
+		n, err := w.Write(unread)
+		s.took(n)
+		written += int64(n)
+		if err != nil {
+			return written, err
 		}
 	}
-	return written, nil
 }
 
-func (s *Stream) writeError(err error) error {
-	if s.closed.Load() {
-		return net.ErrClosed
+// await waits for bytes to read. They stay as they are until took is called, which
+// must follow.
+func (s *Stream) await() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		switch {
+		case s.closed:
+			return nil, net.ErrClosed
+		case s.readDeadline.expired:
+			return nil, os.ErrDeadlineExceeded
+		case s.in.size > 0:
+			s.reading = true
+			return s.in.head.unread(), nil
+		case s.readErr != nil:
+			return nil, s.readErr
+		}
+		s.readable.Wait()
 	}
-	if errors.Is(err, yamux.ErrConnectionWriteTimeout) {
-		// The frame may still be sent: what the peer has is not known any more.
-		_ = s.Reset()
-	}
-	return s.translate(err)
 }
 
-func (s *Stream) translate(err error) error {
+// took says that n of the bytes from await have been read.
+func (s *Stream) took(n int) {
+	s.mu.Lock()
+	s.reading = false
+	if n > 0 {
+		s.in.drop(n)
+		s.carrier.budgets.give(n)
+	}
+	if s.closed {
+		s.discard()
+	}
+	grant := s.grant(n)
+	s.mu.Unlock()
+	if grant > 0 {
+		s.carrier.out.credit(s.id, grant)
+	}
+}
+
+// discard throws away what is unread and says whether there was anything. While the
+// reader uses it, that is left to the reader.
+func (s *Stream) discard() bool {
+	if s.reading {
+		return s.in.size > 0
+	}
+	n := s.in.clear()
+	s.carrier.budgets.give(n)
+	return n > 0
+}
+
+// grant counts n bytes as read and returns what the peer may send in return: nothing
+// until half a window has come together. A reader that took that much within two
+// round trips was held back by the window, which doubles then.
+func (s *Stream) grant(n int) int {
+	if s.readErr != nil || s.closed {
+		return 0
+	}
+	s.taken += n
+	if s.taken < s.size/2 {
+		return 0
+	}
+	granted, now := s.taken, time.Now()
+	if s.size < maxWindow && now.Sub(s.since) < 2*s.carrier.roundTrip() && s.carrier.budgets.relaxed() {
+		granted += s.size
+		s.size *= 2
+	}
+	s.since, s.taken = now, 0
+	s.window += granted
+	return granted
+}
+
+// verdict is what becomes of data that has arrived.
+type verdict int
+
+const (
+	// keep: it waits for the reader.
+	keep verdict = iota
+	// drop: nobody waits for it.
+	drop
+	// refuse: the user has left, the peer must stop sending.
+	refuse
+	// forbidden: the peer may not send this.
+	forbidden
+)
+
+// arriving is asked before n bytes of data are taken off the connection.
+func (s *Stream) arriving(n int) verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case errors.Is(err, yamux.ErrTimeout), errors.Is(err, yamux.ErrConnectionWriteTimeout):
-		return os.ErrDeadlineExceeded
-	case errors.Is(err, yamux.ErrConnectionReset):
-		return ErrReset
-	case s.carrier.session.IsClosed():
-		return s.carrier.closedError(nil)
-	case errors.Is(err, yamux.ErrStreamClosed):
-		return net.ErrClosed
+	case n > s.window, s.peerEnded:
+		return forbidden
+	case s.closed:
+		return refuse
+	case s.readErr != nil:
+		return drop
 	}
-	return err
+	s.window -= n
+	return keep
 }
 
-// CloseWrite tells the peer that nothing more will be written; reading goes on.
-func (s *Stream) CloseWrite() error {
-	if s.closed.Load() {
-		return net.ErrClosed
+// arrived hands over data: either a chunk of n bytes, or few bytes to copy. It
+// returns false when the stream holds too much for the budgets.
+func (s *Stream) arrived(c *chunk, n int, few []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.readErr != nil {
+		if c != nil {
+			c.free()
+		}
+		return true
 	}
-	return s.inner.Close()
+	if c != nil {
+		s.in.put(c, n)
+	} else {
+		n = len(few)
+		s.in.add(few)
+	}
+	within := s.carrier.budgets.take(n)
+	s.readable.Signal()
+	return within || s.in.size <= budgetFloor
+}
+
+// peerEnd is the peer's end: no more data comes. It says whether the stream is done.
+func (s *Stream) peerEnd() (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peerEnded = true
+	s.stopLinger()
+	if s.readErr == nil {
+		s.readErr = io.EOF
+	}
+	s.readable.Broadcast()
+	return s.ended
+}
+
+// fail ends both directions with err. What has arrived can still be read, unless now
+// is set, and the peer's end stays an end.
+func (s *Stream) fail(err error, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.readErr == nil {
+		s.readErr = err
+	}
+	if s.writeErr == nil {
+		s.writeErr = err
+	}
+	if now {
+		s.discard()
+	}
+	s.stopLinger()
+	s.readable.Broadcast()
+	s.writable.Broadcast()
 }
 
 // Close ends both directions and wakes who waits in Read or Write. What was
-// written still reaches the peer; a peer that goes on writing is reset. It
-// returns at once.
-func (s *Stream) Close() error { return s.finish(false) }
+// written still reaches the peer; a peer that goes on writing is reset. It returns
+// at once.
+func (s *Stream) Close() error {
+	s.mu.Lock()
+	if s.leave() {
+		s.mu.Unlock()
+		return nil
+	}
+	unread := s.discard()
+	waits := !s.peerEnded && s.readErr == nil
+	if waits && !unread {
+		s.linger = time.AfterFunc(lingerTime, func() { s.carrier.reset(s) })
+	}
+	s.mu.Unlock()
+	// Who has written what nobody reads must hear of it.
+	s.end(waits && unread)
+	return nil
+}
 
-// Reset abandons the stream: the peer's reads and writes fail with [ErrReset].
-// Use it instead of Close when what was written so far is not all there was.
-func (s *Stream) Reset() error { return s.finish(true) }
-
-func (s *Stream) finish(reset bool) error {
-	if s.markClosed() {
-		s.carrier.spawn(func() { s.leave(reset) })
+// Reset abandons the stream: the peer's reads and writes fail with [ErrReset]. Use
+// it instead of Close when what was written so far is not all there was.
+func (s *Stream) Reset() error {
+	s.mu.Lock()
+	left := s.leave()
+	s.discard()
+	s.mu.Unlock()
+	if !left {
+		s.carrier.reset(s)
 	}
 	return nil
 }
 
-// markClosed wakes a waiting Read and says whether it was the first to come here.
-func (s *Stream) markClosed() bool {
-	s.closeMu.Lock()
-	defer s.closeMu.Unlock()
-	if s.closed.Swap(true) {
-		return false
-	}
-	_ = s.inner.SetReadDeadline(time.Unix(1, 0))
-	return true
+// leave marks the stream as closed by its user, and says whether it was before. The
+// caller holds mu.
+func (s *Stream) leave() (before bool) {
+	before, s.closed = s.closed, true
+	s.readDeadline.stop()
+	s.writeDeadline.stop()
+	s.readable.Broadcast()
+	s.writable.Broadcast()
+	return before
 }
 
-// leave takes the stream out of the session. A reset must go before yamux's end
-// of stream, or the peer could take that for the truth.
-func (s *Stream) leave(reset bool) {
-	if reset {
-		s.sendReset()
+// stopLinger is called when nothing more can come from the peer.
+func (s *Stream) stopLinger() {
+	if s.linger != nil {
+		s.linger.Stop()
 	}
-	_ = s.inner.Close()
-	// A Read that is under way has been woken, a later one sees closed: from here on
-	// nobody else reads.
-	s.readMu.Lock()
-	ended := s.ended.Load()
-	s.readMu.Unlock()
-	if !ended {
-		s.linger()
-	}
-}
-
-// linger waits until the peer leaves the stream too, which frees it on this side,
-// and throws away what still arrives. Data, or no answer in lingerTime, is
-// answered by a reset, and so is a reset: yamux forgets a stream only when both
-// have left.
-func (s *Stream) linger() {
-	var scratch [512]byte
-	_ = s.inner.SetReadDeadline(time.Now().Add(lingerTime))
-	for {
-		_, err := s.inner.Read(scratch[:])
-		switch {
-		case err == nil:
-			s.sendReset()
-		case errors.Is(err, yamux.ErrTimeout):
-			_ = s.inner.SetReadDeadline(time.Time{})
-			s.sendReset()
-		case errors.Is(err, yamux.ErrConnectionReset):
-			s.sendReset()
-			return
-		default:
-			return
-		}
-	}
-}
-
-// sendReset sends at most one reset per stream. An error is the session's, whose
-// end every stream hears of.
-func (s *Stream) sendReset() {
-	s.resetOnce.Do(func() { _ = s.carrier.wire.reset(s.inner.StreamID()) })
 }
 
 // LocalAddr is the address of the session's connection on this side.
-func (s *Stream) LocalAddr() net.Addr { return s.inner.LocalAddr() }
+func (s *Stream) LocalAddr() net.Addr { return s.carrier.wire.LocalAddr() }
 
 // RemoteAddr is the address of the session's connection on the other side.
-func (s *Stream) RemoteAddr() net.Addr { return s.inner.RemoteAddr() }
+func (s *Stream) RemoteAddr() net.Addr { return s.carrier.wire.RemoteAddr() }
 
 // SetDeadline sets both deadlines.
 func (s *Stream) SetDeadline(t time.Time) error {
-	return s.setDeadline(s.inner.SetDeadline, t)
+	return s.setDeadlines(t, true, true)
 }
 
 // SetReadDeadline wakes a waiting Read with os.ErrDeadlineExceeded at t.
 func (s *Stream) SetReadDeadline(t time.Time) error {
-	return s.setDeadline(s.inner.SetReadDeadline, t)
+	return s.setDeadlines(t, true, false)
 }
 
-// SetWriteDeadline wakes a Write that waits for the peer's window at t.
+// SetWriteDeadline wakes a Write that waits for the peer or for its turn at t. A
+// frame that is being handed to the connection is handed over whole.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
-	return s.setDeadline(s.inner.SetWriteDeadline, t)
+	return s.setDeadlines(t, false, true)
 }
 
-func (s *Stream) setDeadline(set func(time.Time) error, t time.Time) error {
-	s.closeMu.Lock()
-	defer s.closeMu.Unlock()
-	if s.closed.Load() {
+func (s *Stream) setDeadlines(t time.Time, read, write bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return net.ErrClosed
 	}
-	return set(t)
+	if read {
+		s.readDeadline.move(t, &s.readable)
+	}
+	if write {
+		s.writeDeadline.move(t, &s.writable)
+	}
+	return nil
 }

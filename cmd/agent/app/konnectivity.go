@@ -1,0 +1,79 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
+)
+
+// konnectivity serves the same targets by the protocol of Konnectivity, straight to
+// a server's own port.
+func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, member, apiServer string,
+	targets map[string]tunnel.Target) (*konnectivity.Connector, error) {
+	allow, err := konnectivity.ParseAllow(a.TunnelAllow)
+	if err != nil {
+		return nil, err
+	}
+	config, err := a.tunnelTLS()
+	if err != nil {
+		return nil, err
+	}
+	exported, err := konnectivity.NewAgentMetrics(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	connector := &konnectivity.Connector{
+		Member: member, Address: a.TunnelServer, TLS: config, ID: string(uuid.NewUUID()),
+		DialContext: egress.DialContext, DrainTime: tunnelDrain,
+		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: exported,
+	}
+	if a.TunnelCertFile == "" {
+		connector.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }
+	}
+	return connector, nil
+}
+
+// apiServerNames are the addresses by which a server of upstream's asks for the
+// member's API server.
+func apiServerNames(member, apiServer string) []string {
+	return []string{
+		apiServer, net.JoinHostPort(member, "443"),
+		"kubernetes.default:443", "kubernetes.default.svc:443", "kubernetes.default.svc.cluster.local:443",
+	}
+}
+
+// tunnelTLS verifies the server. The agent's own certificate is read for each
+// connection, so that a rotation needs no restart.
+func (a *agent) tunnelTLS() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.TunnelServerName}
+	if a.TunnelCAFile != "" {
+		text, err := os.ReadFile(a.TunnelCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading --tunnel-ca-file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("reading --tunnel-ca-file: %s holds no certificate", a.TunnelCAFile)
+		}
+	}
+	if a.TunnelCertFile != "" {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(a.TunnelCertFile, a.TunnelKeyFile)
+			return &pair, err
+		}
+	}
+	return config, nil
+}

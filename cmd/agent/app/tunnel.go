@@ -1,0 +1,145 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+const (
+	// tunnelDrain is how long streams may go on when the agent ends.
+	tunnelDrain = 10 * time.Second
+	// portTokenLifetime is the shortest that API servers grant. The token is asked for
+	// when it is needed, and looked at once.
+	portTokenLifetime = 10 * time.Minute
+)
+
+// serveTunnel keeps the tunnel open, through the hub's own API server or, where it
+// can be reached, at the gateway's own port, and serves what the gateway opens in it:
+// the member's API server, and the agent itself.
+func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string) error {
+	hubTLS, err := rest.TLSConfigFor(hub)
+	if err != nil {
+		return fmt.Errorf("trusting the hub: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfig(hub)
+	if err != nil {
+		return fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
+	}
+	apiServer, err := addressOf(a.Member.Host)
+	if err != nil {
+		return err
+	}
+	ways, err := newWayGauge(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	egress := tunnel.EgressOf(a.HTTPSProxy, a.NoProxy)
+	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
+	own := tunnel.NewListener(tunnel.Agent)
+	targets := map[string]tunnel.Target{
+		tunnel.APIServer: tunnel.TCP(apiServer),
+		tunnel.Agent:     own.Target(),
+	}
+	run := (&tunnel.Connector{
+		Member:        member,
+		Dial:          dialer.Dial,
+		Direct:        directDialer(clientset, egress, member),
+		DrainTimeout:  tunnelDrain,
+		Targets:       targets,
+		OnStateChange: ways.set,
+	}).Run
+	if a.TunnelProtocol == tunnelKonnectivity {
+		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
+		if err != nil {
+			return err
+		}
+		run = connector.Run
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return run(ctx) })
+	group.Go(func() error {
+		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
+	})
+	return group.Wait()
+}
+
+// directDialer dials the gateway's own port with a token that is good for nothing
+// else, bound to the same Secret as the agent's own.
+func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string) func(context.Context, tunnel.PortInfo) (net.Conn, error) {
+	return func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM([]byte(port.CA)) {
+			return nil, errors.New("the gateway told no CA that could verify its port")
+		}
+		dialer := &tunnel.HubDialer{
+			URL: tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member),
+			TLS: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
+			Token: func(ctx context.Context) (string, error) {
+				return portToken(ctx, hub, member)
+			},
+			DialContext: egress.DialContext,
+		}
+		return dialer.Dial(ctx)
+	}
+}
+
+func portToken(ctx context.Context, hub kubernetes.Interface, member string) (string, error) {
+	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(member)).CreateToken(ctx, clusterv1beta1.AgentAccount,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences:         []string{tunnelv1alpha1.TokenAudience},
+			ExpirationSeconds: ptr.To(int64(portTokenLifetime.Seconds())),
+			BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: clusterv1beta1.AgentCredentialSecret},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("requesting a token for tunnels: %w", err)
+	}
+	return answer.Status.Token, nil
+}
+
+// wayGauge says which way the tunnel goes now.
+type wayGauge struct{ gauge *prometheus.GaugeVec }
+
+func newWayGauge(registerer prometheus.Registerer) (*wayGauge, error) {
+	w := &wayGauge{gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fleetgate_agent_tunnel_connected",
+		Help: "1 for the way that the agent's tunnel goes: through the hub's API server (hub) or to the gateway's port (port).",
+	}, []string{"way"})}
+	if err := registerer.Register(w.gauge); err != nil {
+		return nil, fmt.Errorf("registering the tunnel's metric: %w", err)
+	}
+	w.set(tunnel.State{})
+	return w, nil
+}
+
+func (w *wayGauge) set(state tunnel.State) {
+	for _, way := range []tunnel.Way{tunnel.ViaHub, tunnel.ViaPort} {
+		value := 0.0
+		if state.Connected && state.Way == way {
+			value = 1
+		}
+		w.gauge.WithLabelValues(string(way)).Set(value)
+	}
+}

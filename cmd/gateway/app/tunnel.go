@@ -1,0 +1,162 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
+	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// tunnelParts are what the gateway needs to hold tunnels.
+type tunnelParts struct {
+	registry *tunnel.Registry
+	members  *cluster.Members
+	port     *advertised
+	// others take over connections to the agents' port, by their protocol.
+	others map[string]func(context.Context, *tls.Conn)
+}
+
+// newTunnels makes the registry, has tunnels end whose agent's identity is taken
+// away, and opens the agents' port if it is advertised.
+func (g *gateway) newTunnels() (*tunnelParts, error) {
+	parts := &tunnelParts{port: &advertised{}, members: &cluster.Members{Reader: g.manager.GetClient()}}
+	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: parts.port.info})
+	if err != nil {
+		return nil, fmt.Errorf("setting up tunnels: %w", err)
+	}
+	parts.registry = registry
+	client, err := metadata.NewForConfig(g.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", g.Hub.Host, err)
+	}
+	revocation := &tunnels.Revocation{Client: client, Disconnect: registry.Disconnect}
+	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
+		return nil, err
+	}
+	if g.AgentsAddress == "" {
+		return parts, nil
+	}
+	return parts, g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, parts) }))
+}
+
+// endOnNewIdentity ends the tunnels of members that are given to another identity.
+func endOnNewIdentity(informer ctrlcache.Informer, registry *tunnel.Registry) error {
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			old, _ := before.(*clusterv1beta1.MemberCluster)
+			current, _ := after.(*clusterv1beta1.MemberCluster)
+			if old != nil && current != nil && old.Spec.Identity != current.Spec.Identity {
+				registry.Disconnect(current.Name)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching the identities of members: %w", err)
+	}
+	return nil
+}
+
+// serveAgents runs the agents' port, and tells agents of it once it is open.
+func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
+	if err := g.certificates.WaitForFirst(ctx); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	ca, err := g.certificates.CABundle(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: g.certificates.GetCertificate}
+	if len(g.AgentsClientCA) > 0 {
+		config.ClientCAs = x509.NewCertPool()
+		config.ClientCAs.AppendCertsFromPEM(g.AgentsClientCA)
+	}
+	var l net.ListenConfig
+	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.BindAddress, strconv.Itoa(g.AgentsPort)))
+	if err != nil {
+		return explain(fmt.Errorf("listening for agents: %w", err))
+	}
+	parts.port.set(&tunnel.PortInfo{
+		Address: g.AgentsAddress, CA: string(ca), ServerName: g.Service + "." + g.Namespace + ".svc",
+	})
+	parts.registry.TellAll()
+	port := &tunnel.Port{
+		Registry:     parts.registry,
+		TLS:          config,
+		Path:         memberOfPath,
+		Authenticate: reviewTokens(g.clientset),
+		MembersOf:    parts.members.MembersOf,
+		Others:       parts.others,
+	}
+	return port.Serve(ctx, listener)
+}
+
+// advertised is what agents are told about this gateway.
+type advertised struct {
+	// mu guards port, which is set once the port is open.
+	mu   sync.Mutex
+	port *tunnel.PortInfo
+}
+
+func (a *advertised) set(port *tunnel.PortInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.port = port
+}
+
+func (a *advertised) info() tunnel.Info {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return tunnel.Info{Port: a.port}
+}
+
+const tunnelPathPrefix = "/apis/" + tunnelv1alpha1.GroupName + "/v1alpha1/" + tunnelv1alpha1.Resource + "/"
+
+// memberOfPath reads the same path as through the hub's API server.
+func memberOfPath(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, tunnelPathPrefix)
+	if !ok {
+		return "", false
+	}
+	member, ok := strings.CutSuffix(rest, "/"+tunnelv1alpha1.SubresourceProxy)
+	return member, ok && member != "" && !strings.Contains(member, "/")
+}
+
+// reviewTokens asks the hub whose token it is. Only tokens that were made for
+// tunnels count: one for the hub's API is worth nothing here.
+func reviewTokens(hub kubernetes.Interface) func(context.Context, string) (string, bool, error) {
+	return func(ctx context.Context, token string) (string, bool, error) {
+		review, err := hub.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+			Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{tunnelv1alpha1.TokenAudience}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return "", false, fmt.Errorf("asking the hub whose token it is: %w", err)
+		}
+		for _, audience := range review.Status.Audiences {
+			if audience == tunnelv1alpha1.TokenAudience && review.Status.Authenticated {
+				return review.Status.User.Username, true, nil
+			}
+		}
+		return "", false, nil
+	}
+}

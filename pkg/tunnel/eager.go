@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"net"
+	"sync"
+)
+
+// eagerConn is a stream whose agent may not have answered yet. What is written goes
+// out at once; the answer is taken off by the first Read, which fails with the
+// agent's refusal if it is one.
+type eagerConn struct {
+	net.Conn
+
+	// mu guards the fields below it, and lets one Read at a time look for the answer.
+	mu sync.Mutex
+	// answer is what has arrived of it: a deadline may end a Read in the middle.
+	answer   []byte
+	answered bool
+	refusal  error
+}
+
+func (c *eagerConn) Read(p []byte) (int, error) {
+	if err := c.await(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+// await returns once the agent has accepted the stream.
+func (c *eagerConn) await() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.answered {
+		return c.refusal
+	}
+	if err := readAnswer(&replay{eagerConn: c}); err != nil {
+		if IsRefused(err) {
+			c.answered, c.refusal = true, err
+		}
+		return err
+	}
+	c.answered, c.answer = true, nil
+	return nil
+}
+
+// replay gives what has arrived of the answer once more, and keeps what comes next.
+type replay struct {
+	*eagerConn
+	at int
+}
+
+func (r *replay) Read(p []byte) (int, error) {
+	if r.at < len(r.answer) {
+		n := copy(p, r.answer[r.at:])
+		r.at += n
+		return n, nil
+	}
+	n, err := r.Conn.Read(p)
+	r.answer = append(r.answer, p[:n]...)
+	r.at += n
+	return n, err
+}
+
+// CloseWrite passes on the stream's half close.
+func (c *eagerConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// Reset abandons the stream.
+func (c *eagerConn) Reset() error {
+	abandon(c.Conn)
+	return nil
+}

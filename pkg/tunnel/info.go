@@ -1,0 +1,50 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Info is what a gateway tells an agent about itself, first thing in a session and
+// whenever it changes.
+type Info struct {
+	// Replica is the gateway that the session ends in; each replica has a name.
+	Replica string `json:"replica,omitempty"`
+	// Replicas is how many there are.
+	Replicas int `json:"replicas,omitempty"`
+	// Port is the gateway's own port for agents; nil if it has none.
+	Port *PortInfo `json:"port,omitempty"`
+}
+
+// PortInfo is how agents reach the gateway's own port.
+type PortInfo struct {
+	// Address is host:port.
+	Address string `json:"address"`
+	// CA verifies the port's certificate (PEM).
+	CA string `json:"ca"`
+	// ServerName is what the certificate is valid for.
+	ServerName string `json:"serverName"`
+}
+
+// ParseInfo reads a gateway's message. Unknown fields are those of later versions.
+func ParseInfo(message []byte) (Info, error) {
+	var info Info
+	if err := json.Unmarshal(message, &info); err != nil {
+		return Info{}, fmt.Errorf("reading what the gateway tells: %w", err)
+	}
+	if info.Port == nil {
+		return info, nil
+	}
+	if _, _, err := net.SplitHostPort(info.Port.Address); err != nil {
+		return Info{}, fmt.Errorf("reading the gateway's port: %w", err)
+	}
+	if info.Port.CA == "" || info.Port.ServerName == "" {
+		return Info{}, errors.New("reading the gateway's port: nothing is told that would verify it")
+	}
+	return info, nil
+}

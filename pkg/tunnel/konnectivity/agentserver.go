@@ -1,0 +1,554 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpccredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// AgentServerOptions of an AgentServer; Credentials and MembersOf are required, the
+// zero values of the others are sane.
+type AgentServerOptions struct {
+	// Credentials are the agents'.
+	Credentials Credentials
+	// MembersOf are the members that an identity is the agent of.
+	MembersOf func(ctx context.Context, user string) ([]string, error)
+	// Certificate is the server's, for Serve; who hands connections over with Take has
+	// done the handshake.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ID tells this gateway from its other replicas.
+	ID string
+	// Replicas is how many gateways there are: an agent connects until it has met
+	// them all. 0 is 1.
+	Replicas int
+	// Lanes is how many streams an agent opens to one gateway, each with windows of
+	// its own. Upstream's agents do so too: they take each for a server. 0 is 1.
+	Lanes int
+	// APIServer is where an agent of upstream's finds the member's API server; empty
+	// is kubernetes.default.svc:443. Our own agents know.
+	APIServer string
+	// Allow is what else may be dialed through agents of upstream's, which dial
+	// whatever they are asked to.
+	Allow Allow
+	// MaxSessions bounds the streams of one member; 0 is 16.
+	MaxSessions int
+	// MaxConnections bounds the connections of one stream; 0 is 4096.
+	MaxConnections int
+	// QueueLimit bounds what a connection of an agent without flow control holds
+	// unread, in bytes; 0 is 8 MiB.
+	QueueLimit int
+	// DialTimeout bounds a dial whose context has no earlier end; 0 is 10 s.
+	DialTimeout time.Duration
+	// ReviewPeriod is how often it is asked again whether an agent may still be
+	// here; 0 is 10 s.
+	ReviewPeriod time.Duration
+	// Metrics are counted here; nil exports nothing.
+	Metrics *Metrics
+}
+
+func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
+	if err := o.Credentials.validate(); err != nil {
+		return o, err
+	}
+	if o.MembersOf == nil || o.ID == "" {
+		return o, errors.New("a listener for agents needs MembersOf and an ID")
+	}
+	o.Replicas, o.Lanes = max(o.Replicas, 1), max(o.Lanes, 1)
+	if o.Replicas*o.Lanes > maxServers {
+		return o, fmt.Errorf("%d replicas with %d lanes are more than %d streams of an agent", o.Replicas, o.Lanes, maxServers)
+	}
+	if o.APIServer == "" {
+		o.APIServer = "kubernetes.default.svc:443"
+	}
+	o.MaxSessions = orElse(o.MaxSessions, 16)
+	o.MaxConnections = orElse(o.MaxConnections, 4096)
+	o.QueueLimit = orElse(o.QueueLimit, 8<<20)
+	o.DialTimeout = orElse(o.DialTimeout, 10*time.Second)
+	o.ReviewPeriod = orElse(o.ReviewPeriod, 10*time.Second)
+	if o.Metrics == nil {
+		m, err := NewMetrics(nil)
+		if err != nil {
+			return o, err
+		}
+		o.Metrics = m
+	}
+	return o, nil
+}
+
+func orElse[T int | time.Duration](given, otherwise T) T {
+	if given <= 0 {
+		return otherwise
+	}
+	return given
+}
+
+// AgentServer lets Konnectivity agents in, upstream's and our own, and dials
+// through them. All methods may be called from any goroutine.
+type AgentServer struct {
+	options AgentServerOptions
+	// arrived are connections after their handshake.
+	arrived *handed
+
+	// mu guards the fields below it; never held while dialing.
+	mu sync.RWMutex
+	// sessions holds each member's, the newest first. The slices are replaced, never
+	// changed.
+	sessions map[string][]*session
+	closed   bool
+}
+
+// NewAgentServer makes a server without sessions.
+func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &AgentServer{options: o, arrived: newHanded(addr("agents")), sessions: map[string][]*session{}}, nil
+}
+
+// Protocol is what Konnectivity agents ask for in TLS.
+const Protocol = protocolGRPC
+
+// Serve is Run with a listener of its own, which it owns and on which it does the
+// handshakes.
+func (a *AgentServer) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
+	if a.options.Certificate == nil {
+		return errors.New("a listener for agents needs a certificate")
+	}
+	config := a.options.Credentials.tlsConfig(a.options.Certificate, []string{Protocol})
+	var accepting sync.WaitGroup
+	var err error
+	accepting.Go(func() {
+		err = accept(ctx, l, config, map[string]func(*tls.Conn){Protocol: func(c *tls.Conn) { a.arrived.hand(c) }})
+	})
+	runErr := a.Run(ctx, drain)
+	accepting.Wait()
+	return errors.Join(err, runErr)
+}
+
+// Run serves agents until ctx ends. Then it makes no new connection, gives those that
+// are open as long as drain allows, and returns when all agents are disconnected. It
+// can be called once.
+func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
+	server := newGRPCServer(agentStreams, agentWindow)
+	server.RegisterService(service("AgentService", "Connect", a.connect), nil)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(a.arrived) })
+	<-ctx.Done()
+	a.drain(ctx, drain)
+	_ = a.arrived.Close()
+	server.Stop()
+	serving.Wait()
+	return nil
+}
+
+// Take serves an agent on a connection that somebody else has accepted, after a
+// handshake in which Protocol was agreed, until the connection is closed. Client
+// certificates count as far as that handshake has verified them.
+func (a *AgentServer) Take(_ context.Context, conn *tls.Conn) {
+	taken := &takenConn{Conn: conn, closed: make(chan struct{})}
+	a.arrived.hand(taken)
+	<-taken.closed
+}
+
+// agentStreams bounds the streams of one agent's connection. Upstream's agents open
+// one.
+const agentStreams = 16
+
+// connect serves one agent's stream, from its introduction to its end.
+func (a *AgentServer) connect(stream grpc.ServerStream) error {
+	ctx := stream.Context()
+	a.options.Metrics.grpcConnections.WithLabelValues("Connect").Inc()
+	defer a.options.Metrics.grpcConnections.WithLabelValues("Connect").Dec()
+	id, member, agent, err := a.admit(ctx)
+	if err != nil {
+		a.options.Metrics.refused.WithLabelValues("agents", status.Code(err).String()).Inc()
+		klog.FromContext(ctx).V(2).Info("Konnectivity agent was refused", "peer", peerAddress(ctx), "reason", err.Error())
+		return err
+	}
+	s := newSession(stream, member, agent, a.options, a.options.Metrics)
+	if err := a.add(s); err != nil {
+		return err
+	}
+	defer a.remove(s)
+	connected := a.options.Metrics.sessions.WithLabelValues(member)
+	connected.Inc()
+	defer connected.Dec()
+	info := serverInfo{id: a.laneID(s.lane), count: a.options.Replicas * a.options.Lanes, extended: agent.extended}
+	if err := stream.SendHeader(info.metadata()); err != nil {
+		return err
+	}
+	pprof.Do(ctx, pprof.Labels("tunnel", "konnectivity", "member", member), func(ctx context.Context) {
+		err = a.serve(ctx, s, id)
+	})
+	a.options.Metrics.streamError(fromAgent, err)
+	klog.FromContext(ctx).V(2).Info("Konnectivity session ended", "member", member, "agent", agent.id, "reason", err.Error())
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+func (a *AgentServer) laneID(lane int) string {
+	if a.options.Lanes == 1 {
+		return a.options.ID
+	}
+	return a.options.ID + "/" + strconv.Itoa(lane)
+}
+
+// serve runs a session, and ends it when its agent may not be here any more.
+func (a *AgentServer) serve(ctx context.Context, s *session, id Identity) error {
+	ctx, cancel := context.WithCancel(ctx)
+	revoked := make(chan error, 1)
+	var reviewing sync.WaitGroup
+	reviewing.Go(func() {
+		if err := a.review(ctx, s, id); err != nil {
+			revoked <- err
+			s.end()
+		}
+	})
+	err := s.run(s.stop, s.handle)
+	cancel()
+	reviewing.Wait()
+	select {
+	case err = <-revoked:
+	default:
+	}
+	return err
+}
+
+const (
+	// renewBefore is how long before its credential expires an agent of ours is asked
+	// to connect anew.
+	renewBefore = time.Minute
+	// expiredGrace is how long connections of an agent whose credential has expired
+	// may take to end, if it cannot be asked to connect anew. It does when it is cut.
+	expiredGrace = 30 * time.Second
+	// expiredLimit is the same for an agent that has another session meanwhile.
+	expiredLimit = 24 * time.Hour
+)
+
+// review returns why the session has to end, or nil when ctx has ended.
+func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error {
+	var expiring <-chan time.Time
+	if !id.Expires.IsZero() {
+		timer := time.NewTimer(time.Until(id.Expires) - renewBefore)
+		defer timer.Stop()
+		expiring = timer.C
+	}
+	for {
+		wait := time.NewTimer(a.options.ReviewPeriod + rand.N(a.options.ReviewPeriod/4+1))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		case <-expiring:
+			wait.Stop()
+			return a.expire(ctx, s, id)
+		case <-wait.C:
+		}
+		if err := a.mayStay(ctx, s, id); err != nil {
+			return err
+		}
+	}
+}
+
+// expire sees a session to the end of its credential: with another one the agent can
+// be here again, and this session ends with its last connection.
+func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error {
+	s.retire()
+	last := id.Expires.Add(expiredGrace)
+	if s.agent.extended {
+		last = id.Expires.Add(expiredLimit)
+	}
+	ticker := time.NewTicker(a.options.ReviewPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		now := time.Now()
+		if now.After(id.Expires) && s.open.Load() == 0 || now.After(last) {
+			return errors.New("the agent's credential has expired")
+		}
+		if now.After(id.Expires) {
+			id.token = "" // nobody knows it any more; the member is still asked about
+		}
+		if err := a.mayStay(ctx, s, id); err != nil {
+			return err
+		}
+	}
+}
+
+// mayStay returns why not. What could not be found out is no reason.
+func (a *AgentServer) mayStay(ctx context.Context, s *session, id Identity) error {
+	ok, err := a.options.Credentials.still(ctx, id)
+	if err == nil && !ok {
+		return errors.New("the agent's credential was revoked")
+	}
+	members, membersErr := a.options.MembersOf(ctx, id.Name)
+	if membersErr == nil && !slices.Contains(members, s.member) {
+		return fmt.Errorf("%q is no longer the agent of member %q", id.Name, s.member)
+	}
+	if err := errors.Join(err, membersErr); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("A Konnectivity agent could not be reviewed", "member", s.member, "reason", err.Error())
+	}
+	return nil
+}
+
+// admit says who an agent is and which member it serves. Its errors are gRPC's.
+func (a *AgentServer) admit(ctx context.Context) (Identity, string, agentInfo, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	id, err := identifyPeer(ctx, a.options.Credentials, md.Get(headerAuthorization))
+	if err != nil {
+		return id, "", agentInfo{}, err
+	}
+	agent, err := parseAgentInfo(md)
+	if err != nil {
+		return id, "", agent, status.Error(codes.InvalidArgument, err.Error())
+	}
+	members, err := a.options.MembersOf(ctx, id.Name)
+	if err != nil {
+		return id, "", agent, status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
+	}
+	member, err := memberOf(id.Name, members, agent.hosts)
+	if err != nil {
+		return id, "", agent, status.Error(codes.PermissionDenied, err.Error())
+	}
+	return id, member, agent, nil
+}
+
+// memberOf is the member that an agent serves: one of those that its identity speaks
+// for. What it calls itself can only choose among those, or show that it is the
+// wrong agent.
+func memberOf(user string, members, hosts []string) (string, error) {
+	if len(members) == 0 {
+		return "", fmt.Errorf("%q is the agent of no member: compare with spec.identity of its MemberCluster", user)
+	}
+	for _, host := range hosts {
+		if slices.Contains(members, host) {
+			return host, nil
+		}
+	}
+	if len(hosts) > 0 {
+		return "", fmt.Errorf("%q is not the agent of %q: its agentIdentifiers name another member than its credential", user, printable(hosts[0]))
+	}
+	if len(members) > 1 {
+		return "", fmt.Errorf("%q is the agent of %d members: say which one with --agent-identifiers=host=<member>", user, len(members))
+	}
+	return members[0], nil
+}
+
+// identifyPeer says who the peer of a gRPC stream is. Its errors are gRPC's.
+func identifyPeer(ctx context.Context, c Credentials, authorization []string) (Identity, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return Identity{}, status.Error(codes.Unauthenticated, "no peer")
+	}
+	info, ok := p.AuthInfo.(grpccredentials.TLSInfo)
+	if !ok {
+		return Identity{}, status.Error(codes.Unauthenticated, "no TLS")
+	}
+	id, ok, err := c.identify(ctx, info.State, authorization)
+	if err != nil {
+		return id, status.Error(codes.Unavailable, "the gateway cannot tell who this is: "+err.Error())
+	}
+	if !ok {
+		return id, status.Error(codes.Unauthenticated, "no credential that is good at this listener")
+	}
+	return id, nil
+}
+
+func peerAddress(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+func (a *AgentServer) add(s *session) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	others := a.sessions[s.member]
+	switch {
+	case a.closed:
+		return status.Error(codes.Unavailable, tunnel.ErrClosed.Error())
+	case len(others) >= a.options.MaxSessions:
+		return status.Error(codes.ResourceExhausted, tunnel.ErrTooManySessions.Error())
+	}
+	s.lane = freeLane(others, s.agent.id, a.options.Lanes)
+	a.sessions[s.member] = append([]*session{s}, others...)
+	a.options.Metrics.readyBackends.Inc()
+	return nil
+}
+
+// freeLane is the lane that has the fewest streams of this agent, so that each that
+// it opens gets another until all are served.
+func freeLane(sessions []*session, agent string, lanes int) int {
+	used := make([]int, lanes)
+	for _, s := range sessions {
+		if s.agent.id == agent && !s.retired.Load() {
+			used[s.lane]++
+		}
+	}
+	return slices.Index(used, slices.Min(used))
+}
+
+func (a *AgentServer) remove(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(a.sessions[s.member]), func(other *session) bool { return other == s })
+	if a.sessions[s.member] = rest; len(rest) == 0 {
+		delete(a.sessions, s.member)
+	}
+	a.options.Metrics.readyBackends.Dec()
+}
+
+func (a *AgentServer) sessionsOf(member string) []*session {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.closed {
+		return nil
+	}
+	return a.sessions[member]
+}
+
+// Connected says whether the member has an agent here.
+func (a *AgentServer) Connected(member string) bool { return len(a.sessionsOf(member)) > 0 }
+
+// Disconnect ends the member's sessions and forgets its metrics, for a member that
+// has left the fleet.
+func (a *AgentServer) Disconnect(member string) {
+	for _, s := range a.sessionsOf(member) {
+		s.retired.Store(true)
+		s.end()
+	}
+	a.options.Metrics.forget(member)
+}
+
+// DialMember opens a connection to a target of the member: [tunnel.APIServer], or an
+// address as host:port that Allow has. Its errors are those of Registry.DialMember.
+func (a *AgentServer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	conn, err := a.dial(ctx, member, target)
+	if err != nil {
+		return nil, fmt.Errorf("dialing %s of member %q: %w", target, member, err)
+	}
+	return conn, nil
+}
+
+func (a *AgentServer) dial(ctx context.Context, member, target string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.options.DialTimeout)
+	defer cancel()
+	last := tunnel.ErrNotConnected
+	for _, s := range inOrder(a.sessionsOf(member)) {
+		protocol, address, err := a.question(s, target)
+		if err == nil {
+			var conn net.Conn
+			if conn, err = s.dial(ctx, target, protocol, address); err == nil {
+				return conn, nil
+			}
+		}
+		if ctx.Err() != nil || tunnel.IsRefused(err) && !isBusy(err) {
+			return nil, err
+		}
+		last = err
+	}
+	if errors.Is(last, tunnel.ErrSessionClosed) {
+		return nil, fmt.Errorf("%w: %w", tunnel.ErrNotConnected, last)
+	}
+	if errors.Is(last, tunnel.ErrNotConnected) {
+		a.options.Metrics.dialFailure("no_agent")
+	}
+	return nil, last
+}
+
+// inOrder puts sessions that can be used without reserve first, among them those
+// with the fewest connections, the newest of equals.
+func inOrder(sessions []*session) []*session {
+	sessions = slices.Clone(sessions)
+	weight := func(s *session) int64 {
+		if s.retired.Load() {
+			return s.open.Load() + 1<<32
+		}
+		return s.open.Load()
+	}
+	slices.SortStableFunc(sessions, func(x, y *session) int { return int(min(max(weight(x)-weight(y), -1), 1)) })
+	return sessions
+}
+
+const (
+	// protocolTarget is what our own agents are asked with: the address is the name of
+	// a target. To upstream's it is an unknown network.
+	protocolTarget = "fleetgate-target"
+	protocolTCP    = "tcp"
+)
+
+// question is how to ask an agent for a target.
+func (a *AgentServer) question(s *session, target string) (protocol, address string, err error) {
+	if len(target) > tunnel.MaxTargetLength {
+		return "", "", fmt.Errorf("a target has at most %d characters, this one has %d", tunnel.MaxTargetLength, len(target))
+	}
+	switch {
+	case s.agent.extended && hostOf(target) == "":
+		return protocolTarget, target, nil
+	case s.agent.extended:
+		return protocolTCP, target, nil
+	case target == tunnel.APIServer:
+		return protocolTCP, a.options.APIServer, nil
+	case !a.options.Allow.has(target):
+		return "", "", &tunnel.RefusedError{Code: tunnel.UnknownTarget, Message: "the gateway does not dial " + printable(target) + " through this agent"}
+	}
+	return protocolTCP, target, nil
+}
+
+// drain ends what Serve began: no new sessions and dials, time for those that are.
+func (a *AgentServer) drain(ctx context.Context, grace time.Duration) {
+	a.mu.Lock()
+	a.closed = true
+	var all []*session
+	for _, sessions := range a.sessions {
+		all = append(all, sessions...)
+	}
+	a.mu.Unlock()
+	for _, s := range all {
+		s.retire()
+	}
+	a.drainSessions(context.WithoutCancel(ctx), grace, all)
+}
+
+// drainPoll is how often it is looked whether the last connection has ended.
+const drainPoll = 50 * time.Millisecond
+
+func (a *AgentServer) drainSessions(ctx context.Context, grace time.Duration, sessions []*session) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	ticker := time.NewTicker(drainPoll)
+	defer ticker.Stop()
+	for slices.ContainsFunc(sessions, func(s *session) bool { return s.open.Load() > 0 && !isClosed(s.done) }) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

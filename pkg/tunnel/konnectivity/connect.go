@@ -1,0 +1,103 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// connect serves HTTP CONNECT: `CONNECT host:port HTTP/1.1`, answered with 200 once
+// the member has the connection, or with a status and a sentence that say why not.
+func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		w.Header().Set("Allow", http.MethodConnect)
+		http.Error(w, "only CONNECT is served here", http.StatusMethodNotAllowed)
+		return
+	}
+	id, ok, err := f.identifyRequest(r)
+	switch {
+	case err != nil:
+		f.options.Metrics.refused.WithLabelValues("frontends", "review").Inc()
+		unavailable(w, "the gateway cannot tell who this is")
+		return
+	case !ok:
+		f.options.Metrics.refused.WithLabelValues("frontends", "Unauthenticated").Inc()
+		w.Header().Set("Proxy-Authenticate", "Bearer")
+		http.Error(w, "no credential that is good at this listener", http.StatusProxyAuthRequired)
+		return
+	}
+	if !f.take() {
+		unavailable(w, "too many connections of frontends are open")
+		return
+	}
+	defer f.release()
+	conn, refusal := f.dial(r.Context(), id, r.TLS.ServerName, protocolTCP, r.Host)
+	if refusal != nil {
+		if refusal.status == http.StatusServiceUnavailable {
+			unavailable(w, refusal.Error())
+			return
+		}
+		http.Error(w, printable(refusal.Error()), refusal.status)
+		return
+	}
+	defer conn.Close()
+	f.options.Metrics.httpConnections.Inc()
+	defer f.options.Metrics.httpConnections.Dec()
+	f.tunnel(r.Context(), w, conn)
+}
+
+func unavailable(w http.ResponseWriter, message string) {
+	w.Header().Set("Retry-After", strconv.Itoa(1))
+	http.Error(w, printable(message), http.StatusServiceUnavailable)
+}
+
+// identifyRequest takes a token as a proxy's credential or, from clients that know
+// no proxies' ones, as an ordinary one.
+func (f *FrontendServer) identifyRequest(r *http.Request) (Identity, bool, error) {
+	authorization := r.Header.Values("Proxy-Authorization")
+	if len(authorization) == 0 {
+		authorization = r.Header.Values("Authorization")
+	}
+	return f.options.Credentials.identify(r.Context(), *r.TLS, authorization)
+}
+
+// answerTime bounds the writing of the answer.
+const answerTime = 10 * time.Second
+
+// tunnel takes the frontend's connection over and pipes. The context of a request
+// whose connection was taken over does not end with the frontend: the pipe does.
+func (f *FrontendServer) tunnel(ctx context.Context, w http.ResponseWriter, conn net.Conn) {
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "this connection cannot be taken over", http.StatusInternalServerError)
+		return
+	}
+	defer client.Close()
+	_ = client.SetDeadline(time.Now().Add(answerTime))
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	_ = client.SetDeadline(time.Time{})
+	// A frontend that did not wait for the answer may have sent more.
+	ahead, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
+	if _, err := conn.Write(ahead); err != nil {
+		return
+	}
+	handle, err := tunnel.Dial(func(context.Context) (net.Conn, error) { return conn, nil })(ctx)
+	if err != nil {
+		return
+	}
+	if err := handle(ctx, client); err != nil {
+		klog.FromContext(ctx).V(4).Info("Konnectivity frontend's connection ended early", "reason", err.Error())
+	}
+}

@@ -1,0 +1,71 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"sync"
+	"time"
+)
+
+// deadline is one direction's deadline of a connection: a channel that is closed
+// once it has passed.
+type deadline struct {
+	// mu guards the fields below it.
+	mu     sync.Mutex
+	timer  *time.Timer
+	passed chan struct{}
+}
+
+// done returns what is closed when the deadline that is set now has passed.
+func (d *deadline) done() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.channel()
+}
+
+func (d *deadline) channel() chan struct{} {
+	if d.passed == nil {
+		d.passed = make(chan struct{})
+	}
+	return d.passed
+}
+
+// set moves the deadline; the zero time takes it away. Who waits already is woken
+// by a deadline that lies in the past, and by one that passes.
+func (d *deadline) set(t time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil && !d.timer.Stop() {
+		<-d.channel() // the timer is closing it
+	}
+	d.timer = nil
+	passed := isClosed(d.channel())
+	if t.IsZero() {
+		if passed {
+			d.passed = make(chan struct{})
+		}
+		return
+	}
+	wait := time.Until(t)
+	if wait <= 0 {
+		if !passed {
+			close(d.passed)
+		}
+		return
+	}
+	if passed {
+		d.passed = make(chan struct{})
+	}
+	current := d.passed
+	d.timer = time.AfterFunc(wait, func() { close(current) })
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

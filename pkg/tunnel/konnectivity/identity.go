@@ -1,0 +1,116 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Identity is who a peer has proved to be.
+type Identity struct {
+	// Name and Groups are as Kubernetes reads them: a certificate's common name and
+	// organizations, or what a token stands for.
+	Name   string
+	Groups []string
+	// Expires is when the credential does; zero when nobody says.
+	Expires time.Time
+
+	// token is what it was proved with, to ask again; never shown.
+	token string
+}
+
+// Credentials say how the peers of one listener prove who they are. At least one way
+// is needed, and a peer needs one of those that there are. The two listeners of a
+// gateway must not share them.
+type Credentials struct {
+	// ClientCAs returns what verifies client certificates, anew for each connection,
+	// so that a rotation needs no restart. Nil: no certificates.
+	ClientCAs func() (*x509.CertPool, error)
+	// Token returns whose a bearer token is; not ok when it is nobody's, or was made
+	// for another listener (its audience). Nil: no tokens.
+	Token func(ctx context.Context, token string) (id Identity, ok bool, err error)
+}
+
+var errNoCredentials = errors.New("a listener needs client certificates or tokens, or both, to know its peers by")
+
+func (c Credentials) validate() error {
+	if c.ClientCAs == nil && c.Token == nil {
+		return errNoCredentials
+	}
+	return nil
+}
+
+// tlsConfig is the listener's side of the handshake. A certificate of another CA
+// fails it. One that is missing fails it too, unless a token may stand in.
+func (c Credentials) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), protocols []string) *tls.Config {
+	config := &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		GetCertificate: certificate,
+		NextProtos:     protocols,
+	}
+	if c.ClientCAs == nil {
+		return config
+	}
+	current := config.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, err := c.ClientCAs()
+		if err != nil {
+			return nil, fmt.Errorf("reading the CAs of clients: %w", err)
+		}
+		// One for each handshake: sessions are resumed with nobody's older CAs.
+		config := current.Clone()
+		config.SessionTicketsDisabled = true
+		config.ClientCAs = pool
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		if c.Token != nil {
+			config.ClientAuth = tls.VerifyClientCertIfGiven
+		}
+		return config, nil
+	}
+	return config
+}
+
+// identify says who a peer is by its verified certificate, or by its token without
+// one. Not ok means that it did not prove anything.
+func (c Credentials) identify(ctx context.Context, state tls.ConnectionState, authorization []string) (Identity, bool, error) {
+	if len(state.VerifiedChains) > 0 {
+		leaf := state.VerifiedChains[0][0]
+		id := Identity{Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization, Expires: leaf.NotAfter}
+		return id, id.Name != "", nil
+	}
+	if c.Token == nil || len(authorization) != 1 {
+		return Identity{}, false, nil
+	}
+	const scheme = "bearer "
+	given := authorization[0]
+	if len(given) <= len(scheme) || !strings.EqualFold(given[:len(scheme)], scheme) {
+		return Identity{}, false, nil
+	}
+	return c.review(ctx, strings.TrimSpace(given[len(scheme):]))
+}
+
+func (c Credentials) review(ctx context.Context, token string) (Identity, bool, error) {
+	id, ok, err := c.Token(ctx, token)
+	if err != nil {
+		return Identity{}, false, fmt.Errorf("reviewing a token: %w", err)
+	}
+	id.token = token
+	return id, ok && id.Name != "", nil
+}
+
+// still says whether an identity that was accepted would be accepted now. A
+// certificate is good until it expires; a token can be revoked before.
+func (c Credentials) still(ctx context.Context, id Identity) (bool, error) {
+	if id.token == "" {
+		return true, nil
+	}
+	again, ok, err := c.review(ctx, id.token)
+	return ok && again.Name == id.Name, err
+}

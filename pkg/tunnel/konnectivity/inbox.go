@@ -1,0 +1,170 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"os"
+	"sync"
+
+	"google.golang.org/grpc/mem"
+)
+
+const (
+	// bufferCost is what a queued buffer is counted with beside its bytes.
+	bufferCost = 256
+	// smallPayload is what is copied together with what came before, so that a flood
+	// of tiny packets does not cost more memory than its bytes.
+	smallPayload = 1 << 10
+	// gather is the size of the buffers that take such payloads.
+	gather = 4 << 10
+)
+
+// inbox is what a connection has received and nobody has read yet. Putting never
+// waits: the goroutine that does it serves other connections too.
+type inbox struct {
+	deadline deadline
+	// ready has room for one: something has changed for a reader.
+	ready chan struct{}
+	// drained has room for one: a reader has made room.
+	drained chan struct{}
+
+	// mu guards the fields below it.
+	mu      sync.Mutex
+	buffers mem.BufferSlice
+	// held is what the buffers are counted as.
+	held int
+	// gathers says that the last buffer is one of ours that takes small payloads.
+	gathers bool
+	// err is what a reader gets after the buffers.
+	err error
+}
+
+func newInbox() inbox {
+	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1)}
+}
+
+// put queues a payload, whose references it takes over, unless that would hold more
+// than limit; it says whether it did. What comes after the end is dropped.
+func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		payload.Free()
+		return true
+	}
+	size := payload.Len()
+	if q.held > 0 && q.held+size > limit {
+		return false
+	}
+	if size <= smallPayload {
+		q.gather(payload, size)
+	} else {
+		q.buffers = append(q.buffers, payload...)
+		q.held += bufferCost * len(payload)
+		q.gathers = false
+	}
+	q.held += size
+	notify(q.ready)
+	return true
+}
+
+// gather copies a small payload behind what was gathered before.
+func (q *inbox) gather(payload mem.BufferSlice, size int) {
+	var last mem.SliceBuffer
+	if q.gathers && len(q.buffers) > 0 {
+		last = q.buffers[len(q.buffers)-1].(mem.SliceBuffer)
+	}
+	if last == nil || cap(last)-len(last) < size {
+		// A lonely packet gets no more than it needs.
+		room := size
+		if len(q.buffers) > 0 {
+			room = gather
+		}
+		last = make(mem.SliceBuffer, 0, room)
+		q.buffers = append(q.buffers, last)
+		q.held += bufferCost
+		q.gathers = true
+	}
+	for _, b := range payload {
+		last = append(last, b.ReadOnlyData()...)
+	}
+	q.buffers[len(q.buffers)-1] = last
+	payload.Free()
+}
+
+// finish has readers get err once they have read what is there.
+func (q *inbox) finish(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err == nil {
+		q.err = err
+	}
+	notify(q.ready)
+	notify(q.drained)
+}
+
+// fail has readers get err now.
+func (q *inbox) fail(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.buffers.Free()
+	q.buffers, q.held, q.gathers, q.err = nil, 0, false, err
+	notify(q.ready)
+	notify(q.drained)
+}
+
+// read does what Read of a net.Conn does.
+func (q *inbox) read(p []byte) (int, error) {
+	for {
+		passed := q.deadline.done()
+		if isClosed(passed) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		n, err := q.take(p)
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+		select {
+		case <-q.ready:
+		case <-passed:
+		}
+	}
+}
+
+// take copies what fits and returns an error only when there was nothing.
+func (q *inbox) take(p []byte) (n int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.buffers) > 0 && n < len(p) {
+		read, rest := mem.ReadUnsafe(p[n:], q.buffers[0])
+		n += read
+		q.held -= read
+		if rest != nil {
+			q.buffers[0] = rest
+			break
+		}
+		q.buffers[0] = nil
+		q.buffers = q.buffers[1:]
+		q.held -= bufferCost
+	}
+	if len(q.buffers) == 0 {
+		q.buffers, q.gathers = nil, false
+	}
+	if n == 0 {
+		err = q.err
+	}
+	if q.err != nil || len(q.buffers) > 0 {
+		notify(q.ready) // for a second reader
+	}
+	notify(q.drained)
+	return n, err
+}
+
+// notify fills a channel that has room for one.
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,279 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/mem"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+const (
+	// window is what one end may send on a connection before the other has read any
+	// of it, between our own ends.
+	window = 1 << 20
+	// creditAt is how much is read before the peer gets credit for it.
+	creditAt = window / 4
+	// lingerTime is how long an agent goes on writing to a target what came before
+	// the other side closed.
+	lingerTime = 10 * time.Second
+)
+
+// messageStream is what both ends of a gRPC stream can do.
+type messageStream interface {
+	Context() context.Context
+	SendMsg(m any) error
+	RecvMsg(m any) error
+}
+
+// link is one stream of AgentService.Connect as either end has it: connections by
+// ID, one goroutine that sends and one that receives. Connections belong to their
+// link; IDs of another one mean nothing here.
+type link struct {
+	stream messageStream
+	// extended says that the peer is one of our own and knows our packets.
+	extended bool
+	// gateway says that this is the gateway's end, which asks for connections and has
+	// each close confirmed; the other one is the agent's.
+	gateway bool
+	// queueLimit bounds what a connection holds unread.
+	queueLimit int
+	meter      *meter
+
+	out  outbox
+	done chan struct{}
+	// running counts the goroutines that send and receive.
+	running sync.WaitGroup
+
+	// mu guards the fields below it.
+	mu    sync.Mutex
+	conns map[int64]*conn
+	err   error
+	// arrived wakes a stalled receiver: a dial is waiting for its answer.
+	arrived chan struct{}
+	pending int
+}
+
+func newLink(stream messageStream, extended, gateway bool, queueLimit int, m *meter) *link {
+	if extended {
+		// The window bounds a peer that keeps to it. What bounds the others has to
+		// leave room for what a buffer costs beside its bytes.
+		queueLimit = 2 * window
+	}
+	return &link{
+		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, meter: m,
+		out: newOutbox(), done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
+	}
+}
+
+// run sends and receives until the stream ends, stop is closed or handle refuses a
+// packet, and returns why. All connections have failed then. Its goroutines end once
+// the stream is ended, which is for the caller to do: see wait.
+func (l *link) run(stop <-chan struct{}, handle func(packet) error) (err error) {
+	failed := make(chan error, 2)
+	l.running.Go(func() { failed <- l.receive(handle) })
+	l.running.Go(func() { failed <- l.transmit() })
+	select {
+	case err = <-failed:
+	case <-stop:
+		err = errStopped
+	}
+	l.fail(err)
+	return err
+}
+
+// wait returns when the goroutines of run have. A server's stream ends only when its
+// handler has returned, so a handler cannot call this.
+func (l *link) wait() { l.running.Wait() }
+
+var errStopped = errors.New("the stream was ended on this side")
+
+// transmit sends what is queued until the link fails.
+func (l *link) transmit() error {
+	for {
+		p, ok := l.out.next()
+		if !ok {
+			select {
+			case <-l.out.wake:
+				continue
+			case <-l.done:
+				return errStopped
+			}
+		}
+		l.meter.sent(&p)
+		if err := l.stream.SendMsg(&p); err != nil {
+			return fmt.Errorf("sending %s: %w", p.kind, err)
+		}
+	}
+}
+
+func (l *link) receive(handle func(packet) error) error {
+	for {
+		var p packet
+		if err := l.stream.RecvMsg(&p); err != nil {
+			if errors.Is(err, io.EOF) {
+				return errors.New("the peer has ended the stream")
+			}
+			return fmt.Errorf("receiving: %w", err)
+		}
+		l.meter.received(&p)
+		if err := handle(p); err != nil {
+			return err
+		}
+	}
+}
+
+// fail ends the link for all connections.
+func (l *link) fail(err error) {
+	closed := fmt.Errorf("%w: %w", tunnel.ErrSessionClosed, err)
+	l.out.close(closed)
+	l.mu.Lock()
+	l.err = closed
+	conns := l.conns
+	l.conns = nil
+	l.mu.Unlock()
+	close(l.done)
+	for _, c := range conns {
+		c.in.fail(closed)
+		l.out.fail(c, nil, closed)
+	}
+}
+
+// add makes a connection known; it is not ok when the ID is in use or the link gone.
+func (l *link) add(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, used := l.conns[c.id]; used || l.conns == nil || c.id == 0 {
+		return false
+	}
+	l.conns[c.id] = c
+	return true
+}
+
+func (l *link) forget(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conns[c.id] == c {
+		delete(l.conns, c.id)
+	}
+}
+
+func (l *link) conn(id int64) *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conns[id]
+}
+
+// open is how many connections are open.
+func (l *link) open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
+// deliver hands DATA to its connection. It never waits for a reader as long as
+// somebody else uses the link.
+func (l *link) deliver(p packet) {
+	c := l.conn(p.connID)
+	if c == nil {
+		p.payload.Free() // of a connection that was closed meanwhile, or never was
+		l.meter.foreign(p.kind)
+		return
+	}
+	if c.in.put(p.payload, l.queueLimit) || l.waitForReader(c, p.payload) {
+		return
+	}
+	p.payload.Free()
+	l.meter.overflowed()
+	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which others use too", tunnel.ErrReset, l.queueLimit))
+}
+
+// waitForReader stops receiving until c is read, which holds up all of the link. So
+// it does that only while c is alone on it.
+func (l *link) waitForReader(c *conn, payload mem.BufferSlice) bool {
+	if l.extended {
+		return false // the peer overran its window
+	}
+	defer l.meter.stalls()()
+	for l.alone(c) {
+		select {
+		case <-l.arrived:
+		case <-l.done:
+		case <-l.stream.Context().Done():
+			return false
+		case <-c.in.drained:
+		}
+		if c.in.put(payload, l.queueLimit) {
+			return true
+		}
+	}
+	return false
+}
+
+// alone says that nobody else has, or waits for, a connection.
+func (l *link) alone(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pending == 0 && len(l.conns) == 1 && l.conns[c.id] == c
+}
+
+// expect counts dials that wait for their answer; a stalled receiver must not be
+// what they wait for.
+func (l *link) expect(change int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending += change
+	notify(l.arrived)
+}
+
+// refuse gives up a connection that the peer does not treat as it should.
+func (l *link) refuse(c *conn, reason error) {
+	l.forget(c)
+	c.in.fail(reason)
+	l.out.fail(c, l.closePacket(c.id, resetReason), reason)
+}
+
+// halfClosed is the peer's end.
+func (l *link) halfClosed(id int64) {
+	if c := l.conn(id); c != nil {
+		c.in.finish(io.EOF)
+	}
+}
+
+// credited lets a connection send more.
+func (l *link) credited(p packet) {
+	c := l.conn(p.connID)
+	if c == nil {
+		return
+	}
+	if !l.out.grant(c, p.amount) {
+		l.refuse(c, fmt.Errorf("%w: the peer gave credit of %d bytes that it cannot have", tunnel.ErrReset, p.amount))
+	}
+}
+
+// giveBack gives the peer credit for what was read.
+func (l *link) giveBack(c *conn, n int) {
+	if !l.extended {
+		return
+	}
+	if owed := c.owed.Add(int64(n)); owed >= creditAt && c.owed.CompareAndSwap(owed, 0) {
+		l.out.send(packet{kind: credit, connID: c.id, amount: owed})
+	}
+}
+
+// closePacket is how this end closes a connection. Only our own peers understand a
+// reason in a request; in a response upstream has a place for it.
+func (l *link) closePacket(id int64, reason string) *packet {
+	if l.gateway {
+		return &packet{kind: closeRequest, connID: id, reason: reason}
+	}
+	return &packet{kind: closeResponse, connID: id, reason: reason}
+}

@@ -1,0 +1,119 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"google.golang.org/grpc/mem"
+)
+
+// wire is a stream without gRPC: packets go through their encoding and a channel.
+type wire struct {
+	ctx     context.Context
+	in, out chan []byte
+}
+
+func (w *wire) Context() context.Context { return w.ctx }
+
+func (w *wire) SendMsg(m any) error {
+	encoded, err := codec{}.Marshal(m)
+	if err != nil {
+		return err
+	}
+	defer encoded.Free()
+	select {
+	case w.out <- encoded.Materialize():
+		return nil
+	case <-w.ctx.Done():
+		return io.EOF
+	}
+}
+
+func (w *wire) RecvMsg(m any) error {
+	select {
+	case b := <-w.in:
+		return codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m)
+	case <-w.ctx.Done():
+		return io.EOF
+	}
+}
+
+// pairOfLinks returns both ends of one connection between two of our own ends.
+func pairOfLinks(t testing.TB) (gatewayEnd, agentEnd *conn) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a, b := make(chan []byte), make(chan []byte)
+	metrics, err := NewMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10}, metrics)
+	e := &endpoint{link: newLink(&wire{ctx, b, a}, true, false, 0, &meter{})}
+	gatewayEnd, agentEnd = newConn(s.link, 1, addr("gateway"), addr("m")), newConn(e.link, 1, addr("m"), addr("gateway"))
+	s.add(gatewayEnd)
+	e.add(agentEnd)
+	stop := make(chan struct{})
+	ended := make(chan struct{}, 2)
+	go func() { _ = s.run(stop, s.handle); ended <- struct{}{} }()
+	go func() { _ = e.run(stop, e.handle); ended <- struct{}{} }()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
+		<-ended
+		cancel()
+		s.wait()
+		e.wait()
+	})
+	return gatewayEnd, agentEnd
+}
+
+// FuzzSession feeds an agent's stream any packets, in any order, while a connection
+// is open: nothing may panic or hang, and the gateway's state stays its own.
+func FuzzSession(f *testing.F) {
+	for _, sample := range samples {
+		f.Add(append([]byte{0}, sample.ours.encode()...), true)
+	}
+	f.Add([]byte{2, 4, 4, 2, 4, 8, 1}, false)
+	metrics, err := NewMetrics(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, script []byte, extended bool) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10}, metrics)
+		known := newConn(s.link, 1, addr("gateway"), addr("m"))
+		other := newConn(s.link, 2, addr("gateway"), addr("m"))
+		s.add(known)
+		s.add(other)
+		s.pending[7] = &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
+		for len(script) > 0 {
+			n := min(int(script[0])+1, len(script))
+			var p packet
+			if err := p.decode(mem.BufferSlice{mem.SliceBuffer(script[1:n])}); err == nil {
+				if err := s.handle(p); err != nil {
+					t.Fatalf("a packet ended the session: %v", err)
+				}
+			}
+			script = script[n:]
+		}
+		for _, c := range []*conn{known, other} {
+			c.in.mu.Lock()
+			held := c.in.held
+			c.in.mu.Unlock()
+			if limit := s.queueLimit + 2*len(script) + 1<<20; held > limit {
+				t.Errorf("%d bytes are held, the limit is %d", held, limit)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(s.pending) > 1 {
+			t.Errorf("%d dials are pending", len(s.pending))
+		}
+	})
+}

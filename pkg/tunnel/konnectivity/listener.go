@@ -1,0 +1,199 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// handshakeTime bounds a peer's TLS handshake.
+	handshakeTime = 10 * time.Second
+	// maxHandshakes bounds those under way; further connections wait to be accepted.
+	maxHandshakes = 256
+	// maxHeaders bounds what a peer sends beside packets, in bytes.
+	maxHeaders = 16 << 10
+	// pingAfter and pingWait find a peer that is gone without a word within 25 s.
+	pingAfter = 15 * time.Second
+	pingWait  = 10 * time.Second
+	// pingMinimum is how often peers may ping; upstream's do it every hour or so.
+	pingMinimum = 5 * time.Second
+	// idleTime is how long a connection without a stream is kept.
+	idleTime = 2 * time.Minute
+	// buffers is the size of the buffers below gRPC, in bytes.
+	buffers = 128 << 10
+)
+
+// protocolGRPC is HTTP/2 in TLS's application protocols.
+const protocolGRPC = "h2"
+
+// newGRPCServer makes a server for connections that have done their handshake.
+// streams bounds those of one connection, windowSize what one of them holds unread.
+func newGRPCServer(streams uint32, windowSize int32) *grpc.Server {
+	return grpc.NewServer(
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.Creds(handshaken{}),
+		grpc.MaxConcurrentStreams(streams),
+		grpc.MaxRecvMsgSize(maxPacket),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.StaticStreamWindowSize(windowSize),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.ReadBufferSize(buffers),
+		grpc.WriteBufferSize(buffers),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait, MaxConnectionIdle: idleTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMinimum, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	)
+}
+
+const (
+	// agentWindow is gRPC's window for an agent's stream, which carries all of its
+	// connections: enough for 400 MB/s at 20 ms.
+	agentWindow = 8 << 20
+	// frontendWindow is that of a frontend's stream, which carries one.
+	frontendWindow = 1 << 20
+	// connWindow is that of a connection below gRPC streams.
+	connWindow = 16 << 20
+)
+
+// accept takes connections of l, does their handshakes and hands each to what
+// serves its application protocol, until ctx ends; l is closed then. The empty
+// protocol is for peers that name none.
+func accept(ctx context.Context, l net.Listener, config *tls.Config, serve map[string]func(*tls.Conn)) error {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	var handshakes sync.WaitGroup
+	defer handshakes.Wait()
+	room := make(chan struct{}, maxHandshakes)
+	for {
+		conn, err := l.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accepting connections at %s: %w", l.Addr(), err)
+		}
+		room <- struct{}{}
+		handshakes.Go(func() {
+			defer func() { <-room }()
+			shake(ctx, conn, config, serve)
+		})
+	}
+}
+
+func shake(ctx context.Context, raw net.Conn, config *tls.Config, serve map[string]func(*tls.Conn)) {
+	bounded, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	conn := tls.Server(raw, config)
+	if err := conn.HandshakeContext(bounded); err != nil {
+		_ = raw.Close()
+		klog.FromContext(ctx).V(2).Info("Konnectivity peer was not let in", "peer", raw.RemoteAddr().String(), "reason", err.Error())
+		return
+	}
+	handler, ok := serve[conn.ConnectionState().NegotiatedProtocol]
+	if !ok {
+		_ = conn.Close()
+		return
+	}
+	handler(conn)
+}
+
+// handed is a listener of connections that somebody else has accepted.
+type handed struct {
+	address net.Addr
+	conns   chan net.Conn
+	closed  chan struct{}
+	closing sync.Once
+}
+
+func newHanded(address net.Addr) *handed {
+	return &handed{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+// hand waits until the connection is taken; a closed listener closes it.
+func (h *handed) hand(conn net.Conn) {
+	select {
+	case h.conns <- conn:
+	case <-h.closed:
+		_ = conn.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handed) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handed) Close() error {
+	h.closing.Do(func() { close(h.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (h *handed) Addr() net.Addr { return h.address }
+
+// takenConn tells when it is closed.
+type takenConn struct {
+	*tls.Conn
+	closed  chan struct{}
+	closing sync.Once
+}
+
+func (c *takenConn) Close() error {
+	defer c.closing.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// handshaken tells gRPC what the handshake, done already, came to.
+type handshaken struct{}
+
+var _ credentials.TransportCredentials = handshaken{}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, ok := conn.(interface{ ConnectionState() tls.ConnectionState })
+	if !ok {
+		return nil, nil, fmt.Errorf("a connection of type %T is not TLS", conn)
+	}
+	return conn, credentials.TLSInfo{
+		State:          secured.ConnectionState(),
+		CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity},
+	}, nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (handshaken) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+// Info implements credentials.TransportCredentials.
+func (handshaken) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (handshaken) Clone() credentials.TransportCredentials { return handshaken{} }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (handshaken) OverrideServerName(string) error { return nil }

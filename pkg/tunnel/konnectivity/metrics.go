@@ -1,0 +1,243 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/status"
+)
+
+// The four directions of packets as upstream's metrics name them.
+const (
+	fromClient = "from_client"
+	toClient   = "to_client"
+	fromAgent  = "from_agent"
+	toAgent    = "to_agent"
+)
+
+// Metrics of a gateway, of both its listeners. Those whose names begin with
+// konnectivity_ mean what they mean in upstream's server, so that dashboards and
+// alerts for it go on working; with label sets of upstream's.
+type Metrics struct {
+	dialSeconds        prometheus.Histogram
+	frontendWrites     prometheus.Histogram
+	grpcConnections    *prometheus.GaugeVec
+	httpConnections    prometheus.Gauge
+	readyBackends      prometheus.Gauge
+	pendingDials       prometheus.Gauge
+	established        prometheus.Gauge
+	fullChannels       *prometheus.GaugeVec
+	dialFailures       *prometheus.CounterVec
+	packets, errors    *prometheus.CounterVec
+	sessions, conns    *prometheus.GaugeVec
+	bytes              *prometheus.CounterVec
+	overflows, refused *prometheus.CounterVec
+	foreignPackets     *prometheus.CounterVec
+}
+
+// upstreamBuckets are those of upstream's server, in seconds.
+var upstreamBuckets = [...]float64{0.000001, 0.00001, 0.0001, 0.005, 0.025, 0.1, 0.5, 2.5, 12.5}
+
+// NewMetrics registers the metrics; without a registerer nothing is exported.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	const server = "konnectivity_network_proxy_server_"
+	m := &Metrics{
+		dialSeconds:     histogram(server+"dial_duration_seconds", "Latency of dials to the remote endpoint."),
+		frontendWrites:  histogram(server+"frontend_write_duration_seconds", "Latency of writes to a frontend."),
+		grpcConnections: gauges(server+"grpc_connections", "Open gRPC streams by service method.", "service_method"),
+		httpConnections: gauge(server+"http_connections", "Open HTTP CONNECT connections."),
+		readyBackends:   gauge(server+"ready_backend_connections", "Streams of agents."),
+		pendingDials:    gauge(server+"pending_backend_dials", "Dials that an agent has not answered yet."),
+		established:     gauge(server+"established_connections", "Connections that an agent has established."),
+		fullChannels:    gauges(server+"full_receive_channels", "Streams on which receiving waits for a slow reader.", "service_method"),
+		dialFailures:    counters(server+"dial_failure_count", "Dials that failed, by reason.", "reason"),
+		packets:         counters(server+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
+		errors:          counters(server+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
+
+		sessions: gauges("fleetgate_konnectivity_sessions", "Streams that a member's Konnectivity agents hold to this gateway.", "member"),
+		conns:    gauges("fleetgate_konnectivity_connections", "Connections that are open to a member.", "member"),
+		bytes:    counters("fleetgate_konnectivity_bytes_total", "Bytes of connections, sent to or received from a member.", "member", "direction"),
+		overflows: counters("fleetgate_konnectivity_overflows_total",
+			"Connections that were reset because their reader was too slow for a stream without flow control.", "member"),
+		refused: counters("fleetgate_konnectivity_refused_total", "Peers and dials that were not let in, by listener and reason.", "listener", "reason"),
+		foreignPackets: counters("fleetgate_konnectivity_ignored_packets_total",
+			"Packets that belong to no connection of their stream, or that mean nothing here, by type.", "segment", "packet_type"),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.dialSeconds, m.frontendWrites, m.grpcConnections, m.httpConnections, m.readyBackends, m.pendingDials, m.established,
+		m.fullChannels, m.dialFailures, m.packets, m.errors, m.sessions, m.conns, m.bytes, m.overflows, m.refused, m.foreignPackets,
+	} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering Konnectivity's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// forget drops a member's series.
+func (m *Metrics) forget(member string) {
+	labels := prometheus.Labels{"member": member}
+	m.sessions.DeletePartialMatch(labels)
+	m.conns.DeletePartialMatch(labels)
+	m.bytes.DeletePartialMatch(labels)
+	m.overflows.DeletePartialMatch(labels)
+}
+
+// dialFailure counts a dial that came to nothing, by upstream's reasons.
+func (m *Metrics) dialFailure(reason string) { m.dialFailures.WithLabelValues(reason).Inc() }
+
+// link returns what one agent's stream is counted with.
+func (m *Metrics) link(member string) *meter {
+	return &meter{
+		out: packetCounters(m.packets, toAgent), in: packetCounters(m.packets, fromAgent),
+		ignored: packetCounters(m.foreignPackets, fromAgent),
+		bytesIn: m.bytes.WithLabelValues(member, "received"), bytesOut: m.bytes.WithLabelValues(member, "sent"),
+		overflows: m.overflows.WithLabelValues(member),
+		full:      m.fullChannels.WithLabelValues("Connect"),
+	}
+}
+
+// frontend returns what frontends' streams are counted with.
+func (m *Metrics) frontend() *meter {
+	return &meter{
+		out: packetCounters(m.packets, toClient), in: packetCounters(m.packets, fromClient),
+		ignored: packetCounters(m.foreignPackets, fromClient),
+	}
+}
+
+// streamError counts how a stream ended, unless it was meant to.
+func (m *Metrics) streamError(segment string, err error) {
+	if err != nil {
+		m.errors.WithLabelValues(segment, status.Code(err).String(), nothing.String()).Inc()
+	}
+}
+
+// AgentMetrics are those of an agent, under the names of upstream's.
+type AgentMetrics struct {
+	dialSeconds     prometheus.Histogram
+	serverFailures  *prometheus.CounterVec
+	dialFailures    *prometheus.CounterVec
+	servers         prometheus.Gauge
+	knownServers    prometheus.Gauge
+	endpoints       prometheus.Gauge
+	packets, errors *prometheus.CounterVec
+	ignored         *prometheus.CounterVec
+}
+
+// NewAgentMetrics registers the metrics; without a registerer nothing is exported.
+func NewAgentMetrics(registerer prometheus.Registerer) (*AgentMetrics, error) {
+	const agent = "konnectivity_network_proxy_agent_"
+	m := &AgentMetrics{
+		dialSeconds:    histogram(agent+"dial_duration_seconds", "Latency of dials to the remote endpoint."),
+		serverFailures: counters(agent+"server_connection_failure_count", "Failures to send to or receive from a server.", "direction"),
+		dialFailures:   counters(agent+"endpoint_dial_failure_total", "Dials to endpoints that failed, by reason.", "reason"),
+		servers:        gauge(agent+"open_server_connections", "Open streams to servers."),
+		knownServers:   gauge(agent+"known_server_count", "Servers that the agent tries to be connected to."),
+		endpoints:      gauge(agent+"open_endpoint_connections", "Open connections to endpoints."),
+		packets:        counters(agent+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
+		errors:         counters(agent+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
+		ignored: counters("fleetgate_konnectivity_agent_ignored_packets_total",
+			"Packets that belong to no connection of their stream, or that mean nothing here, by type.", "segment", "packet_type"),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.dialSeconds, m.serverFailures, m.dialFailures, m.servers, m.knownServers, m.endpoints, m.packets, m.errors, m.ignored,
+	} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering Konnectivity's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *AgentMetrics) link() *meter {
+	return &meter{
+		out: packetCounters(m.packets, fromAgent), in: packetCounters(m.packets, toAgent), ignored: packetCounters(m.ignored, toAgent),
+	}
+}
+
+// meter is what one stream is counted with, looked up once: a packet costs one
+// addition. What it does not have it does not count.
+type meter struct {
+	out, in, ignored  map[packetType]prometheus.Counter
+	bytesIn, bytesOut prometheus.Counter
+	overflows         prometheus.Counter
+	full              prometheus.Gauge
+}
+
+func (m *meter) sent(p *packet) {
+	count(m.out, p.kind)
+	if m.bytesOut != nil && p.kind == data {
+		m.bytesOut.Add(float64(p.payload.Len()))
+	}
+}
+
+func (m *meter) received(p *packet) {
+	count(m.in, p.kind)
+	if p.kind == nothing {
+		count(m.ignored, p.kind)
+	}
+	if m.bytesIn != nil && p.kind == data {
+		m.bytesIn.Add(float64(p.payload.Len()))
+	}
+}
+
+// foreign counts a packet that no connection of this stream is meant by.
+func (m *meter) foreign(kind packetType) { count(m.ignored, kind) }
+
+func (m *meter) overflowed() {
+	if m.overflows != nil {
+		m.overflows.Inc()
+	}
+}
+
+// stalls counts a receiver that waits until the function that it returns is called.
+func (m *meter) stalls() func() {
+	if m.full == nil {
+		return func() {}
+	}
+	m.full.Inc()
+	return m.full.Dec
+}
+
+func count(of map[packetType]prometheus.Counter, kind packetType) {
+	if c, ok := of[kind]; ok {
+		c.Inc()
+	}
+}
+
+func packetCounters(all *prometheus.CounterVec, segment string) map[packetType]prometheus.Counter {
+	of := map[packetType]prometheus.Counter{}
+	for _, kind := range []packetType{dialRequest, dialResponse, closeRequest, closeResponse, data, dialClose, drain, credit, end, nothing} {
+		of[kind] = all.WithLabelValues(segment, kind.String())
+	}
+	return of
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: upstreamBuckets[:]})
+}
+
+// since observes how long something took.
+func since(h prometheus.Histogram, began time.Time) { h.Observe(time.Since(began).Seconds()) }

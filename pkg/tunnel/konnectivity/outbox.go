@@ -1,0 +1,266 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"errors"
+	"math"
+	"net"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc/mem"
+)
+
+const (
+	// block is how much of a long Write is copied at a time: a size of gRPC's pools.
+	block = 32 << 10
+	// maxPayload is what one DATA packet carries at most, so that other connections
+	// get their turn.
+	maxPayload = 2 * block
+	// outLimit is what one connection may have queued for sending.
+	outLimit = 4 * block
+	// unlimited is the window towards a peer that gives no credit.
+	unlimited = math.MaxInt / 2
+)
+
+// outbox is what waits to be sent on one stream. One goroutine sends: first what is
+// about connections, then one packet of each connection in turn.
+type outbox struct {
+	// wake has room for one: there is something to send.
+	wake chan struct{}
+
+	// mu guards the fields below it and the outgoing half of every connection.
+	mu      sync.Mutex
+	control []packet
+	ready   []*conn
+	err     error
+}
+
+// outgoing is what one connection wants to send. The outbox's mu guards it.
+type outgoing struct {
+	deadline deadline
+	// room has room for one: a writer may go on.
+	room chan struct{}
+
+	buffers mem.BufferSlice
+	size    int
+	// window is what the peer still takes.
+	window int
+	// final is sent when the buffers are, and nothing after it.
+	final *packet
+	// discards says that nobody wants what is written, and nobody failed.
+	discards bool
+	// listed says that the connection stands in the outbox's list.
+	listed bool
+	// err is what a writer gets.
+	err error
+}
+
+func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1)} }
+
+// send queues a packet that goes before all data.
+func (o *outbox) send(p packet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.control = append(o.control, p)
+		notify(o.wake)
+	}
+}
+
+// close has every later call do nothing, and drops what is queued for all.
+func (o *outbox) close(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+	o.control = nil
+	for _, c := range o.ready {
+		c.out.buffers.Free()
+		c.out.buffers, c.out.listed = nil, false
+	}
+	o.ready = nil
+}
+
+// next takes the next packet to send; it is not ok when there is none.
+func (o *outbox) next() (p packet, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.control) > 0 {
+		p = o.control[0]
+		o.control = o.control[1:]
+		return p, true
+	}
+	for len(o.ready) > 0 {
+		c := o.ready[0]
+		o.ready[0] = nil
+		o.ready = o.ready[1:]
+		c.out.listed = false
+		p, ok = c.out.take(c.id)
+		if len(c.out.buffers) > 0 || c.out.final != nil {
+			o.list(c)
+		}
+		if ok {
+			return p, true
+		}
+	}
+	o.ready = nil
+	return packet{}, false
+}
+
+// list puts a connection at the end of those that have something to send.
+func (o *outbox) list(c *conn) {
+	if c.out.listed || o.err != nil {
+		return
+	}
+	c.out.listed = true
+	o.ready = append(o.ready, c)
+	notify(o.wake)
+}
+
+// take makes one packet of what is queued.
+func (g *outgoing) take(id int64) (packet, bool) {
+	if len(g.buffers) == 0 {
+		if g.final == nil {
+			return packet{}, false
+		}
+		p := *g.final
+		g.final = nil
+		return p, true
+	}
+	n, size := 0, 0
+	for n < len(g.buffers) && (n == 0 || size+g.buffers[n].Len() <= maxPayload) {
+		size += g.buffers[n].Len()
+		n++
+	}
+	p := packet{kind: data, connID: id, payload: g.buffers[:n:n]}
+	g.buffers = g.buffers[n:]
+	g.size -= size
+	notify(g.room)
+	return p, true
+}
+
+// drop forgets what is queued.
+func (g *outgoing) drop() {
+	g.buffers.Free()
+	g.buffers, g.size = nil, 0
+}
+
+// write queues one block of p for c and returns its length; it waits for room.
+func (o *outbox) write(c *conn, p []byte) (int, error) {
+	g := &c.out
+	for {
+		passed := g.deadline.done()
+		if isClosed(passed) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		n, err := o.tryWrite(c, p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-g.room:
+		case <-passed:
+		}
+	}
+}
+
+func (o *outbox) tryWrite(c *conn, p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g := &c.out
+	if g.err != nil {
+		notify(g.room) // for a second writer
+		return 0, g.err
+	}
+	if g.discards {
+		return len(p), nil
+	}
+	n := min(len(p), block, g.window, outLimit-g.size)
+	if n <= 0 {
+		return 0, nil
+	}
+	g.buffers = append(g.buffers, mem.Copy(p[:n], mem.DefaultBufferPool()))
+	g.size += n
+	g.window -= n
+	o.list(c)
+	if g.window > 0 && g.size < outLimit {
+		notify(g.room)
+	}
+	return n, nil
+}
+
+// finish ends the sending half of c after what is queued: with the packet, if there
+// is one; writers get err.
+func (o *outbox) finish(c *conn, final *packet, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g := &c.out
+	g.err = err
+	if final != nil {
+		g.final = final
+		o.list(c)
+	}
+	notify(g.room)
+}
+
+// finishHalf is finish for a connection that is still read; only once.
+func (o *outbox) finishHalf(c *conn, final *packet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	g := &c.out
+	if g.err != nil || g.discards {
+		return
+	}
+	g.err = errWriteClosed
+	if final != nil {
+		g.final = final
+		o.list(c)
+	}
+	notify(g.room)
+}
+
+// discard has writes on c succeed without effect, and sends the packet.
+func (o *outbox) discard(c *conn, final *packet) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.out.drop()
+	c.out.final = nil
+	c.out.discards = true
+	if o.err == nil {
+		o.control = append(o.control, *final)
+		notify(o.wake)
+	}
+	notify(c.out.room)
+}
+
+// fail ends the sending half of c now; the packet, if there is one, goes before
+// what other connections send.
+func (o *outbox) fail(c *conn, final *packet, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.out.drop()
+	c.out.final = nil
+	if c.out.err == nil || !errors.Is(c.out.err, net.ErrClosed) {
+		c.out.err = err
+	}
+	if final != nil && o.err == nil {
+		o.control = append(o.control, *final)
+		notify(o.wake)
+	}
+	notify(c.out.room)
+}
+
+// grant adds to what the peer takes on c. It is not ok when the peer gives more
+// than it ever took.
+func (o *outbox) grant(c *conn, amount int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if amount <= 0 || amount > window || c.out.window > window-int(amount) {
+		return false
+	}
+	c.out.window += int(amount)
+	notify(c.out.room)
+	return true
+}

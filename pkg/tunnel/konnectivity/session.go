@@ -1,0 +1,236 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// session is the gateway's end of one agent's stream.
+type session struct {
+	*link
+	member string
+	agent  agentInfo
+	lane   int
+	// asks is the most connections that it may have, pending ones included.
+	asks    int64
+	open    atomic.Int64
+	metrics *Metrics
+	// established counts the member's connections.
+	established prometheus.Gauge
+	// stop is closed to end the session from this side.
+	stop   chan struct{}
+	ending sync.Once
+	// retired is set once no new connection should be made on it: the agent drains,
+	// or its credential has expired. Another session is used while there is one.
+	retired atomic.Bool
+
+	// dials guards pending, the dials that the agent has not answered, by their
+	// random number. An answer of another session finds nothing here.
+	dials   sync.Mutex
+	pending map[int64]*pendingDial
+}
+
+type pendingDial struct {
+	target string
+	// answer has room for one, so that the receiver never waits.
+	answer chan dialAnswer
+}
+
+type dialAnswer struct {
+	conn *conn
+	err  error
+}
+
+func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, m *Metrics) *session {
+	return &session{
+		link:   newLink(stream, agent.extended, true, o.QueueLimit, m.link(member)),
+		member: member, agent: agent, asks: int64(o.MaxConnections), metrics: m,
+		established: m.conns.WithLabelValues(member), stop: make(chan struct{}), pending: map[int64]*pendingDial{},
+	}
+}
+
+// end ends the session and all its connections.
+func (s *session) end() { s.ending.Do(func() { close(s.stop) }) }
+
+// retire has others used instead. An agent of ours connects anew when it hears of it.
+func (s *session) retire() {
+	s.retired.Store(true)
+	if s.agent.extended {
+		s.out.send(packet{kind: drain})
+	}
+}
+
+// handle takes one packet of the agent. An agent cannot end anything but what is its
+// own: packets that make no sense are ignored.
+func (s *session) handle(p packet) error {
+	switch p.kind {
+	case data:
+		s.deliver(p)
+	case dialResponse:
+		s.answered(p)
+	case closeResponse:
+		if c := s.conn(p.connID); c != nil {
+			c.closedByPeer(p.reason, nil)
+		}
+	case dialClose:
+		s.refused(p)
+	case drain:
+		s.retired.Store(true)
+	case end:
+		s.halfClosed(p.connID)
+	case credit:
+		s.credited(p)
+	}
+	return nil
+}
+
+// answered is the agent's answer to a dial. One that nobody waits for any more is
+// closed again: upstream's agents do not hear of a dial that was given up.
+func (s *session) answered(p packet) {
+	d := s.takePending(p.random)
+	if d == nil {
+		s.meter.foreign(p.kind)
+		s.metrics.dialFailure("unrecognized_response")
+		if p.reason == "" && p.connID != 0 && s.conn(p.connID) == nil {
+			s.out.send(packet{kind: closeRequest, connID: p.connID})
+		}
+		return
+	}
+	if p.reason != "" || p.connID == 0 {
+		s.metrics.dialFailure("error_response")
+		d.answer <- dialAnswer{err: refusal(p)}
+		return
+	}
+	c := newConn(s.link, p.connID, addr("gateway"), addr(s.member+"/"+d.target))
+	c.onClose = s.release
+	if !s.add(c) {
+		d.answer <- dialAnswer{err: fmt.Errorf("the agent answered with connection %d, which is in use", p.connID)}
+		return
+	}
+	d.answer <- dialAnswer{conn: c}
+}
+
+// refusal is the agent's no. Only our own say more than a text.
+func refusal(p packet) error {
+	code, message := tunnel.Code(p.code), p.reason
+	if code == 0 {
+		code = tunnel.Unreachable
+	}
+	if message == "" {
+		message = "the agent named no connection"
+	}
+	return &tunnel.RefusedError{Code: code, Message: message}
+}
+
+// refused is the agent's end of a dial that it has not answered.
+func (s *session) refused(p packet) {
+	if d := s.takePending(p.random); d != nil {
+		s.metrics.dialFailure("backend_close")
+		d.answer <- dialAnswer{err: &tunnel.RefusedError{Code: tunnel.Unreachable, Message: "the agent closed the dial"}}
+	}
+}
+
+func (s *session) takePending(random int64) *pendingDial {
+	s.dials.Lock()
+	defer s.dials.Unlock()
+	d := s.pending[random]
+	delete(s.pending, random)
+	return d
+}
+
+// dial asks the agent for a connection and waits for the answer, until ctx ends.
+func (s *session) dial(ctx context.Context, target, protocol, address string) (net.Conn, error) {
+	if s.open.Add(1) > s.asks {
+		s.open.Add(-1)
+		return nil, &tunnel.RefusedError{Code: tunnel.Busy, Message: fmt.Sprintf("all %d connections of the session are in use", s.asks)}
+	}
+	c, err := s.ask(ctx, target, protocol, address)
+	if err != nil {
+		s.open.Add(-1)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (s *session) release() {
+	s.open.Add(-1)
+	s.metrics.established.Dec()
+	s.established.Dec()
+}
+
+func (s *session) ask(ctx context.Context, target, protocol, address string) (*conn, error) {
+	began := time.Now()
+	random, err := randomNumber()
+	if err != nil {
+		return nil, err
+	}
+	d := &pendingDial{target: target, answer: make(chan dialAnswer, 1)}
+	s.dials.Lock()
+	s.pending[random] = d
+	s.dials.Unlock()
+	s.expect(1)
+	s.metrics.pendingDials.Inc()
+	defer func() {
+		s.expect(-1)
+		s.metrics.pendingDials.Dec()
+	}()
+	s.out.send(packet{kind: dialRequest, protocol: protocol, address: address, random: random})
+	select {
+	case answer := <-d.answer:
+		if answer.err != nil {
+			return nil, answer.err
+		}
+		since(s.metrics.dialSeconds, began)
+		s.metrics.established.Inc()
+		s.established.Inc()
+		return answer.conn, nil
+	case <-s.done:
+		err = s.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+		s.metrics.dialFailure("frontend_close")
+		s.out.send(packet{kind: dialClose, random: random})
+	}
+	s.giveUp(random, d)
+	return nil, err
+}
+
+// giveUp forgets a dial, and closes what its answer may have brought meanwhile.
+func (s *session) giveUp(random int64, d *pendingDial) {
+	if s.takePending(random) != nil {
+		return
+	}
+	if answer := <-d.answer; answer.conn != nil {
+		answer.conn.onClose = func() {} // it was never counted
+		_ = answer.conn.Reset()
+	}
+}
+
+// randomNumber tells dials apart; nobody else can guess it. Never zero.
+func randomNumber() (int64, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("getting a random number: %w", err)
+	}
+	return int64(binary.BigEndian.Uint64(b[:])>>1) | 1, nil
+}
+
+// isBusy says that another session of the member may have room.
+func isBusy(err error) bool {
+	var refused *tunnel.RefusedError
+	return errors.As(err, &refused) && refused.Code == tunnel.Busy
+}

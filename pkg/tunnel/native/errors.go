@@ -1,0 +1,51 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+var (
+	// ErrSessionClosed is returned by a stream or carrier whose session has ended,
+	// however it ended; the text tells the reason.
+	ErrSessionClosed = errors.New("tunnel session closed")
+	// ErrReset is returned by a stream that the peer abandoned. It is also
+	// syscall.ECONNRESET, so callers written for TCP recognize it.
+	ErrReset = fmt.Errorf("stream reset by the peer: %w", syscall.ECONNRESET)
+	// ErrTooManyStreams is returned by Open when the session has as many streams
+	// as it may have.
+	ErrTooManyStreams = errors.New("too many streams in this session")
+	// ErrDraining is returned by Open after the peer has asked for no more streams:
+	// those that are open go on.
+	ErrDraining = errors.New("the peer is about to close this session")
+	// ErrOverBudget is returned by a stream that held more unread bytes than were
+	// left for it.
+	ErrOverBudget = errors.New("the stream held too much unread data while memory for streams was short")
+	// ErrPeerSilent is the reason of a session whose peer sent nothing, not even
+	// an answer to a ping.
+	ErrPeerSilent = errors.New("nothing arrived from the peer")
+	// ErrPeerStalled is the reason of a session whose peer took nothing.
+	ErrPeerStalled = errors.New("the peer took no data")
+
+	errPeerClosed  = errors.New("the peer closed the connection")
+	errLocalClosed = errors.New("closed by this side")
+	errPingFlood   = fmt.Errorf("the peer sent more than %d pings in a second", pingsPerSecond)
+)
+
+// protocolError is a frame that no peer of this protocol sends.
+type protocolError struct{ what string }
+
+func (e *protocolError) Error() string { return "the peer broke the protocol: " + e.what }
+
+// isLocalClose says that err only tells of a connection that this process has
+// closed. (The peer's end of a net.Pipe looks like it to a writer; its reader
+// learns the truth.)
+func isLocalClose(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
+}

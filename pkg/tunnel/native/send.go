@@ -1,0 +1,224 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"io"
+	"net"
+	"os"
+)
+
+// smallFrame is up to which payload a frame goes before those that wait for their
+// turn: a keystroke, an event, the message of a protocol.
+const smallFrame = 2 << 10
+
+// Write writes p in frames of at most 64 KiB, each as the peer's window allows and
+// when it is this stream's turn.
+func (s *Stream) Write(p []byte) (int, error) {
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	if len(p) == 0 {
+		return 0, s.writeState()
+	}
+	c := newChunk(min(len(p), maxPayload) + headerSize)
+	defer c.free()
+	written := 0
+	for written < len(p) {
+		n, err := s.reserve(len(p) - written)
+		if err != nil {
+			return written, err
+		}
+		copy(c.buffer[headerSize:], p[written:written+n])
+		if err := s.send(c.buffer[:headerSize+n]); err != nil {
+			return written, err
+		}
+		written += n
+	}
+	return written, nil
+}
+
+// ReadFrom writes what it reads from r, until r ends. It reads right into the
+// frames.
+func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	c := newChunk(largestChunk)
+	defer c.free()
+	var written int64
+	for {
+		n, err := r.Read(c.buffer[headerSize:])
+		sent, failed := s.sendAll(c.buffer[:headerSize+n])
+		written += int64(sent)
+		switch {
+		case failed != nil:
+			return written, failed
+		case err == io.EOF:
+			return written, nil
+		case err != nil:
+			return written, err
+		}
+	}
+}
+
+// sendAll sends the bytes behind a header's room, in as many frames as the window
+// makes of them: the header of each next one overwrites bytes that are sent.
+func (s *Stream) sendAll(b []byte) (sent int, err error) {
+	for len(b) > headerSize {
+		n, err := s.reserve(len(b) - headerSize)
+		if err != nil {
+			return sent, err
+		}
+		if err := s.send(b[:headerSize+n]); err != nil {
+			return sent, err
+		}
+		sent += n
+		b = b[n:]
+	}
+	return sent, nil
+}
+
+// reserve waits until the peer takes data and returns how much of want may be sent
+// now: at least one byte. send must follow.
+func (s *Stream) reserve(want int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if err := s.unwritable(); err != nil {
+			return 0, err
+		}
+		if s.credit > 0 {
+			n := min(want, maxPayload, s.credit)
+			s.credit -= n
+			s.sending = true
+			return n, nil
+		}
+		s.writable.Wait()
+	}
+}
+
+// unwritable says why nothing can be written. The caller holds mu.
+func (s *Stream) unwritable() error {
+	switch {
+	case s.closed, s.endWanted:
+		return net.ErrClosed
+	case s.writeErr != nil:
+		return s.writeErr
+	case s.writeDeadline.expired:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+func (s *Stream) writeState() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unwritable()
+}
+
+// send sends one frame, for which b has room in front of the payload.
+func (s *Stream) send(b []byte) error {
+	n := len(b) - headerSize
+	frame{kind: kindData, stream: s.id, length: n}.put(b)
+	err := s.carrier.out.data(s, b)
+	s.mu.Lock()
+	s.sending = false
+	if err == os.ErrDeadlineExceeded {
+		s.credit += n // it was not sent
+	}
+	ended := s.endWanted
+	s.mu.Unlock()
+	if ended {
+		s.end(false)
+	}
+	return err
+}
+
+// queued takes a ticket for the frame in send, which waits for its turn then.
+func (s *Stream) queued() (ticket int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tickets++
+	s.waiting = true
+	return s.tickets
+}
+
+// awaitTurn waits until the frame in send may go, and says why it may not.
+func (s *Stream) awaitTurn() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.turn {
+		if err := s.unwritable(); err != nil {
+			s.waiting = false
+			return err
+		}
+		s.writable.Wait()
+	}
+	s.turn, s.waiting = false, false
+	return nil
+}
+
+// giveTurn lets the frame with this ticket go; false says that it waits no more.
+func (s *Stream) giveTurn(ticket int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.waiting || s.tickets != ticket {
+		return false
+	}
+	s.turn = true
+	s.writable.Broadcast()
+	return true
+}
+
+// granted lets this side send n bytes more; false says that no peer of this protocol
+// grants so much.
+func (s *Stream) granted(n uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n == 0 || int64(s.credit)+int64(n) > maxCredit {
+		return false
+	}
+	s.credit += int(n)
+	s.writable.Broadcast()
+	return true
+}
+
+// maxCredit is the largest window of the protocol.
+const maxCredit = 1 << 30
+
+// CloseWrite tells the peer that nothing more will be written; reading goes on.
+func (s *Stream) CloseWrite() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return net.ErrClosed
+	}
+	s.end(false)
+	return nil
+}
+
+// end sends the end of this direction, once, after the frame that is on its way. A
+// reset behind it says that nobody reads either.
+func (s *Stream) end(thenReset bool) {
+	s.mu.Lock()
+	s.endWanted = true
+	s.resetWanted = s.resetWanted || thenReset
+	s.writable.Broadcast()
+	if s.sending || s.writeErr != nil {
+		s.mu.Unlock()
+		return
+	}
+	first, reset := !s.ended, s.resetWanted
+	s.ended = true
+	done := s.peerEnded
+	s.mu.Unlock()
+	if first {
+		s.carrier.out.control(kindEnd, s.id, nil)
+	}
+	if reset {
+		s.carrier.reset(s)
+	} else if done {
+		s.carrier.remove(s)
+	}
+}

@@ -1,0 +1,60 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// TunnelKonnectivity has the agents speak the protocol of Konnectivity, straight to a
+// port of the gateway.
+const TunnelKonnectivity = "konnectivity"
+
+func (f *Fleet) gatewayTunnelArgs() []string {
+	if f.Tunnel != TunnelKonnectivity {
+		return nil
+	}
+	return []string{
+		"--agents-address=" + onLoopback(f.tunnelPort),
+		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
+		"--konnectivity-agents",
+	}
+}
+
+func (f *Fleet) agentTunnelArgs() []string {
+	if f.Tunnel != TunnelKonnectivity {
+		return nil
+	}
+	return []string{
+		"--tunnel-protocol=" + TunnelKonnectivity,
+		"--tunnel-server=" + onLoopback(f.tunnelPort),
+		"--tunnel-server-name=localhost",
+		"--tunnel-ca-file=" + f.tunnelCAFile(),
+	}
+}
+
+func (f *Fleet) tunnelCAFile() string { return filepath.Join(f.Dir, "tunnel-ca.pem") }
+
+// fetchTunnelCA stores what verifies the gateway's own port, for the agents: the CA
+// by which the hub's API server verifies the gateway.
+func (f *Fleet) fetchTunnelCA(ctx context.Context) error {
+	if f.Tunnel != TunnelKonnectivity {
+		return nil
+	}
+	return waitFor(ctx, "the CA of the gateway", registrationTimeout, func(ctx context.Context) (bool, error) {
+		encoded, err := f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "apiservice", "v1alpha1.tunnel.fleetgate.io", "--output=jsonpath={.spec.caBundle}")
+		if err != nil || encoded == "" {
+			return false, err
+		}
+		ca, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return false, err
+		}
+		return true, os.WriteFile(f.tunnelCAFile(), ca, 0o600)
+	})
+}
