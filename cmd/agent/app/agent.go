@@ -210,7 +210,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string) error {
 		o.Scheme = a.scheme
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
 			Label:      managed,
-			Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+			Namespaces: map[string]cache.Config{a.AccountNamespace: {}},
 		}}
 	})
 	if err != nil {
@@ -221,7 +221,8 @@ func (a *agent) addTokens(hub ctrl.Manager, member string) error {
 	}
 	return (&rotator.Reconciler{
 		Hub: hub.GetClient(), Member: a.direct, MemberCache: accounts.GetCache(),
-		HubNamespace: clusterv1beta1.MemberNamespace(member), MemberCA: a.memberCA, Clock: clock.RealClock{},
+		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace,
+		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
 	}).SetupWithManager(hub)
 }
 
@@ -258,7 +259,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return connector.Run(ctx) })
 	group.Go(func() error {
-		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
+		return serve(ctx, own, (&impersonation.Grants{Client: a.direct, AccountNamespace: a.AccountNamespace}).Handler())
 	})
 	return group.Wait()
 }

@@ -15,10 +15,13 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 )
 
@@ -74,6 +77,11 @@ type Options struct {
 	HealthProbes string
 	LeaderElect  bool
 
+	AuthorizeInner       bool
+	AuditRequests        bool
+	MaxInFlightPerMember int
+	MaxInFlightPerUser   int
+
 	Install      bool
 	Adopt        bool
 	Service      string
@@ -81,6 +89,7 @@ type Options struct {
 
 	HubURL             string
 	HubCAFile          string
+	ArgoCDNamespace    string
 	AgentTokenLifetime time.Duration
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
@@ -89,16 +98,22 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		Namespace:          clusterv1beta1.SystemNamespace,
-		Components:         slices.Clone(allComponents),
-		APIs:               slices.Clone(allAPIs),
-		BindAddress:        "0.0.0.0",
-		SecurePort:         8443,
-		WebhookPort:        9443,
-		Metrics:            ":8080",
-		HealthProbes:       ":8081",
-		LeaderElect:        true,
+		Namespace:     clusterv1beta1.SystemNamespace,
+		Components:    slices.Clone(allComponents),
+		APIs:          slices.Clone(allAPIs),
+		BindAddress:   "0.0.0.0",
+		SecurePort:    8443,
+		WebhookPort:   9443,
+		Metrics:       ":8080",
+		HealthProbes:  ":8081",
+		LeaderElect:   true,
+		AuditRequests: true,
+
+		MaxInFlightPerMember: clustergateway.DefaultMaxInFlight,
+		MaxInFlightPerUser:   clustergateway.DefaultMaxInFlightPerUser,
+
 		Service:            "gateway",
+		ArgoCDNamespace:    "argocd",
 		AgentTokenLifetime: 7 * 24 * time.Hour,
 		Silence:            membership.DefaultSilence,
 		ForceDeleteWait:    membership.DefaultForceDeleteWait,
@@ -119,6 +134,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Run controllers in one replica only, chosen by a Lease.")
 
+	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
+	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
+	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
+	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
+
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
@@ -126,6 +146,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
+	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
@@ -148,11 +169,19 @@ func (o *Options) Validate() error {
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
 	}
+	for flag, limit := range map[string]int{"--max-requests-per-member": o.MaxInFlightPerMember, "--max-requests-per-user": o.MaxInFlightPerUser} {
+		if limit < 1 {
+			all = append(all, fmt.Errorf("%s %d is not above zero", flag, limit))
+		}
+	}
 	if o.Adopt && !o.Install {
 		all = append(all, errors.New("--adopt does nothing without --install"))
 	}
 	if o.ExternalName != "" && !o.Install {
 		all = append(all, errors.New("--external-name does nothing without --install"))
+	}
+	for _, problem := range validation.IsDNS1123Label(o.ArgoCDNamespace) {
+		all = append(all, fmt.Errorf("--argocd-namespace %q: %s", o.ArgoCDNamespace, problem))
 	}
 	if o.HubURL != "" {
 		if parsed, err := url.Parse(o.HubURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
