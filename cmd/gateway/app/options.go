@@ -295,6 +295,27 @@ func (o *Options) hubCA(hub *rest.Config) ([]byte, error) {
 	return ca, nil
 }
 
+// KubeconfigOptions are the flags of the command kubeconfig.
+type KubeconfigOptions struct {
+	Kubeconfig     string
+	Context        string
+	Into           string
+	Endpoint       string
+	EndpointCAFile string
+}
+
+// NewKubeconfigOptions returns the defaults.
+func NewKubeconfigOptions() *KubeconfigOptions { return &KubeconfigOptions{} }
+
+// AddFlags binds the options to a command line.
+func (o *KubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
+	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file, which keeps its current context, instead of printing it.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. Empty: go through the hub.")
+	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. Empty: its certificate is publicly trusted.")
+}
+
 // leaseName is the Lease of the leader. Gateways that run different components
 // do not compete: each set has a leader of its own.
 func (o *Options) leaseName() string {
