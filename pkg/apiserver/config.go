@@ -52,6 +52,14 @@ type Config struct {
 	// MaxInFlightPerMember is how many short requests for one member may be
 	// under way, by default 400.
 	MaxInFlightPerMember int
+	// MaxInFlightPerUser is how many short requests of one caller may be, for all
+	// members together, by default 200.
+	MaxInFlightPerUser int
+	// AuthorizeInner has the hub asked about each request on the member too, in
+	// group request.fleetgate.io.
+	AuthorizeInner bool
+	// Recorder keeps a record of each request for a member; nil keeps none.
+	Recorder clustergateway.Recorder
 
 	// Tunnels returns what takes over a request by which the agent of a member
 	// opens a tunnel. If nil, the group tunnel.fleetgate.io is not served.

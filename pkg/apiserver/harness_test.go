@@ -259,6 +259,7 @@ func newGateway(t *testing.T, members map[string]*member, options ...option) *ga
 	}
 	version := 10
 	for name := range members {
+		inventory.SetCredential(name, true, "1", true)
 		g.inform.handler.OnAdd(memberCluster(name, version), true)
 		version++
 	}

@@ -568,7 +568,7 @@ func TestOneMemberCannotHaveAllTheGateway(t *testing.T) {
 		<-started
 	}
 	res := g.do(http.MethodGet, prefix+"slow/proxy/version", "jane", nil)
-	wantCode(t, res, http.StatusServiceUnavailable)
+	wantCode(t, res, http.StatusTooManyRequests)
 	if got := res.Header.Get("Retry-After"); got != "1" {
 		t.Errorf("got Retry-After %q", got)
 	}

@@ -87,7 +87,8 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	gateway, err := clustergateway.New(clustergateway.Config{
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
 		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
-		NotConnected: c.config.NotConnected, MaxInFlight: c.config.MaxInFlightPerMember,
+		NotConnected: c.config.NotConnected, MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
+		AuthorizeInner: c.config.AuthorizeInner, Recorder: c.config.Recorder,
 		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics,
 	})
 	if err != nil {
@@ -162,7 +163,8 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
-		return clustergateway.WithParsed(genericserver.DefaultBuildHandlerChain(intercept(routed, gateway, agents), config))
+		chain := genericserver.DefaultBuildHandlerChain(intercept(routed, gateway, agents), config)
+		return clustergateway.WithEndpoint(clustergateway.WithParsed(chain))
 	}
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)

@@ -36,6 +36,7 @@ func HubRules(string) []rbacv1.PolicyRule {
 		{APIGroups: []string{msav1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{msav1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts/status"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }
 
@@ -75,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			Labels:    map[string]string{clusterv1beta1.LabelMember: member.Name},
 		},
 		Spec: msav1beta1.ManagedServiceAccountSpec{
-			Rotation: msav1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: msav1beta1.GatewayValidity}},
+			Rotation: msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: msav1beta1.GatewayValidity}},
 		},
 	}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(account), &msav1beta1.ManagedServiceAccount{})

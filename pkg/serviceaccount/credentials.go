@@ -36,6 +36,11 @@ var ErrNoCredential = errors.New("no token of the gateway's account on this memb
 // watches no Secrets but those of the gateway's own account. A Secret that is
 // deleted or emptied is a credential that is withdrawn.
 type Credentials struct {
+	// Changed, if set before Start, is told of each Secret: is there a credential
+	// for the member in it, at which resourceVersion, and was it there at the start.
+	// It must not block.
+	Changed func(member string, present bool, resourceVersion string, initial bool)
+
 	client kubernetes.Interface
 
 	// lock guards byMember.
@@ -59,9 +64,9 @@ func (c *Credentials) Start(ctx context.Context) error {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", msav1beta1.GatewayAccount).String()
 	}))
 	informer := factory.Core().V1().Secrets().Informer()
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    c.store,
-		UpdateFunc: func(_, current any) { c.store(current) },
+		UpdateFunc: func(_, current any) { c.store(current, false) },
 		DeleteFunc: c.forget,
 	})
 	if err != nil {
@@ -91,7 +96,7 @@ func (c *Credentials) Credential(member string) (Credential, error) {
 	return credential, nil
 }
 
-func (c *Credentials) store(object any) {
+func (c *Credentials) store(object any, initial bool) {
 	secret, ok := object.(*corev1.Secret)
 	if !ok {
 		return
@@ -101,28 +106,37 @@ func (c *Credentials) store(object any) {
 		return
 	}
 	credential := Credential{Token: string(secret.Data[msav1beta1.SecretKeyToken]), CA: secret.Data[msav1beta1.SecretKeyCA]}
-	if credential.Token == "" || len(credential.CA) == 0 {
-		c.drop(member)
-		return
-	}
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.byMember[member] = credential
+	present := credential.Token != "" && len(credential.CA) > 0
+	c.set(member, credential, present)
+	c.tell(member, present, secret.ResourceVersion, initial)
 }
 
 func (c *Credentials) forget(object any) {
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}
-	if secret, ok := object.(*corev1.Secret); ok {
-		if member, ok := clusterv1beta1.MemberOfNamespace(secret.Namespace); ok {
-			c.drop(member)
-		}
+	secret, ok := object.(*corev1.Secret)
+	if !ok {
+		return
+	}
+	if member, ok := clusterv1beta1.MemberOfNamespace(secret.Namespace); ok {
+		c.set(member, Credential{}, false)
+		c.tell(member, false, secret.ResourceVersion, false)
 	}
 }
 
-func (c *Credentials) drop(member string) {
+func (c *Credentials) set(member string, credential Credential, present bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	delete(c.byMember, member)
+	if present {
+		c.byMember[member] = credential
+	} else {
+		delete(c.byMember, member)
+	}
+}
+
+func (c *Credentials) tell(member string, present bool, resourceVersion string, initial bool) {
+	if c.Changed != nil {
+		c.Changed(member, present, resourceVersion, initial)
+	}
 }

@@ -208,7 +208,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string) error {
 		o.Scheme = a.scheme
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
 			Label:      managed,
-			Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+			Namespaces: map[string]cache.Config{a.AccountNamespace: {}},
 		}}
 	})
 	if err != nil {
@@ -219,7 +219,8 @@ func (a *agent) addTokens(hub ctrl.Manager, member string) error {
 	}
 	return (&rotator.Reconciler{
 		Hub: hub.GetClient(), Member: a.direct, MemberCache: accounts.GetCache(),
-		HubNamespace: clusterv1beta1.MemberNamespace(member), MemberCA: a.memberCA, Clock: clock.RealClock{},
+		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace,
+		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
 	}).SetupWithManager(hub)
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
@@ -29,6 +30,7 @@ type Options struct {
 	BootstrapFile    string
 	ClientID         string
 	Labels           map[string]string
+	AccountNamespace string
 	Metrics          string
 	HealthProbes     string
 	HTTPSProxy       string
@@ -53,11 +55,12 @@ const (
 func NewOptions() *Options {
 	proxy := httpproxy.FromEnvironment()
 	return &Options{
-		Namespace:    clusterv1beta1.SystemNamespace,
-		Metrics:      ":8080",
-		HealthProbes: ":8081",
-		HTTPSProxy:   proxy.HTTPSProxy,
-		NoProxy:      proxy.NoProxy,
+		Namespace:        clusterv1beta1.SystemNamespace,
+		AccountNamespace: msav1beta1.AccountNamespace,
+		Metrics:          ":8080",
+		HealthProbes:     ":8081",
+		HTTPSProxy:       proxy.HTTPSProxy,
+		NoProxy:          proxy.NoProxy,
 
 		TunnelProtocol: tunnelNative,
 	}
@@ -71,6 +74,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"File with the values of a ClusterRegistrationToken, as its Secret holds them. Needed until the agent is registered; empty: Secret "+enroll.BootstrapSecret+" in --namespace.")
 	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
+	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
+		"Namespace on the member for the accounts of ManagedServiceAccounts. Agents of several hubs on one member need one each. Accounts in a former one stay: delete that namespace.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
 	flags.StringVar(&o.TunnelServer, "tunnel-server", o.TunnelServer, "With konnectivity: address (host:port) at which the server takes agents.")
@@ -87,6 +92,9 @@ func (o *Options) Validate() error {
 	var all []error
 	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
 		all = append(all, fmt.Errorf("--namespace %q: %s", o.Namespace, problem))
+	}
+	for _, problem := range validation.IsDNS1123Label(o.AccountNamespace) {
+		all = append(all, fmt.Errorf("--account-namespace %q: %s", o.AccountNamespace, problem))
 	}
 	for key, value := range o.Labels {
 		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {

@@ -81,7 +81,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return run(ctx) })
 	group.Go(func() error {
-		return serve(ctx, own, (&impersonation.Grants{Client: a.direct}).Handler())
+		return serve(ctx, own, (&impersonation.Grants{Client: a.direct, AccountNamespace: a.AccountNamespace}).Handler())
 	})
 	return group.Wait()
 }

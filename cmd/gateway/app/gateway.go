@@ -51,6 +51,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
@@ -287,7 +290,7 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 
 // admission returns the policies and webhook configurations of the chosen parts.
 func (g *gateway) admission(ca []byte) []client.Object {
-	objects := webhook.MemberPolicies(g.AgentTokenLifetime)
+	objects := append(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies()...)
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
 			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,
@@ -324,6 +327,7 @@ func (g *gateway) addProxy(context.Context) error {
 	}
 	members := clustergateway.NewMembers()
 	members.OnGone(ways.Disconnect)
+	credentials.Changed = members.SetCredential
 	config := apiserver.Config{
 		Hub:         g.Hub,
 		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),
@@ -339,6 +343,13 @@ func (g *gateway) addProxy(context.Context) error {
 		MembersOf:    parts.members.MembersOf,
 		Connected:    ways.Connected,
 		Metrics:      metrics.Registry,
+
+		AuthorizeInner:       g.AuthorizeInner,
+		MaxInFlightPerMember: g.MaxInFlightPerMember,
+		MaxInFlightPerUser:   g.MaxInFlightPerUser,
+	}
+	if g.AuditRequests {
+		config.Recorder = clustergateway.LogRecords
 	}
 	completed, err := config.Complete()
 	if err != nil {
@@ -430,9 +441,35 @@ func (g *gateway) addMembership(context.Context) error {
 		)
 	}
 	if g.serves(apiMSA) {
-		controllers = append(controllers, &serviceaccount.Reconciler{Client: hub})
+		tokens, err := g.tokenControllers(secrets)
+		if err != nil {
+			return err
+		}
+		controllers = append(controllers, tokens...)
 	}
 	return g.setUp(controllers)
+}
+
+// tokenControllers are the hub's part in keeping tokens of members' accounts.
+func (g *gateway) tokenControllers(secretsOfMembers cache.Cache) ([]controller, error) {
+	tokens, err := serviceaccount.NewSecretCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.manager.Add(tokens); err != nil {
+		return nil, err
+	}
+	hub := g.manager.GetClient()
+	return []controller{
+		&serviceaccount.Reconciler{Client: hub},
+		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Namespace, Concurrency: memberWorkers},
+		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Namespace},
+		&argocd.Reconciler{
+			Client: hub, Live: g.manager.GetAPIReader(), Secrets: secretsOfMembers, Clock: clock.RealClock{},
+			Recorder:  g.manager.GetEventRecorder(membership.EventSource),
+			Namespace: g.ArgoCDNamespace, HubURL: g.HubURL, HubCA: g.HubCA,
+		},
+	}, nil
 }
 
 // memberRules are the rights of a member's agent in its namespace on the hub:

@@ -15,11 +15,14 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -76,6 +79,11 @@ type Options struct {
 	HealthProbes string
 	LeaderElect  bool
 
+	AuthorizeInner       bool
+	AuditRequests        bool
+	MaxInFlightPerMember int
+	MaxInFlightPerUser   int
+
 	Install      bool
 	Adopt        bool
 	Service      string
@@ -96,6 +104,7 @@ type Options struct {
 
 	HubURL             string
 	HubCAFile          string
+	ArgoCDNamespace    string
 	AgentTokenLifetime time.Duration
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
@@ -113,7 +122,11 @@ func NewOptions() *Options {
 		Metrics:               ":8080",
 		HealthProbes:          ":8081",
 		LeaderElect:           true,
+		AuditRequests:         true,
+		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
+		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
 		Service:               "gateway",
+		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
 		KonnectivityAPIServer: "kubernetes.default.svc:443",
 		KonnectivityReplicas:  1,
@@ -137,6 +150,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Run controllers in one replica only, chosen by a Lease.")
+
+	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
+	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
+	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
+	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
 
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
@@ -162,6 +180,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
+	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
@@ -191,11 +210,19 @@ func (o *Options) Validate() error {
 	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
 		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
 	}
+	for flag, limit := range map[string]int{"--max-requests-per-member": o.MaxInFlightPerMember, "--max-requests-per-user": o.MaxInFlightPerUser} {
+		if limit < 1 {
+			all = append(all, fmt.Errorf("%s %d is not above zero", flag, limit))
+		}
+	}
 	if o.Adopt && !o.Install {
 		all = append(all, errors.New("--adopt does nothing without --install"))
 	}
 	if o.ExternalName != "" && !o.Install {
 		all = append(all, errors.New("--external-name does nothing without --install"))
+	}
+	for _, problem := range validation.IsDNS1123Label(o.ArgoCDNamespace) {
+		all = append(all, fmt.Errorf("--argocd-namespace %q: %s", o.ArgoCDNamespace, problem))
 	}
 	if o.HubURL != "" {
 		if parsed, err := url.Parse(o.HubURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
@@ -342,6 +369,27 @@ func readCA(path string) ([]byte, error) {
 		return nil, fmt.Errorf("it has more than %d bytes", maxCABytes)
 	}
 	return os.ReadFile(path)
+}
+
+// KubeconfigOptions are the flags of the command kubeconfig.
+type KubeconfigOptions struct {
+	Kubeconfig     string
+	Context        string
+	Into           string
+	Endpoint       string
+	EndpointCAFile string
+}
+
+// NewKubeconfigOptions returns the defaults.
+func NewKubeconfigOptions() *KubeconfigOptions { return &KubeconfigOptions{} }
+
+// AddFlags binds the options to a command line.
+func (o *KubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
+	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file, which keeps its current context, instead of printing it.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. Empty: go through the hub.")
+	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. Empty: its certificate is publicly trusted.")
 }
 
 // leaseName is the Lease of the leader. Gateways that run different components

@@ -4,13 +4,16 @@
 package clustergateway
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -22,6 +25,8 @@ type exchange struct {
 	request *Request
 	link    *link
 	as      Impersonation
+	// caller is who asked, as the hub knows them.
+	caller string
 }
 
 type exchangeKey struct{}
@@ -34,12 +39,18 @@ func exchangeFrom(ctx context.Context) *exchange {
 // forward sends an admitted request on.
 func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	if !x.request.LongRunning {
-		defer x.link.inFlight.Add(-1)
-		if x.link.inFlight.Add(1) > h.maxInFlight {
-			h.refuse(w, r, unavailable(x.request.Member, fmt.Sprintf(
-				"more than %d requests for member %q are under way: ask again", h.maxInFlight, x.request.Member)))
+		if !h.inFlightUser.begin(x.caller) {
+			h.refuse(w, r, tooMany(x.request.Member, fmt.Sprintf(
+				"the gateway has %d requests of this user under way: ask again", h.inFlightUser.most)))
 			return
 		}
+		defer h.inFlightUser.end(x.caller)
+		if !h.inFlight.begin(x.request.Member) {
+			h.refuse(w, r, tooMany(x.request.Member, fmt.Sprintf(
+				"the gateway has %d requests for member %q under way: ask again", h.inFlight.most, x.request.Member)))
+			return
+		}
+		defer h.inFlight.end(x.request.Member)
 	}
 	ctx, cancel := h.contextFor(r.Context(), x)
 	defer cancel()
@@ -111,6 +122,9 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.Trailer = nil
 	stripIdentity(pr.Out.Header)
 	setIdentity(pr.Out.Header, x.as)
+	if id := auditID(pr.In.Context()); id != "" {
+		pr.Out.Header.Set("Audit-Id", id)
+	}
 }
 
 type roundTripperFunc func(*http.Request) (*http.Response, error)
@@ -201,11 +215,12 @@ func isDiscovery(request *Request) bool {
 	return request != nil && (request.Path == "/api" || request.Path == "/apis")
 }
 
-// countedWriter remembers the code. Everything else of the writer below is
-// reached by Unwrap.
+// countedWriter remembers the code and counts the bytes. Everything else of the
+// writer below is reached by Unwrap.
 type countedWriter struct {
 	http.ResponseWriter
-	code int
+	code  int
+	bytes atomic.Int64
 }
 
 // WriteHeader remembers the first code that is final.
@@ -216,7 +231,38 @@ func (w *countedWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap lets http.ResponseController flush and hijack.
+// Write counts.
+func (w *countedWriter) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes.Add(int64(n))
+	return n, err
+}
+
+// Hijack counts what is written to the connection afterwards.
+func (w *countedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &countedConn{Conn: conn, bytes: &w.bytes}, buffered, nil
+}
+
+type countedConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+// Write counts.
+func (c *countedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// Unwrap lets http.ResponseController flush.
 func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // status is the code: a hijacked connection has switched protocols without

@@ -30,12 +30,13 @@ func (r *healthREST) Destroy() {}
 
 // Get returns the ClusterGateway with a status of this moment.
 func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	member, ok := r.handler.members.Get(name)
+	found, ok := r.handler.members.get(name)
 	if !ok {
 		return nil, notFound(name)
 	}
 	_, err := r.handler.credentials.Credential(name)
-	gateway := View(member, err == nil)
+	found.credential.present = err == nil
+	gateway := view(found)
 	gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{}
 	if err != nil {
 		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNoCredential

@@ -26,11 +26,31 @@ type Informer interface {
 	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
 }
 
-// change is one change of the inventory: old is nil for a new member, now is nil
-// for one that is gone.
+// credentialAt is what is known of the Secret with the gateway's credential: is
+// there one, and the version at which that was so.
+type credentialAt struct {
+	present bool
+	version uint64
+}
+
+// state is all that a ClusterGateway is made of.
+type state struct {
+	member     *clusterv1beta1.MemberCluster
+	credential credentialAt
+}
+
+// version is the larger of the two, so that all replicas tell the same.
+func (s state) version() uint64 { return max(versionOf(s.member), s.credential.version) }
+
+// change is one change of the inventory: old has no member if it is a new one,
+// now has none if it is gone.
 type change struct {
-	old, now *clusterv1beta1.MemberCluster
-	version  uint64
+	old, now state
+	// version is at least that of every change before: MemberClusters and Secrets
+	// are followed apart, and one may come late. It is then told to those too who
+	// know that version already, rather than to nobody.
+	version uint64
+	late    bool
 }
 
 // Members is the inventory as the API server sees it: what an informer told,
@@ -39,9 +59,10 @@ type change struct {
 type Members struct {
 	// mu guards all below, and is held while watchers are told, so that each
 	// sees changes in their order.
-	mu      sync.Mutex
-	byName  map[string]*clusterv1beta1.MemberCluster
-	history []change
+	mu          sync.Mutex
+	byName      map[string]*clusterv1beta1.MemberCluster
+	credentials map[string]credentialAt
+	history     []change
 	// version is the largest resourceVersion seen; a watch can begin at floor or
 	// later.
 	version, floor uint64
@@ -52,8 +73,9 @@ type Members struct {
 // NewMembers returns an empty inventory.
 func NewMembers() *Members {
 	return &Members{
-		byName:   map[string]*clusterv1beta1.MemberCluster{},
-		watchers: map[*memberWatch]struct{}{},
+		byName:      map[string]*clusterv1beta1.MemberCluster{},
+		credentials: map[string]credentialAt{},
+		watchers:    map[*memberWatch]struct{}{},
 	}
 }
 
@@ -87,13 +109,26 @@ func (m *Members) List() ([]*clusterv1beta1.MemberCluster, string) {
 	return m.sorted(), strconv.FormatUint(m.version, 10)
 }
 
-// Touch tells watchers of a member again, since something other than its
-// MemberCluster changed how it looks: its credential came or went.
-func (m *Members) Touch(name string) {
+// SetCredential tells that the Secret with the gateway's credential for a member
+// came, changed or went, with its resourceVersion. A credential may come before
+// its member. Initial ones, of a first list, cannot be told to a watch.
+func (m *Members) SetCredential(name string, present bool, resourceVersion string, initial bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := credentialAt{present: present, version: parseVersion(resourceVersion)}
+	before := m.credentials[name]
+	if now.version <= before.version && now.present == before.present {
+		return
+	}
+	m.credentials[name] = now
+	m.version = max(m.version, now.version)
+	if initial {
+		defer m.beginHere()
+	}
 	if member, ok := m.byName[name]; ok {
-		m.tell(change{old: member, now: member, version: m.version})
+		m.tell(change{old: state{member, before}, now: state{member, now}, version: now.version})
+	} else if !present {
+		delete(m.credentials, name)
 	}
 }
 
@@ -102,6 +137,30 @@ func (m *Members) OnGone(f func(member string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone = append(m.gone, f)
+}
+
+// get is Get with what is known of the credential.
+func (m *Members) get(name string) (state, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	member, ok := m.byName[name]
+	return state{member, m.credentials[name]}, ok
+}
+
+// list is List with what is known of the credentials.
+func (m *Members) list() ([]state, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.states(), strconv.FormatUint(m.version, 10)
+}
+
+// states is called with mu held.
+func (m *Members) states() []state {
+	all := make([]state, 0, len(m.byName))
+	for _, member := range m.sorted() {
+		all = append(all, state{member, m.credentials[member.Name]})
+	}
+	return all
 }
 
 func (m *Members) sorted() []*clusterv1beta1.MemberCluster {
@@ -128,11 +187,10 @@ func (m *Members) set(obj any, initial bool) {
 	m.byName[member.Name] = member
 	m.version = max(m.version, version)
 	if initial {
-		// What was before the first list cannot be told to a watch.
-		m.floor = max(m.floor, version)
-		m.history = nil
+		defer m.beginHere()
 	}
-	m.tell(change{old: old, now: member, version: version})
+	credential := m.credentials[member.Name]
+	m.tell(change{old: state{old, credential}, now: state{member, credential}, version: version})
 }
 
 func (m *Members) remove(obj any) {
@@ -146,7 +204,11 @@ func (m *Members) remove(obj any) {
 	m.mu.Lock()
 	delete(m.byName, member.Name)
 	m.version = max(m.version, versionOf(member))
-	m.tell(change{old: member, version: versionOf(member)})
+	credential := m.credentials[member.Name]
+	if !credential.present {
+		delete(m.credentials, member.Name)
+	}
+	m.tell(change{old: state{member, credential}, version: versionOf(member)})
 	gone := slices.Clone(m.gone)
 	m.mu.Unlock()
 	for _, f := range gone {
@@ -154,8 +216,14 @@ func (m *Members) remove(obj any) {
 	}
 }
 
+// beginHere forgets the history: what was before a first list cannot be told to a
+// watch. It is called with mu held.
+func (m *Members) beginHere() { m.floor, m.history = m.version, nil }
+
 // tell is called with mu held.
 func (m *Members) tell(c change) {
+	c.late = c.version < m.version
+	c.version = max(c.version, m.version)
 	m.history = append(m.history, c)
 	if excess := len(m.history) - historyLength; excess > 0 {
 		m.floor = max(m.floor, m.history[excess-1].version)
@@ -177,7 +245,11 @@ func (m *Members) drop(w *memberWatch) {
 }
 
 func versionOf(member *clusterv1beta1.MemberCluster) uint64 {
-	version, err := strconv.ParseUint(member.ResourceVersion, 10, 64)
+	return parseVersion(member.ResourceVersion)
+}
+
+func parseVersion(text string) uint64 {
+	version, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -24,12 +24,16 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-// DefaultMaxInFlight is how many short requests for one member may be under way.
-const DefaultMaxInFlight = 400
+const (
+	// DefaultMaxInFlight is how many short requests for one member may be under way.
+	DefaultMaxInFlight = 400
+	// DefaultMaxInFlightPerUser is how many of one caller may be, for all members.
+	DefaultMaxInFlightPerUser = 200
+)
 
 const copyBuffer = 32 << 10
 
-// Config is what a Handler needs. All but the last four are required.
+// Config is what a Handler needs. Those up to Serializer are required.
 type Config struct {
 	Members     *Members
 	Credentials Credentials
@@ -46,6 +50,14 @@ type Config struct {
 	// MaxInFlight is how many short requests for one member may be under way, by
 	// default DefaultMaxInFlight.
 	MaxInFlight int
+	// MaxInFlightPerUser is how many short requests of one caller may be under way,
+	// by default DefaultMaxInFlightPerUser.
+	MaxInFlightPerUser int
+	// AuthorizeInner has the hub asked about each request on the member too, in
+	// group InnerGroup.
+	AuthorizeInner bool
+	// Recorder keeps a record of each request; nil keeps none.
+	Recorder Recorder
 	// ServerName is what the certificates of the members' API servers are valid
 	// for, by default MemberServerName.
 	ServerName string
@@ -62,7 +74,10 @@ type Handler struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
-	maxInFlight  int64
+	inFlight     *counter
+	inFlightUser *counter
+	inner        bool
+	record       Recorder
 	serverName   string
 	metrics      *metrics
 	proxy        *httputil.ReverseProxy
@@ -77,10 +92,13 @@ func New(c Config) (*Handler, error) {
 	}
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
-		notConnected: c.NotConnected, maxInFlight: int64(c.MaxInFlight), serverName: c.ServerName, metrics: metrics,
+		notConnected: c.NotConnected, serverName: c.ServerName, metrics: metrics,
+		inner: c.AuthorizeInner, record: c.Recorder,
+		inFlight:     newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
+		inFlightUser: newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
 	}
-	if h.maxInFlight <= 0 {
-		h.maxInFlight = DefaultMaxInFlight
+	if h.record == nil {
+		h.record = func(context.Context, Record) {}
 	}
 	if h.serverName == "" {
 		h.serverName = MemberServerName
@@ -135,24 +153,36 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, badPath(p.err))
 		return
 	}
-	began := time.Now()
+	counted, record := &countedWriter{ResponseWriter: w}, newRecord(r, p.request, time.Now())
+	defer func() {
+		record.Code, record.Bytes, record.Took = counted.status(), counted.bytes.Load(), time.Since(record.Began)
+		h.record(r.Context(), record)
+	}()
 	x, err := h.admit(r, p.request)
 	if x == nil {
-		h.refuse(w, r, err)
+		h.refuse(counted, r, err)
 		return
 	}
-	counted := &countedWriter{ResponseWriter: w}
 	inFlight := h.metrics.inFlight.WithLabelValues(p.request.Member)
 	inFlight.Inc()
 	defer func() {
 		inFlight.Dec()
-		h.metrics.finished(p.request, counted.status(), time.Since(began))
+		h.metrics.finished(p.request, counted.status(), time.Since(record.Began))
 	}()
 	if err != nil {
 		h.refuse(counted, r, err)
 		return
 	}
+	record.As = printable(x.as.User, maxRecorded)
+	annotate(r.Context(), record)
 	h.forward(counted, r, x)
+}
+
+func orDefault(value, otherwise int) int {
+	if value <= 0 {
+		return otherwise
+	}
+	return value
 }
 
 func badPath(err error) error {
@@ -174,10 +204,15 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if err := h.authorizeMore(ctx, outer, r.Method, request); err != nil {
 		return nil, err
 	}
+	if h.inner {
+		if err := h.decide(ctx, innerAttributes(outer.GetUser(), request)); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := h.members.Get(request.Member); !ok {
 		return nil, notFound(request.Member)
 	}
-	x := &exchange{request: request, link: h.links.of(request.Member)}
+	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
 	as, refusal := Impersonate(outer.GetUser())
 	if refusal != "" {
 		return x, apierrors.NewForbidden(proxyResource, request.Member, errors.New(refusal))
@@ -208,18 +243,22 @@ func (h *Handler) authorizeMore(ctx context.Context, outer authorizer.Attributes
 }
 
 func (h *Handler) authorize(ctx context.Context, outer authorizer.Attributes, verb string) error {
-	attributes := authorizer.AttributesRecord{
+	return h.decide(ctx, authorizer.AttributesRecord{
 		User: outer.GetUser(), Verb: verb, Name: outer.GetName(),
 		APIGroup: outer.GetAPIGroup(), APIVersion: outer.GetAPIVersion(),
 		Resource: outer.GetResource(), Subresource: outer.GetSubresource(),
 		ResourceRequest: true, Path: outer.GetPath(),
-	}
+	})
+}
+
+// decide asks the hub. An answer that could not be had is not a yes.
+func (h *Handler) decide(ctx context.Context, attributes authorizer.AttributesRecord) error {
 	decision, reason, err := h.authorizer.Authorize(ctx, attributes)
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorizing %s: %w", verb, err))
+		return apierrors.NewInternalError(fmt.Errorf("authorizing %s: %w", attributes.Verb, err))
 	}
 	return responsewriters.ForbiddenStatusError(attributes, reason)
 }

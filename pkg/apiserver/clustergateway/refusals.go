@@ -42,6 +42,10 @@ func unavailable(member, message string) *apierrors.StatusError {
 	return failure(member, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, retryAfterSeconds, message)
 }
 
+func tooMany(member, message string) *apierrors.StatusError {
+	return failure(member, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, retryAfterSeconds, message)
+}
+
 func badGateway(member, message string) *apierrors.StatusError {
 	return failure(member, http.StatusBadGateway, ReasonBadGateway, 0, message)
 }

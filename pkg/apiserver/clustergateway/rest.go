@@ -36,17 +36,14 @@ var (
 // Storage returns what serves each resource of the group.
 func (h *Handler) Storage() map[string]rest.Storage {
 	return map[string]rest.Storage{
-		gatewayv1alpha1.Resource: &gatewayREST{members: h.members, credentials: h.credentials},
+		gatewayv1alpha1.Resource: &gatewayREST{members: h.members},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceHealth: &healthREST{handler: h},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceProxy:  &proxyREST{},
 	}
 }
 
 // gatewayREST serves ClusterGateways, read-only.
-type gatewayREST struct {
-	members     *Members
-	credentials Credentials
-}
+type gatewayREST struct{ members *Members }
 
 // New returns an empty ClusterGateway.
 func (r *gatewayREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
@@ -65,11 +62,11 @@ func (r *gatewayREST) GetSingularName() string { return "clustergateway" }
 
 // Get returns the way into one member.
 func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	member, ok := r.members.Get(name)
+	found, ok := r.members.get(name)
 	if !ok {
 		return nil, notFound(name)
 	}
-	return r.view(member), nil
+	return view(found), nil
 }
 
 // List returns the ways into the members that the selectors match.
@@ -78,12 +75,12 @@ func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListO
 	if err != nil {
 		return nil, err
 	}
-	all, version := r.members.List()
+	all, version := r.members.list()
 	list := &gatewayv1alpha1.ClusterGatewayList{Items: []gatewayv1alpha1.ClusterGateway{}}
 	list.ResourceVersion = version
-	for _, member := range all {
-		if matches(member) {
-			list.Items = append(list.Items, *r.view(member))
+	for _, found := range all {
+		if matches(found.member) {
+			list.Items = append(list.Items, *view(found))
 		}
 	}
 	return list, nil
@@ -97,7 +94,7 @@ func (r *gatewayREST) Watch(_ context.Context, options *metainternalversion.List
 	}
 	o := watchOptions{
 		matches:  matches,
-		view:     func(m *clusterv1beta1.MemberCluster) runtime.Object { return r.view(m) },
+		view:     func(s state) runtime.Object { return view(s) },
 		bookmark: bookmark,
 	}
 	if options != nil {
@@ -135,11 +132,6 @@ func matcher(options *metainternalversion.ListOptions) (func(*clusterv1beta1.Mem
 	return func(m *clusterv1beta1.MemberCluster) bool {
 		return byLabel.Matches(labels.Set(m.Labels)) && byField.Matches(fields.Set{"metadata.name": m.Name})
 	}, nil
-}
-
-func (r *gatewayREST) view(member *clusterv1beta1.MemberCluster) *gatewayv1alpha1.ClusterGateway {
-	_, err := r.credentials.Credential(member.Name)
-	return View(member, err == nil)
 }
 
 // ConvertToTable prints the columns that users of this API know.

@@ -74,15 +74,14 @@ type CredentialsFunc func(member string) (Credential, error)
 // Credential calls f.
 func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
 
-// link is all that the gateway holds for one member: its connections, what its
-// agent has granted, and how many requests are under way.
+// link is all that the gateway holds for one member: its connections, and what
+// its agent has granted.
 type link struct {
 	member      string
 	credentials Credentials
 	dialer      Dialer
 	serverName  string
 	grants      *grants
-	inFlight    atomic.Int64
 
 	current atomic.Pointer[pool]
 	// mu makes sure that only one new pool is made.

@@ -5,6 +5,7 @@ package clustergateway
 
 import (
 	"maps"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,16 +14,17 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
-// View is the way into a member, as a function of its MemberCluster and of
-// whether the gateway has a credential for it. Whether a tunnel is open at this
+// view is the way into a member, as a function of its MemberCluster and of the
+// Secret with the gateway's credential for it. Whether a tunnel is open at this
 // moment is not in it, so that all replicas answer alike; the subresource health
 // looks.
-func View(member *clusterv1beta1.MemberCluster, hasCredential bool) *gatewayv1alpha1.ClusterGateway {
+func view(s state) *gatewayv1alpha1.ClusterGateway {
+	member, hasCredential := s.member, s.credential.present
 	gateway := &gatewayv1alpha1.ClusterGateway{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:              member.Name,
 			UID:               member.UID,
-			ResourceVersion:   member.ResourceVersion,
+			ResourceVersion:   strconv.FormatUint(s.version(), 10),
 			CreationTimestamp: member.CreationTimestamp,
 			Labels:            maps.Clone(member.Labels),
 		},

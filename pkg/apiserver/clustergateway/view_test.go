@@ -37,7 +37,7 @@ func TestView(t *testing.T) {
 			member := memberAt("a", 3, "x")
 			member.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 			member.Status = tc.status
-			got := View(member, tc.hasCredential)
+			got := view(state{member, credentialAt{present: tc.hasCredential, version: 2}})
 			if diff := cmp.Diff(tc.want, got.Status); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -48,5 +48,18 @@ func TestView(t *testing.T) {
 				t.Errorf("got credential %v", got.Spec.Access.Credential)
 			}
 		})
+	}
+}
+
+func TestVersionIsTheLargerOfMemberAndCredential(t *testing.T) {
+	for version, s := range map[string]state{
+		"3": {memberAt("a", 3, "x"), credentialAt{}},
+		"4": {memberAt("a", 4, "x"), credentialAt{present: true, version: 2}},
+		"7": {memberAt("a", 3, "x"), credentialAt{present: true, version: 7}},
+		"9": {memberAt("a", 3, "x"), credentialAt{present: false, version: 9}},
+	} {
+		if got := view(s).ResourceVersion; got != version {
+			t.Errorf("got version %s, want %s", got, version)
+		}
 	}
 }

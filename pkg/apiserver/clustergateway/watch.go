@@ -24,7 +24,7 @@ const watchBacklog = 256
 type memberWatch struct {
 	members *Members
 	events  chan watch.Event
-	view    func(*clusterv1beta1.MemberCluster) runtime.Object
+	view    func(state) runtime.Object
 	matches func(*clusterv1beta1.MemberCluster) bool
 }
 
@@ -37,7 +37,7 @@ type watchOptions struct {
 	// from is.
 	initial bool
 	matches func(*clusterv1beta1.MemberCluster) bool
-	view    func(*clusterv1beta1.MemberCluster) runtime.Object
+	view    func(state) runtime.Object
 	// bookmark makes the object of the bookmark behind the present members.
 	bookmark func(resourceVersion string) runtime.Object
 }
@@ -59,7 +59,7 @@ func (m *Members) watch(o watchOptions) (*memberWatch, error) {
 	defer m.mu.Unlock()
 	w := &memberWatch{members: m, view: o.view, matches: o.matches}
 	if present {
-		w.sendPresent(m.sorted())
+		w.sendPresent(m.states())
 		if o.initial {
 			w.events <- watch.Event{Type: watch.Bookmark, Object: o.bookmark(strconv.FormatUint(m.version, 10))}
 		}
@@ -70,10 +70,10 @@ func (m *Members) watch(o watchOptions) (*memberWatch, error) {
 	return w, nil
 }
 
-func (w *memberWatch) sendPresent(all []*clusterv1beta1.MemberCluster) {
+func (w *memberWatch) sendPresent(all []state) {
 	w.events = make(chan watch.Event, len(all)+1+watchBacklog)
-	for _, member := range all {
-		w.send(change{now: member})
+	for _, now := range all {
+		w.send(change{now: now})
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *memberWatch) sendSince(from, floor uint64, history []change) error {
 	}
 	w.events = make(chan watch.Event, len(history)+watchBacklog)
 	for _, c := range history {
-		if c.version > from {
+		if c.version > from || c.late && c.version == from {
 			w.send(c)
 		}
 	}
@@ -107,25 +107,23 @@ func (w *memberWatch) send(c change) bool {
 // eventOf tells a change as this watch sees it: a member that no longer matches
 // is deleted for it.
 func (w *memberWatch) eventOf(c change) (watch.Event, bool) {
-	before := c.old != nil && w.matches(c.old)
-	after := c.now != nil && w.matches(c.now)
+	before := c.old.member != nil && w.matches(c.old.member)
+	after := c.now.member != nil && w.matches(c.now.member)
 	switch {
 	case after && before:
 		return watch.Event{Type: watch.Modified, Object: w.view(c.now)}, true
 	case after:
 		return watch.Event{Type: watch.Added, Object: w.view(c.now)}, true
-	case before && c.now != nil:
-		return watch.Event{Type: watch.Deleted, Object: w.atVersion(c.old, c.now.ResourceVersion)}, true
 	case before:
-		return watch.Event{Type: watch.Deleted, Object: w.view(c.old)}, true
+		return watch.Event{Type: watch.Deleted, Object: w.atVersion(c.old, c.version)}, true
 	}
 	return watch.Event{}, false
 }
 
-func (w *memberWatch) atVersion(member *clusterv1beta1.MemberCluster, version string) runtime.Object {
-	object := w.view(member)
+func (w *memberWatch) atVersion(s state, version uint64) runtime.Object {
+	object := w.view(s)
 	if accessor, ok := object.(metav1.Object); ok {
-		accessor.SetResourceVersion(version)
+		accessor.SetResourceVersion(strconv.FormatUint(version, 10))
 	}
 	return object
 }

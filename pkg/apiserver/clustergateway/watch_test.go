@@ -28,7 +28,7 @@ func watchFrom(t *testing.T, m *Members, o watchOptions) *memberWatch {
 	if o.matches == nil {
 		o.matches = func(*clusterv1beta1.MemberCluster) bool { return true }
 	}
-	o.view = func(m *clusterv1beta1.MemberCluster) runtime.Object { return View(m, true) }
+	o.view = func(s state) runtime.Object { return view(s) }
 	o.bookmark = bookmark
 	w, err := m.watch(o)
 	if err != nil {
@@ -142,14 +142,39 @@ func TestSlowWatcherEndsAndHoldsNobodyUp(t *testing.T) {
 	slow.Stop()
 }
 
-func TestCredentialThatComesIsTold(t *testing.T) {
+func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
 	m := NewMembers()
-	m.set(memberAt("a", 1, "x"), true)
-	w := watchFrom(t, m, watchOptions{from: "1"})
-	m.Touch("a")
-	m.Touch("unknown")
-	if diff := cmp.Diff([]string{"MODIFIED a@1"}, told(w)); diff != "" {
+	m.SetCredential("b", true, "4", true)
+	m.set(memberAt("a", 5, "x"), true)
+	m.set(memberAt("b", 1, "x"), true)
+	_, version := m.List()
+	if version != "5" {
+		t.Fatalf("got version %s, want 5", version)
+	}
+	w := watchFrom(t, m, watchOptions{from: version})
+	m.SetCredential("a", true, "8", false)
+	m.SetCredential("a", true, "8", false)
+	m.SetCredential("a", true, "6", false)
+	m.SetCredential("unknown", true, "9", false)
+	m.SetCredential("a", false, "10", false)
+	m.set(memberAt("a", 7, "x"), false)
+	m.remove(memberAt("b", 11, "x"))
+	want := []string{"MODIFIED a@8", "MODIFIED a@10", "MODIFIED a@10", "DELETED b@11"}
+	if diff := cmp.Diff(want, told(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Who watches from the middle misses nothing, not even what came late.
+	for from, want := range map[string][]string{
+		"8":  {"MODIFIED a@10", "MODIFIED a@10", "DELETED b@11"},
+		"10": {"MODIFIED a@10", "DELETED b@11"},
+		"11": nil,
+	} {
+		if diff := cmp.Diff(want, told(watchFrom(t, m, watchOptions{from: from}))); diff != "" {
+			t.Errorf("from %s (-want +got):\n%s", from, diff)
+		}
+	}
+	if _, version := m.List(); version != "11" {
+		t.Errorf("got version %s, want 11", version)
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 
 const (
 	// RoleName is the ClusterRole, and the ClusterRoleBinding, that hold the grants.
+	// For accounts in another namespace than usual, that namespace follows it.
 	RoleName = "fleetgate-impersonate"
 	// Path is where the gateway asks, on the agent's own target of the tunnel.
 	Path = "/v1/impersonations"
@@ -52,12 +53,22 @@ type Grants struct {
 	// Client reads and writes the member's API server itself: nobody else writes
 	// the role, and a cache would be behind.
 	Client client.Client
+	// AccountNamespace is the namespace of the gateway's account.
+	AccountNamespace string
 
 	// lock serializes writes of the role, and guards users and groups.
 	lock sync.Mutex
 	// users and groups are the names of the role in the order in which they were
 	// asked for last. After a restart the role's own order has to do.
 	users, groups []string
+}
+
+// roleName tells the grants of one hub's gateway from those of another's.
+func (g *Grants) roleName() string {
+	if g.AccountNamespace == msav1beta1.AccountNamespace {
+		return RoleName
+	}
+	return RoleName + "-" + g.AccountNamespace
 }
 
 // Handler serves Path: 204 when the grant is effective, 403 with {"message"} when
@@ -108,10 +119,10 @@ func (g *Grants) write(ctx context.Context, request Request) error {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
-		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", RoleName, err)
+		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", g.roleName(), err)
 	}
 	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureRole(ctx, request) }); err != nil {
-		return fmt.Errorf("adding to ClusterRole %s: %w", RoleName, err)
+		return fmt.Errorf("adding to ClusterRole %s: %w", g.roleName(), err)
 	}
 	return nil
 }
@@ -127,7 +138,7 @@ func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors
 // ensureRole writes the role if a name is new, or if somebody else changed it.
 func (g *Grants) ensureRole(ctx context.Context, request Request) error {
 	role := &rbacv1.ClusterRole{}
-	err := g.Client.Get(ctx, client.ObjectKey{Name: RoleName}, role)
+	err := g.Client.Get(ctx, client.ObjectKey{Name: g.roleName()}, role)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -139,7 +150,7 @@ func (g *Grants) ensureRole(ctx context.Context, request Request) error {
 	if asIs && !newUser && !newGroup {
 		return nil
 	}
-	role.Name, role.Rules, role.AggregationRule = RoleName, rulesFor(g.users, g.groups), nil
+	role.Name, role.Rules, role.AggregationRule = g.roleName(), rulesFor(g.users, g.groups), nil
 	if err != nil {
 		return g.Client.Create(ctx, role)
 	}
@@ -177,10 +188,10 @@ func namesOf(role *rbacv1.ClusterRole, resource string) []string {
 // ensureBinding binds the role to the gateway's account and to nobody else.
 func (g *Grants) ensureBinding(ctx context.Context) error {
 	wanted := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: RoleName},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: RoleName},
+		ObjectMeta: metav1.ObjectMeta{Name: g.roleName()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.roleName()},
 		Subjects: []rbacv1.Subject{{
-			Kind: rbacv1.ServiceAccountKind, Namespace: msav1beta1.AccountNamespace, Name: msav1beta1.GatewayAccount,
+			Kind: rbacv1.ServiceAccountKind, Namespace: g.AccountNamespace, Name: msav1beta1.GatewayAccount,
 		}},
 	}
 	current := &rbacv1.ClusterRoleBinding{}
@@ -223,7 +234,7 @@ func (g *Grants) waitEffective(ctx context.Context, request Request) error {
 func (g *Grants) waitAllowed(ctx context.Context, resource, name string) error {
 	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               msav1beta1.AccountUsername(msav1beta1.GatewayAccount),
+			User:               msav1beta1.UsernameIn(g.AccountNamespace, msav1beta1.GatewayAccount),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name},
 		}}
 		err := g.Client.Create(ctx, review)

@@ -6,36 +6,106 @@ package rotator
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
-// ensureAccount returns the ServiceAccount on the member, made if it was missing.
-func (r *Reconciler) ensureAccount(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: name}}
-	err := r.Member.Get(ctx, client.ObjectKeyFromObject(account), account)
+// ownership is whose a ServiceAccount on the member is.
+type ownership int
+
+const (
+	// foreign was not made for a ManagedServiceAccount.
+	foreign ownership = iota
+	// another agent's: this member belongs to a second hub.
+	another
+	// former is this agent's, for a ManagedServiceAccount that is gone.
+	former
+	// unmarked has the label only, as other products write it. It is taken over
+	// when a ManagedServiceAccount asks for it, and left alone otherwise.
+	unmarked
+	// own is this very ManagedServiceAccount's.
+	own
+)
+
+// ownershipOf reads what a ServiceAccount says of itself. Label or annotation may
+// have been taken off by somebody: either one is enough to know it again.
+func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ownership {
+	madeFor, marked := account.Annotations[msav1beta1.AnnotationMadeFor]
+	by, of, _ := strings.Cut(madeFor, "/")
+	switch {
+	case !marked && isManaged(account):
+		return unmarked
+	case !marked:
+		return foreign
+	case by != agent:
+		return another
+	case types.UID(of) != uid:
+		return former
+	}
+	return own
+}
+
+// ensureAccount returns the ServiceAccount on the member, as it should be.
+func (r *Reconciler) ensureAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
+	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
+	err := r.Member.Get(ctx, client.ObjectKeyFromObject(onMember), onMember)
 	if apierrors.IsNotFound(err) {
-		return account, r.makeAccount(ctx, account)
+		r.mark(onMember, account.UID)
+		return onMember, r.makeAccount(ctx, onMember)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", account.Namespace, name, err)
+		return nil, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
 	}
-	if !isManaged(account) {
+	switch ownershipOf(onMember, r.AgentNamespace, account.UID) {
+	case foreign:
 		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount: delete it, or rename the ManagedServiceAccount",
-			account.Namespace, name, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue))
+			onMember.Namespace, account.Name, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue))
+	case another:
+		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s on the member belongs to an agent in another namespace: give each agent of a member its own --account-namespace",
+			onMember.Namespace, account.Name))
+	case former:
+		return r.replaceAccount(ctx, onMember, account)
 	}
-	return account, nil
+	if r.mark(onMember, account.UID) {
+		if err := r.Member.Update(ctx, onMember); err != nil {
+			return nil, fmt.Errorf("marking ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
+		}
+	}
+	return onMember, nil
+}
+
+// mark says on the account for whom it was made, and returns whether that changed it.
+func (r *Reconciler) mark(onMember *corev1.ServiceAccount, uid types.UID) (changed bool) {
+	madeFor := r.AgentNamespace + "/" + string(uid)
+	if isManaged(onMember) && onMember.Annotations[msav1beta1.AnnotationMadeFor] == madeFor {
+		return false
+	}
+	metav1.SetMetaDataLabel(&onMember.ObjectMeta, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
+	metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, msav1beta1.AnnotationMadeFor, madeFor)
+	return true
+}
+
+// replaceAccount makes a new account in place of an earlier one of the same
+// name, so that the earlier one's tokens die.
+func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.ServiceAccount, account *msav1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
+	if err := r.deleteAccount(ctx, earlier); err != nil {
+		return nil, err
+	}
+	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
+	r.mark(onMember, account.UID)
+	return onMember, r.makeAccount(ctx, onMember)
 }
 
 // makeAccount makes the namespace too if it is missing.
 func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAccount) error {
-	account.Labels = map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
 	err := r.Member.Create(ctx, account)
 	if apierrors.IsNotFound(err) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account.Namespace}}
@@ -51,19 +121,27 @@ func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAcc
 	return nil
 }
 
-// removeAccount takes the account off the member; its tokens die with it.
+// removeAccount takes the account off the member if this agent made it; its
+// tokens die with it.
 func (r *Reconciler) removeAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{}
-	err := r.Member.Get(ctx, client.ObjectKey{Namespace: msav1beta1.AccountNamespace, Name: name}, account)
-	if apierrors.IsNotFound(err) || err == nil && !isManaged(account) {
+	err := r.Member.Get(ctx, client.ObjectKey{Namespace: r.AccountNamespace, Name: name}, account)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err == nil {
-		err = r.Member.Delete(ctx, account, client.Preconditions{UID: &account.UID})
+	if err != nil {
+		return fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", r.AccountNamespace, name, err)
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing ServiceAccount %s/%s from the member: %w", msav1beta1.AccountNamespace, name, err)
+	if ownershipOf(account, r.AgentNamespace, "") != former {
+		return nil
 	}
-	log.FromContext(ctx).Info("Removed the account from the member", "account", name)
+	return r.deleteAccount(ctx, account)
+}
+
+func (r *Reconciler) deleteAccount(ctx context.Context, account *corev1.ServiceAccount) error {
+	if err := r.Member.Delete(ctx, account, client.Preconditions{UID: &account.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing ServiceAccount %s/%s from the member: %w", account.Namespace, account.Name, err)
+	}
+	log.FromContext(ctx).Info("Removed the account from the member", "account", account.Name)
 	return nil
 }

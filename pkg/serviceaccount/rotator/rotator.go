@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -31,7 +33,9 @@ import (
 const (
 	// firstRetry and lastRetry bound the time between two tries of what failed: a
 	// token of ten minutes leaves two of them to mend it.
-	firstRetry, lastRetry = 200 * time.Millisecond, 30 * time.Second
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+	// firstUntold is for what fails so early that nobody can be told.
+	firstUntold = 200 * time.Millisecond
 	// lookAgain is how long an account is left alone at most: clocks jump, and
 	// members change the keys that their tokens are signed with.
 	lookAgain = time.Hour
@@ -51,9 +55,17 @@ type Reconciler struct {
 	MemberCache cache.Cache
 	// HubNamespace is the member's namespace on the hub.
 	HubNamespace string
+	// AccountNamespace is the namespace on the member in which accounts are made.
+	// MemberCache watches accounts there.
+	AccountNamespace string
+	// AgentNamespace is the agent's own on the member. It tells the accounts of
+	// this agent from those of an agent for another hub.
+	AgentNamespace string
 	// MemberCA returns the PEM certificates that verify the member's API server.
 	MemberCA func() ([]byte, error)
 	Clock    clock.PassiveClock
+	// Recorder writes events on ManagedServiceAccounts.
+	Recorder events.EventRecorder
 }
 
 // SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub,
@@ -70,7 +82,7 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, byName, builder.WithPredicates(managed())).
 		WatchesRawSource(accounts).
 		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, lastRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstUntold, lastRetry),
 		}).
 		Complete(r)
 }
@@ -111,26 +123,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
+	next := min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain)
 	if failure != nil {
-		reportFailure(&account, failure)
+		next = r.tell(ctx, &account, failure)
 	}
 	if err := r.writeStatus(ctx, before, &account); err != nil {
 		return ctrl.Result{}, errors.Join(failure, err)
 	}
+	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// tell puts a failure into the status, warns when it is new, and says when to try
+// again.
+func (r *Reconciler) tell(ctx context.Context, account *msav1beta1.ManagedServiceAccount, failure error) time.Duration {
+	failing, first := reportFailure(account, failure, r.Clock.Now())
+	if first {
+		message := messageOf(failure)
+		log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
+		r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, msav1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
+	}
 	var needsHelp mistake
 	if errors.As(failure, &needsHelp) {
-		return ctrl.Result{RequeueAfter: askAgain}, nil
+		return askAgain
 	}
-	if failure != nil {
-		return ctrl.Result{}, failure
-	}
-	return ctrl.Result{RequeueAfter: min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain)}, nil
+	return retryAfter(failing)
 }
 
 // reconcileToken makes account and Secret right, fills in the status, and
-// returns when the token is due.
+// returns until when that holds.
 func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (due time.Time, err error) {
-	onMember, err := r.ensureAccount(ctx, account.Name)
+	onMember, err := r.ensureAccount(ctx, account)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -142,25 +164,41 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.Man
 	if err != nil {
 		return time.Time{}, err
 	}
-	reportSecret(account, secret)
+	reportSecret(account, secret, r.Clock.Now())
 
-	claims, usable := inspect(secret, account, onMember, ca)
-	if usable {
-		usable, err = r.accepted(ctx, secret, onMember)
+	found, ours := inspect(secret, account, onMember, ca)
+	if ours {
+		if found.works, err = r.accepted(ctx, secret, onMember); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next, due := decide(account, onMember.UID, found, r.Clock.Now())
+	switch next {
+	case spent:
+		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or make the ManagedServiceAccount anew")
+	case restore:
+		err = r.storeToken(ctx, account, secret, string(secret.Data[msav1beta1.SecretKeyToken]), ca)
+	case request:
+		return r.renew(ctx, account, onMember, secret, ca)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	now := r.Clock.Now()
-	if due := dueAt(&account.Status, claims, onMember.UID, now); usable && now.Before(due) {
-		reportToken(account, claims, claims.Issued)
-		return due, nil
-	}
-	// A failure leaves the Secret alone: an older token serves while it lives.
-	if claims, err = r.refresh(ctx, account, onMember, secret, ca); err != nil {
+	reportToken(account, found.claims, found.claims.Issued, r.Clock.Now())
+	return due, nil
+}
+
+// renew puts a new token in place. If it fails, the Secret is as it was: an older
+// token serves while it lives.
+func (r *Reconciler) renew(ctx context.Context, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
+	secret *corev1.Secret, ca []byte) (due time.Time, err error) {
+	claims, err := r.refresh(ctx, account, onMember, secret, ca)
+	if err != nil {
 		return time.Time{}, err
 	}
-	reportSecret(account, secret)
-	reportToken(account, claims, now)
-	return dueAt(&account.Status, claims, onMember.UID, now), nil
+	now := r.Clock.Now()
+	reportSecret(account, secret, now)
+	reportToken(account, claims, now, now)
+	_, due = decide(account, onMember.UID, present{claims: claims, works: true, whole: true}, now)
+	return due, nil
 }

@@ -8,13 +8,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -46,18 +44,18 @@ func isOwned(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) b
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
-// inspect reads a Secret's token, and reports whether all is as refresh left it:
-// the token says that it is of this very account, it stands beside the right CA,
-// and the Secret goes with its ManagedServiceAccount.
-func inspect(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (serviceaccount.Claims, bool) {
+// inspect reads a Secret's token: does it say that it is of this very account,
+// and is all around it as storeToken left it, beside the right CA and bound to
+// go with its ManagedServiceAccount. Whether the token works is for the member
+// to say.
+func inspect(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (found present, ours bool) {
 	claims, err := serviceaccount.ParseClaims(string(secret.Data[msav1beta1.SecretKeyToken]))
 	if err != nil {
-		return serviceaccount.Claims{}, false
+		return present{}, false
 	}
-	username := "system:serviceaccount:" + onMember.Namespace + ":" + onMember.Name
-	same := claims.Subject == username && claims.Account == onMember.UID
 	whole := len(secret.Data) == 2 && bytes.Equal(secret.Data[msav1beta1.SecretKeyCA], ca)
-	return claims, same && whole && isManaged(secret) && isOwned(secret, account)
+	ours = claims.Subject == msav1beta1.UsernameIn(onMember.Namespace, onMember.Name) && claims.Account == onMember.UID
+	return present{claims: claims, whole: whole && isManaged(secret) && isOwned(secret, account)}, ours
 }
 
 // accepted asks the member's API server whether it takes the token for the
@@ -68,17 +66,6 @@ func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMemb
 		return false, fmt.Errorf("reviewing the token of ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
 	}
 	return review.Status.Authenticated && review.Status.User.UID == string(onMember.UID), nil
-}
-
-// dueAt is when to refresh a token. It reckons from the agent's own clock if the
-// status tells when this token was written. Claims go by the member's clock: by
-// them, tokens of a member whose clock is behind would be due as soon as issued.
-func dueAt(status *msav1beta1.ManagedServiceAccountStatus, claims serviceaccount.Claims, account types.UID, now time.Time) time.Time {
-	issued := claims.Issued
-	if isAbout(status, claims) && !status.TokenSecretRef.LastRefreshTimestamp.After(now) {
-		issued = status.TokenSecretRef.LastRefreshTimestamp.Time
-	}
-	return serviceaccount.RefreshAt(issued, issued.Add(claims.Expires.Sub(claims.Issued)), serviceaccount.Jitter(account, claims.Issued))
 }
 
 // refresh requests a token and stores it. The Secret is as stored afterwards.
@@ -99,10 +86,7 @@ func (r *Reconciler) refresh(ctx context.Context, account *msav1beta1.ManagedSer
 }
 
 func (r *Reconciler) requestToken(ctx context.Context, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (string, error) {
-	validity := account.Spec.Rotation.Validity.Duration
-	if validity == 0 {
-		validity = msav1beta1.DefaultValidity
-	}
+	validity := account.Spec.Rotation.AskedValidity()
 	if validity < msav1beta1.MinValidity {
 		return "", mistake(fmt.Sprintf("spec.rotation.validity is %s: no API server issues tokens for less than %s", validity, msav1beta1.MinValidity))
 	}

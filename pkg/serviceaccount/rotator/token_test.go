@@ -16,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 func token(subject, uid string) []byte {
@@ -32,20 +30,21 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "owner"}}
 	tests := map[string]struct {
 		alter func(*corev1.Secret)
-		want  bool
+		ours  bool
+		whole bool
 	}{
-		"nothing":                    {func(*corev1.Secret) {}, true},
-		"a label of somebody's":      {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true},
-		"our label":                  {func(s *corev1.Secret) { s.Labels = nil }, false},
-		"the owner":                  {func(s *corev1.Secret) { s.OwnerReferences = nil }, false},
-		"an owner of the same name":  {func(s *corev1.Secret) { s.OwnerReferences[0].UID = "earlier" }, false},
-		"the CA":                     {func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("other") }, false},
-		"another key":                {func(s *corev1.Secret) { s.Data["extra"] = nil }, false},
-		"no token":                   {func(s *corev1.Secret) { delete(s.Data, "token") }, false},
-		"not a token":                {func(s *corev1.Secret) { s.Data["token"] = []byte("abc") }, false},
-		"token of an earlier one":    {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("a"), "u0") }, false},
-		"token of another account":   {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("b"), "u1") }, false},
-		"token of another namespace": {func(s *corev1.Secret) { s.Data["token"] = token("system:serviceaccount:kube-system:a", "u1") }, false},
+		"nothing":                    {func(*corev1.Secret) {}, true, true},
+		"a label of somebody's":      {func(s *corev1.Secret) { s.Labels["team"] = "x" }, true, true},
+		"our label":                  {func(s *corev1.Secret) { s.Labels = nil }, true, false},
+		"the owner":                  {func(s *corev1.Secret) { s.OwnerReferences = nil }, true, false},
+		"an owner of the same name":  {func(s *corev1.Secret) { s.OwnerReferences[0].UID = "earlier" }, true, false},
+		"the CA":                     {func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("other") }, true, false},
+		"another key":                {func(s *corev1.Secret) { s.Data["extra"] = nil }, true, false},
+		"no token":                   {func(s *corev1.Secret) { delete(s.Data, "token") }, false, false},
+		"not a token":                {func(s *corev1.Secret) { s.Data["token"] = []byte("abc") }, false, false},
+		"token of an earlier one":    {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("a"), "u0") }, false, true},
+		"token of another account":   {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("b"), "u1") }, false, true},
+		"token of another namespace": {func(s *corev1.Secret) { s.Data["token"] = token("system:serviceaccount:kube-system:a", "u1") }, false, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,38 +56,9 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 				Data: map[string][]byte{"token": token(msav1beta1.AccountUsername("a"), "u1"), "ca.crt": []byte("ca")},
 			}
 			tt.alter(secret)
-			if _, got := inspect(secret, account, onMember, []byte("ca")); got != tt.want {
-				t.Errorf("usable: %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestDueGoesByTheAgentsClock(t *testing.T) {
-	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	claims := serviceaccount.Claims{Account: "u1", Issued: issued, Expires: issued.Add(time.Hour)}
-	status := func(written time.Time, expires time.Time) *msav1beta1.ManagedServiceAccountStatus {
-		return &msav1beta1.ManagedServiceAccountStatus{
-			TokenSecretRef: &msav1beta1.SecretRef{LastRefreshTimestamp: metav1.NewTime(written)}, ExpirationTimestamp: ptr.To(metav1.NewTime(expires)),
-		}
-	}
-	now := issued.Add(3 * time.Hour)
-	tests := map[string]struct {
-		status *msav1beta1.ManagedServiceAccountStatus
-		from   time.Time
-	}{
-		"member two hours behind":     {status(issued.Add(2*time.Hour), claims.Expires), issued.Add(2 * time.Hour)},
-		"no status yet":               {&msav1beta1.ManagedServiceAccountStatus{}, issued},
-		"status of the token before":  {status(issued.Add(-time.Hour), issued), issued},
-		"status from the future":      {status(now.Add(time.Minute), claims.Expires), issued},
-		"status without an expiry":    {&msav1beta1.ManagedServiceAccountStatus{TokenSecretRef: &msav1beta1.SecretRef{}}, issued},
-		"status without a Secret yet": {&msav1beta1.ManagedServiceAccountStatus{ExpirationTimestamp: ptr.To(metav1.NewTime(claims.Expires))}, issued},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			life := dueAt(tt.status, claims, claims.Account, now).Sub(tt.from)
-			if life < 45*time.Minute || life > 51*time.Minute {
-				t.Errorf("due %s after %s, want 80 %% of an hour", life, tt.from)
+			found, ours := inspect(secret, account, onMember, []byte("ca"))
+			if ours != tt.ours || found.whole != tt.whole || found.works {
+				t.Errorf("ours: %v, found: %+v; want ours: %v, whole: %v", ours, found, tt.ours, tt.whole)
 			}
 		})
 	}
@@ -111,7 +81,7 @@ func TestFailureIsToldWithItsRemedy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-			reportFailure(account, tt.failure)
+			reportFailure(account, tt.failure, time.Unix(1_800_000_000, 0))
 			got := meta.FindStatusCondition(account.Status.Conditions, msav1beta1.ConditionTokenReported)
 			if got.Status != metav1.ConditionFalse || got.Reason != msav1beta1.ReasonTokenReportFailed || got.ObservedGeneration != 3 {
 				t.Errorf("condition is %+v", got)

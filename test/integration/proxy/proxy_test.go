@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -62,6 +64,25 @@ var _ = Describe("ClusterGateways on the hub", func() {
 			stdout, _, _ := kubectl(ctx, hubConfig(editor), "", "explain", "clustergateway.status.healthyReason")
 			return stdout
 		}).WithPolling(time.Second).Should(And(ContainSubstring("KIND:       ClusterGateway"), ContainSubstring("is one word for why not")))
+	})
+
+	It("tell a watch that the credential went and came", func(ctx SpecContext) {
+		config := hubConfig(editor)
+		columns := func() string { return must(ctx, config, "", "get", "clustergateway", memberName, "--no-headers") }
+		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
+		version := must(ctx, config, "", "get", "clustergateways", "-o", "jsonpath={.metadata.resourceVersion}")
+		secret := &corev1.Secret{ObjectMeta: in(clusterv1beta1.MemberNamespace(memberName), msav1beta1.GatewayAccount)}
+		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { rotate(ctx) })
+		Eventually(columns).ShouldNot(ContainSubstring("ServiceAccountToken"))
+		rotate(ctx)
+		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
+
+		result := clientsetFor(config).Discovery().RESTClient().Get().
+			RequestURI("/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true&timeoutSeconds=2&resourceVersion=" + version).Do(ctx)
+		told, err := result.Raw()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Count(string(told), `"type":"MODIFIED"`)).To(BeNumerically(">=", 2))
 	})
 
 	It("tell by health whether the member answers now", func(ctx SpecContext) {
@@ -223,6 +244,46 @@ var _ = Describe("Who the member sees", func() {
 		_, stderr, err := kubectl(ctx, configFor(memberName, editor, "kubeadm:cluster-admins"), "", "get", "namespaces")
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("never impersonated")))
+	})
+})
+
+// endpointConfig is a client of the member through the gateway's own endpoint.
+func endpointConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Host = "https://" + served.address + "/clusters/" + memberName
+	config.CAData, config.ServerName = served.ca, serviceName+".fleet-system.svc"
+	return config
+}
+
+var _ = Describe("The gateway's own endpoint", func() {
+	It("takes a client certificate of the hub, and kubectl", func(ctx SpecContext) {
+		config := endpointConfig(hubConfig(editor, team))
+		must(ctx, config, fmt.Sprintf(settings, "direct", "red"), "apply", "-f", "-")
+		Expect(must(ctx, config, "", "-n", namespace, "get", "configmap", "direct", "-o", "jsonpath={.data.colour}")).To(Equal("red"))
+		Expect(must(ctx, config, "", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")).To(Equal(editor))
+		must(ctx, config, "", "-n", namespace, "delete", "configmap", "direct")
+	})
+
+	It("takes a token of the hub", func(ctx SpecContext) {
+		token, err := tokenOf(ctx, hub, namespace, "deployer")
+		Expect(err).NotTo(HaveOccurred())
+		config := rest.AnonymousClientConfig(endpointConfig(hubConfig(editor)))
+		config.BearerToken = token
+		Expect(must(ctx, config, "", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")).
+			To(Equal("hub:system:serviceaccount:" + namespace + ":deployer"))
+	})
+
+	It("takes no token of the member, and nobody without the right", func(ctx SpecContext) {
+		token, err := tokenOf(ctx, member, "default", "default")
+		Expect(err).NotTo(HaveOccurred())
+		config := rest.AnonymousClientConfig(endpointConfig(hubConfig(editor)))
+		config.BearerToken = token
+		_, err = clientsetFor(config).Discovery().ServerVersion()
+		Expect(apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
+		_, err = clientsetFor(endpointConfig(hubConfig("stranger"))).Discovery().ServerVersion()
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+		Expect(clientsetFor(endpointConfig(hubConfig(viewer, team))).CoreV1().ConfigMaps(namespace).
+			Delete(ctx, "any", metav1.DeleteOptions{})).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	})
 })
 

@@ -77,6 +77,7 @@ func startGateway(ctx context.Context) *runningGateway {
 	clientset, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	credentials := serviceaccount.NewCredentials(clientset)
+	credentials.Changed = members.SetCredential
 	g.run(func() error { return credentials.Start(running) })
 	g.registry, err = tunnel.NewRegistry(tunnel.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -194,7 +195,7 @@ func connectAgent() *runningAgent {
 	}
 	running, cancel := context.WithCancel(context.Background())
 	a := &runningAgent{cancel: cancel, done: make(chan error, 1), own: make(chan error, 1)}
-	server := &http.Server{Handler: (&impersonation.Grants{Client: memberClient}).Handler()}
+	server := &http.Server{Handler: (&impersonation.Grants{Client: memberClient, AccountNamespace: msav1beta1.AccountNamespace}).Handler()}
 	go func() { a.done <- connector.Run(running) }()
 	go func() { a.own <- server.Serve(own) }()
 	context.AfterFunc(running, func() { _ = server.Close() })

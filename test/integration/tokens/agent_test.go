@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -89,7 +90,8 @@ func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
 	agent := &runningAgent{
 		reconciler: &rotator.Reconciler{
 			Hub: manager.GetClient(), Member: clientFor(memberConfigOfAgent()), MemberCache: accounts.GetCache(),
-			HubNamespace: hubNamespace, MemberCA: memberCA, Clock: clock,
+			HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
+			MemberCA: memberCA, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
 		done: make(chan error, 1),
 	}
@@ -140,7 +142,8 @@ func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func(
 	}
 	reconciler := &rotator.Reconciler{
 		Hub: clientFor(dying(hubConfigOfAgent(ctx))), Member: clientFor(dying(memberConfigOfAgent())),
-		HubNamespace: hubNamespace, MemberCA: memberCA, Clock: clock.RealClock{},
+		HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
+		MemberCA: memberCA, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
 	}
 	return reconciler, func() bool { return sent.Load() >= requests }
 }

@@ -44,7 +44,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
 		Expect(memberClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
 		token = request.Status.Token
-		grants = &impersonation.Grants{Client: clientFor(memberConfigOfAgent())}
+		grants = &impersonation.Grants{Client: clientFor(memberConfigOfAgent()), AccountNamespace: msav1beta1.AccountNamespace}
 	})
 	actAs := func(ctx context.Context, user string, groups ...string) error {
 		info, err := whoami(ctx, token, member.CABundle, append([]string{user}, groups...)...)
@@ -76,7 +76,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 
 	It("is granted to many at once", func(ctx SpecContext) {
 		// Another agent, of the Pod before, may still be there.
-		other, results := &impersonation.Grants{Client: grants.Client}, make(chan error)
+		other, results := &impersonation.Grants{Client: grants.Client, AccountNamespace: msav1beta1.AccountNamespace}, make(chan error)
 		for i := range 40 {
 			go func() {
 				request := impersonation.Request{User: fmt.Sprintf("parallel-%d", i%20), Groups: []string{fmt.Sprintf("parallel-group-%d", i)}}
@@ -179,7 +179,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		full.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users}}
 		Expect(memberClient.Update(quiet(ctx), full)).To(Succeed())
 
-		fresh := &impersonation.Grants{Client: grants.Client}
+		fresh := &impersonation.Grants{Client: grants.Client, AccountNamespace: msav1beta1.AccountNamespace}
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "asked for again")
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "one-more"})).To(Succeed())
 		names := role(ctx).Rules[0].ResourceNames

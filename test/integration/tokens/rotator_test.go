@@ -6,6 +6,7 @@ package tokens_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -14,15 +15,23 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -235,6 +244,165 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "brief")
 	})
 
+	It("warns once while it goes on failing", Serial, func(ctx SpecContext) {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-issue"}}
+		setRules(ctx, role)
+		DeferCleanup(func(ctx SpecContext) { setRules(ctx, role, issueRule) })
+		agentClient := clientFor(memberConfigOfAgent())
+		Eventually(func() error { return tryIssue(ctx, agentClient) }).ShouldNot(Succeed(), "the member has noticed")
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "warned", time.Hour)
+		warnings := func() (notes []string) {
+			var list eventsv1.EventList
+			Expect(hubClient.List(quiet(ctx), &list, client.InNamespace(hubNamespace))).To(Succeed())
+			for _, event := range list.Items {
+				if event.Regarding.Name == "warned" && event.Series == nil {
+					notes = append(notes, event.Type+": "+event.Note)
+				}
+			}
+			return notes
+		}
+		Eventually(warnings).Should(ConsistOf(And(HavePrefix("Warning: "), ContainSubstring("requesting a token"))))
+		for range 3 {
+			// It is tried again, and fails again.
+			touch(ctx, "warned")
+		}
+		Consistently(warnings).WithTimeout(4 * time.Second).Should(HaveLen(1))
+		setRules(ctx, role, issueRule)
+		expectToken(ctx, "warned")
+	})
+
+	It("gets one token and never another when rotation is off, and says when it ends", func(ctx SpecContext) {
+		fake := testingclock.NewFakePassiveClock(time.Now())
+		startAgent(ctx, fake)
+		account := askOnce(ctx, "once", 10*time.Minute)
+		first := expectToken(ctx, "once")
+		ends := claimsOf(first).Expires.UTC().Format(time.RFC3339)
+		Expect(conditionOf(ctx, "once", msav1beta1.ConditionTokenReported).Message).To(ContainSubstring("expires at " + ends + " and is not refreshed"))
+
+		fake.SetTime(time.Now().Add(9 * time.Minute))
+		touch(ctx, "once")
+		Consistently(func() []byte {
+			secret, _ := secretOf(ctx, "once")
+			return secret.Data["token"]
+		}).Should(Equal(first.Data["token"]), "80 % of its life are over")
+
+		By("putting back what stands around it")
+		altered := first.DeepCopy()
+		altered.Data["ca.crt"], altered.Labels = hub.CABundle, map[string]string{}
+		Expect(hubClient.Update(quiet(ctx), altered)).To(Succeed())
+		Expect(expectToken(ctx, "once").Data).To(Equal(first.Data))
+
+		By("losing it")
+		Expect(hubClient.Delete(quiet(ctx), first.DeepCopy())).To(Succeed())
+		Eventually(func() metav1.Condition { return conditionOf(ctx, "once", msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("spec.rotation.enabled is false: set it to true"))))
+		_, err := secretOf(ctx, "once")
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+
+		base := account.DeepCopy()
+		account.Spec.Rotation.Enabled = ptr.To(true)
+		Expect(hubClient.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+		Expect(expectToken(ctx, "once").Data["token"]).NotTo(Equal(first.Data["token"]))
+	})
+
+	It("says what the member's API server granted of its validity", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "shortened", 48*time.Hour)
+		claims := claimsOf(expectToken(ctx, "shortened"))
+		Expect(claims.Expires.Sub(claims.Issued)).To(Equal(longestOnMember))
+		Expect(conditionOf(ctx, "shortened", msav1beta1.ConditionTokenReported).Message).
+			To(ContainSubstring("of spec.rotation.validity 48h0m0s the member's API server granted 2h0m0s"))
+	})
+
+	It("gets a token of another life when its validity is changed", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "changed", time.Hour)
+		expectToken(ctx, "changed")
+		base := account.DeepCopy()
+		account.Spec.Rotation.Validity.Duration = 20 * time.Minute
+		Expect(hubClient.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+		Eventually(func() time.Duration {
+			claims := claimsOf(expectToken(ctx, "changed"))
+			return claims.Expires.Sub(claims.Issued)
+		}).Should(Equal(20 * time.Minute))
+	})
+
+	It("rotates a short token by itself, and the earlier one ends", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "rotating", 10*time.Minute)
+		secret := expectToken(ctx, "rotating")
+		// The API issues no token for less than ten minutes; the member's own key does.
+		short := shorten(string(secret.Data["token"]), 20*time.Second)
+		Expect(reviewed(ctx, short)).To(BeTrue())
+		secret.Data["token"] = []byte(short)
+		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		ends := claimsOf(secret).Expires
+		Eventually(func() *metav1.Time { return statusOf(ctx, "rotating").ExpirationTimestamp }).
+			Should(HaveValue(HaveField("Time", BeTemporally("==", ends))), "it is taken for what it is: a token of this account")
+
+		var current string
+		Eventually(func() string {
+			found, _ := secretOf(ctx, "rotating")
+			current = string(found.Data["token"])
+			return current
+		}).ShouldNot(Or(BeEmpty(), Equal(short)))
+		Expect(time.Now()).To(BeTemporally("<", ends), "the next one is there before the end of this one")
+		Expect(reviewed(ctx, current)).To(BeTrue())
+		Eventually(reviewed).WithArguments(ctx, short).Should(BeFalse())
+		Expect(time.Now()).To(BeTemporally(">=", ends))
+		Expect(reviewed(ctx, current)).To(BeTrue())
+	})
+
+	It("puts back what was altered on its account", func(ctx SpecContext) {
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "marked", time.Hour)
+		before := expectToken(ctx, "marked")
+		account, err := accountOf(ctx, "marked")
+		Expect(err).NotTo(HaveOccurred())
+		account.Labels = nil
+		Expect(memberClient.Update(quiet(ctx), account)).To(Succeed())
+		Eventually(func() map[string]string {
+			account, _ := accountOf(ctx, "marked")
+			return account.Labels
+		}).Should(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		Expect(expectToken(ctx, "marked").Data).To(Equal(before.Data))
+	})
+
+	It("lets the tokens of a deleted one die also when the next one of its name came while the agent was away", func(ctx SpecContext) {
+		agent := startAgent(ctx, clock.RealClock{})
+		account := askFor(ctx, "again", time.Hour)
+		first := expectToken(ctx, "again")
+		agent.stop()
+		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		expectNoSecret(ctx, "again")
+		askFor(ctx, "again", time.Hour)
+		Expect(reviewed(ctx, string(first.Data["token"]))).To(BeTrue(), "nobody was there to end it")
+		startAgent(ctx, clock.RealClock{})
+		Expect(expectToken(ctx, "again").Data["token"]).NotTo(Equal(first.Data["token"]))
+		// The member believes an answer about a token for some seconds.
+		Eventually(reviewed).WithArguments(ctx, string(first.Data["token"])).Should(BeFalse())
+	})
+
+	It("leaves the accounts of another hub's agent alone", func(ctx SpecContext) {
+		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: msav1beta1.AccountNamespace, Name: "theirs",
+			Labels:      map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+			Annotations: map[string]string{msav1beta1.AnnotationMadeFor: "fleet-two/some-uid"},
+		}}
+		Expect(client.IgnoreAlreadyExists(memberClient.Create(quiet(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs.Namespace}}))).To(Succeed())
+		Expect(memberClient.Create(quiet(ctx), theirs)).To(Succeed())
+		startAgent(ctx, clock.RealClock{})
+		contested := askFor(ctx, "theirs", time.Hour)
+		Eventually(func() string { return conditionOf(ctx, "theirs", msav1beta1.ConditionTokenReported).Message }).
+			Should(ContainSubstring("give each agent of a member its own --account-namespace"))
+		Expect(hubClient.Delete(quiet(ctx), contested)).To(Succeed())
+		Consistently(func() types.UID {
+			account, _ := accountOf(ctx, "theirs")
+			return account.UID
+		}).Should(Equal(theirs.UID))
+	})
+
 	It("leaves an account and a Secret alone that were not made for it", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "taken"}, StringData: map[string]string{"a": "b"}}
@@ -277,7 +445,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}
 	})
 
-	It("shows no token in a log, however verbose", func(ctx SpecContext) {
+	It("shows no token in a log, however verbose, nor in an event, a status or a metric", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(readable(hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
 		startCredentials(serviceaccount.NewCredentials(clientset))
@@ -302,18 +470,56 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		written := logs.String()
 		Expect(written).To(ContainSubstring("Response Body"), "the logs are as verbose as can be")
 		Expect(written).To(ContainSubstring("Refreshed the token"))
+		written += everythingButSecrets(ctx) + everyMetric()
+		Expect(written).To(ContainSubstring("controller_runtime_reconcile_total"))
+		Expect(written).To(ContainSubstring(`"name":"cluster-gateway"`))
 		count := 0
 		seen.Range(func(token, _ any) bool {
 			count++
 			signature := token.(string)[strings.LastIndex(token.(string), ".")+1:]
 			encoded := base64.StdEncoding.EncodeToString([]byte(token.(string)))
-			Expect(strings.Contains(written, signature)).To(BeFalse(), "a token is in the log")
-			Expect(strings.Contains(written, encoded[:200])).To(BeFalse(), "an encoded token is in the log")
+			Expect(strings.Contains(written, signature)).To(BeFalse(), "a token is in a log, an object or a metric")
+			Expect(strings.Contains(written, encoded[:200])).To(BeFalse(), "an encoded token is in a log, an object or a metric")
 			return true
 		})
 		Expect(count).To(BeNumerically(">=", 1))
 	})
 })
+
+// everythingButSecrets is all that the hub and the member store, in JSON.
+func everythingButSecrets(ctx context.Context) string {
+	GinkgoHelper()
+	var all strings.Builder
+	for _, cluster := range []*rest.Config{hub.Config(), member.Config()} {
+		c := clientFor(cluster)
+		for _, list := range []client.ObjectList{
+			&msav1beta1.ManagedServiceAccountList{}, &clusterv1beta1.MemberClusterList{}, &eventsv1.EventList{}, &corev1.ServiceAccountList{},
+			&corev1.ConfigMapList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{},
+		} {
+			if err := c.List(quiet(ctx), list); meta.IsNoMatchError(err) {
+				continue // The member has no kinds of the hub.
+			} else {
+				Expect(err).NotTo(HaveOccurred())
+			}
+			text, err := json.Marshal(list)
+			Expect(err).NotTo(HaveOccurred())
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// everyMetric is what this process would answer at /metrics.
+func everyMetric() string {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var all strings.Builder
+	for _, family := range families {
+		all.WriteString(family.String() + "\n")
+	}
+	return all.String()
+}
 
 func requestFor(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: hubNamespace, Name: name}}

@@ -40,6 +40,8 @@ import (
 const (
 	memberName   = "m1"
 	hubNamespace = clusterv1beta1.MemberNamespacePrefix + memberName
+	// longestOnMember is what the member's API server grants at most.
+	longestOnMember = 2 * time.Hour
 )
 
 var (
@@ -69,7 +71,9 @@ var _ = BeforeSuite(func(specCtx SpecContext) {
 	ctrl.SetLogger(logger)
 	ctx := quiet(specCtx)
 
-	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{Name: memberName})
+	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{
+		Name: memberName, APIServerFlags: []string{"--service-account-max-token-expiration=" + longestOnMember.String()},
+	})
 	Expect(err).NotTo(HaveOccurred())
 	hub, member = clusters[0], clusters[1]
 	DeferCleanup(func(ctx SpecContext) {
@@ -103,7 +107,8 @@ func prepareHub(ctx context.Context) {
 	definitions, err := crds.ForHub(msav1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
 	Expect(err).NotTo(HaveOccurred())
 	installer := &install.Installer{
-		Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{}, Extra: webhook.MemberPolicies(time.Hour),
+		Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
+		Extra: append(webhook.MemberPolicies(time.Hour), serviceaccount.Policies()...),
 	}
 	Expect(installer.InstallDefinitions(ctx)).To(Succeed())
 	Expect(installer.InstallServing(ctx)).To(Succeed())
@@ -121,15 +126,21 @@ func prepareHub(ctx context.Context) {
 		Expect(hubClient.Create(ctx, object)).To(Succeed())
 	}
 	asAgent := clientFor(hubConfigOfAgent(ctx))
-	Eventually(func() error {
-		return asAgent.Create(ctx, &corev1.Secret{ObjectMeta: objectMeta("bad")}, client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("fleetgate-member-secrets")), "the policies hold")
+	ownerless := &corev1.Secret{ObjectMeta: objectMeta("ownerless"), Data: map[string][]byte{msav1beta1.SecretKeyToken: nil, msav1beta1.SecretKeyCA: nil}}
+	ownerless.Labels = map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
+	unlabelled := ownerless.DeepCopy()
+	unlabelled.Labels = nil
+	unlabelled.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: ownerless.Name, UID: "u"}}
+	for policy, secret := range map[string]*corev1.Secret{"fleetgate-member-secrets": unlabelled, serviceaccount.PolicyName: ownerless} {
+		Eventually(func() error { return asAgent.Create(ctx, secret.DeepCopy(), client.DryRunAll) }).
+			Should(MatchError(ContainSubstring(policy)), "the policies hold")
+	}
 }
 
 // The rights that the agent needs on its own member for tokens and grants.
 var memberRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}},
-	{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"create", "delete", "get", "list", "watch"}},
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"create", "delete", "get", "list", "update", "watch"}},
 	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 	{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 	{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "create", "escalate", "get", "update"}},

@@ -5,6 +5,16 @@ package tokens_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
@@ -29,12 +40,59 @@ var seen sync.Map
 func askFor(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
-	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Enabled: true, Validity: metav1.Duration{Duration: validity}}
+	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: validity}}
 	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
 	})
 	return account
+}
+
+// askOnce makes one whose token is never refreshed.
+func askOnce(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
+	GinkgoHelper()
+	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
+	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: validity}}
+	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
+	})
+	return account
+}
+
+// reviewed reports whether the member takes a token.
+func reviewed(ctx context.Context, token string) bool {
+	GinkgoHelper()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+	Expect(memberClient.Create(quiet(ctx), review)).To(Succeed())
+	return review.Status.Authenticated
+}
+
+// shorten is the same token with a shorter life from now on, signed as the
+// member's API server signs.
+func shorten(token string, life time.Duration) string {
+	GinkgoHelper()
+	parts := strings.Split(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	Expect(err).NotTo(HaveOccurred())
+	var payload map[string]any
+	Expect(json.Unmarshal(text, &payload)).To(Succeed())
+	now := time.Now()
+	payload["iat"], payload["nbf"], payload["exp"] = now.Unix(), now.Unix(), now.Add(life).Unix()
+	text, err = json.Marshal(payload)
+	Expect(err).NotTo(HaveOccurred())
+	unsigned := parts[0] + "." + base64.RawURLEncoding.EncodeToString(text)
+
+	encoded, err := os.ReadFile(filepath.Join(member.Dir, "pki", "sa.key"))
+	Expect(err).NotTo(HaveOccurred())
+	block, _ := pem.Decode(encoded)
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	Expect(err).NotTo(HaveOccurred())
+	digest := sha256.Sum256([]byte(unsigned))
+	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
+	Expect(err).NotTo(HaveOccurred())
+	signature := append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	return unsigned + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
 func secretOf(ctx context.Context, name string) (*corev1.Secret, error) {

@@ -15,8 +15,8 @@ const (
 	// the hub.
 	GatewayAccount = "cluster-gateway"
 
-	// AccountNamespace is the namespace on the member in which the agent makes
-	// the ServiceAccounts.
+	// AccountNamespace is the namespace on the member in which an agent makes
+	// the ServiceAccounts, unless it is told another.
 	AccountNamespace = "open-cluster-management-managed-serviceaccount"
 
 	// GatewayValidity is how long the gateway asks its tokens to live.
@@ -39,6 +39,25 @@ const (
 	// LabelManagedServiceAccountValue is the one value of
 	// LabelManagedServiceAccount.
 	LabelManagedServiceAccountValue = "true"
+
+	// LabelAskedFrom is on a ManagedServiceAccount in a member's namespace that
+	// the hub made for one of the same name in a namespace that an administrator
+	// gave to that member. Its value is that namespace. The hub writes it.
+	LabelAskedFrom = "fleetgate.io/asked-from"
+
+	// LabelArgoCD is on a MemberCluster, with the value LabelArgoCDValue, for
+	// which Argo CD is to have a Secret. Administrators write it.
+	LabelArgoCD = "fleetgate.io/argocd"
+
+	// LabelArgoCDValue is the one value of LabelArgoCD.
+	LabelArgoCDValue = "true"
+
+	// AnnotationMadeFor says for which ManagedServiceAccount something was made,
+	// so that it goes when another one of the same name takes its place. On a
+	// ServiceAccount on a member it is the namespace of the agent, a slash and
+	// the UID; the agent writes it. On a ManagedServiceAccount with LabelAskedFrom
+	// it is the UID of the other; the hub writes it.
+	AnnotationMadeFor = "fleetgate.io/made-for"
 )
 
 // Keys of the Secret on the hub. It has these two and no other.
@@ -70,6 +89,9 @@ const (
 	// ReasonTokenReportFailed goes with either as False: the message says what
 	// failed. An older token that still lives is kept.
 	ReasonTokenReportFailed = "TokenReportFailed"
+	// ReasonNotServed goes with either as False: the ManagedServiceAccount is in
+	// a namespace that is given to no member.
+	ReasonNotServed = "NotServed"
 )
 
 // ManagedServiceAccount is a service account on a member whose token is on the
@@ -110,11 +132,12 @@ type ManagedServiceAccountSpec struct {
 
 // ManagedServiceAccountRotation is how long each token lives.
 type ManagedServiceAccountRotation struct {
-	// enabled has no effect: tokens are always rotated. It is here for
-	// manifests that set it, and defaults to true.
+	// enabled is whether the token is refreshed before it expires. If false, one
+	// token is issued and never another: not when it has expired, and not when
+	// somebody removed it. It defaults to true.
 	// +kubebuilder:default=true
 	// +optional
-	Enabled bool `json:"enabled,omitempty"`
+	Enabled *bool `json:"enabled,omitempty"`
 
 	// validity is how long to ask tokens to live, as a Go duration. The member's
 	// API server may grant less, and what it grants counts. It defaults to
@@ -161,7 +184,22 @@ type ManagedServiceAccountList struct {
 }
 
 // AccountUsername is the name by which the member's API server knows the
-// service account of a ManagedServiceAccount.
-func AccountUsername(account string) string {
-	return "system:serviceaccount:" + AccountNamespace + ":" + account
+// service account of a ManagedServiceAccount, if the agent was told no other
+// namespace.
+func AccountUsername(account string) string { return UsernameIn(AccountNamespace, account) }
+
+// UsernameIn is the name by which an API server knows a service account.
+func UsernameIn(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
+
+// Rotates is whether the token is refreshed before it expires.
+func (r ManagedServiceAccountRotation) Rotates() bool { return r.Enabled == nil || *r.Enabled }
+
+// AskedValidity is how long to ask tokens to live.
+func (r ManagedServiceAccountRotation) AskedValidity() time.Duration {
+	if r.Validity.Duration == 0 {
+		return DefaultValidity
+	}
+	return r.Validity.Duration
 }

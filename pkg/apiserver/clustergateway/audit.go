@@ -1,0 +1,77 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"k8s.io/apiserver/pkg/audit"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+)
+
+// A Record is what is kept of one request for a member, once it is over. It holds
+// no header and no body, so no token.
+type Record struct {
+	// AuditID is the one that the hub's API server gave the request, and that the
+	// member's got with it.
+	AuditID string
+	// User asked; As is whom the member saw, empty if it never saw anybody.
+	User, As string
+	Member   string
+	// Verb and the rest are those on the member. Path is that of a request that is
+	// for no resource.
+	Verb, APIGroup, Resource, Subresource, Namespace, Name, Path string
+	// Code is that of the reply, 101 for an upgrade.
+	Code int
+	// Bytes went to the caller, the reply's header not counted.
+	Bytes int64
+	// Began is when the request came; Took is until the last byte was sent.
+	Began time.Time
+	Took  time.Duration
+}
+
+// A Recorder keeps records. It is called at the end of each request, in the
+// goroutine that served it, and must not block.
+type Recorder func(context.Context, Record)
+
+// LogRecords writes each record as one line of the log.
+func LogRecords(ctx context.Context, r Record) {
+	klog.FromContext(ctx).WithName("audit").Info("Request for a member", "auditID", r.AuditID, "user", r.User, "as", r.As,
+		"member", r.Member, "verb", r.Verb, "apiGroup", r.APIGroup, "resource", r.Resource, "subresource", r.Subresource,
+		"namespace", r.Namespace, "name", r.Name, "path", r.Path, "code", r.Code, "bytes", r.Bytes, "took", r.Took)
+}
+
+// maxRecorded bounds each text of a record that a caller chose.
+const maxRecorded = 256
+
+// newRecord begins the record of a request.
+func newRecord(r *http.Request, request *Request, began time.Time) Record {
+	record := Record{Member: request.Member, Began: began, AuditID: auditID(r.Context())}
+	if caller, ok := apirequest.UserFrom(r.Context()); ok {
+		record.User = printable(caller.GetName(), maxRecorded)
+	}
+	info := request.Info
+	record.Verb = info.Verb
+	if !info.IsResourceRequest {
+		record.Path = printable(request.Path, maxRecorded)
+		return record
+	}
+	record.APIGroup, record.Resource, record.Subresource = printable(info.APIGroup, maxRecorded), printable(info.Resource, maxRecorded), printable(info.Subresource, maxRecorded)
+	record.Namespace, record.Name = printable(info.Namespace, maxRecorded), printable(info.Name, maxRecorded)
+	return record
+}
+
+// annotate puts what the hub's audit format has no field for into the gateway's
+// own audit event, where there is one.
+func annotate(ctx context.Context, r Record) {
+	audit.AddAuditAnnotationsMap(ctx, map[string]string{
+		"proxy.fleetgate.io/member": r.Member,
+		"proxy.fleetgate.io/as":     r.As,
+	})
+}
+
+func auditID(ctx context.Context) string { return audit.GetAuditIDTruncated(ctx) }

@@ -1,0 +1,257 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package argocd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+)
+
+// askAgain is how often is looked whether what was in the way is gone.
+const askAgain = time.Minute
+
+// EventNotWritten is the reason of the event on a MemberCluster whose Secret
+// cannot be written.
+const EventNotWritten = "ArgoCDSecretNotWritten"
+
+// Reconciler keeps the Secrets of labelled members. It works on one member at a
+// time: they share a role.
+type Reconciler struct {
+	// Client reads MemberClusters from a cache; what it writes it reads live.
+	Client client.Client
+	Live   client.Reader
+	// Secrets holds the metadata of Secrets with the label fleetgate.io/member.
+	Secrets  cache.Cache
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Namespace is Argo CD's.
+	Namespace string
+	// HubURL is where Argo CD reaches the hub, and HubCA (PEM) verifies it; without
+	// it the hub's certificate is publicly trusted.
+	HubURL string
+	HubCA  []byte
+}
+
+// SetupWithManager watches MemberClusters' labels, and the Secrets: a deleted or
+// altered one is put back.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secrets := source.Kind[client.Object](r.Secrets, secret, handler.EnqueueRequestsFromMapFunc(r.memberOf))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("membercluster.argocd").
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesRawSource(secrets).
+		Complete(r)
+}
+
+func (r *Reconciler) memberOf(_ context.Context, secret client.Object) []ctrl.Request {
+	if secret.GetNamespace() != r.Namespace {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Name: secret.GetLabels()[clusterv1beta1.LabelMember]}}}
+}
+
+// Reconcile brings the Secret of one member up to date, and comes back when its
+// token is due.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	ctx = serviceaccount.WithoutBodies(ctx)
+	member := &clusterv1beta1.MemberCluster{}
+	err := r.Client.Get(ctx, request.NamespacedName, member)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading MemberCluster %s: %w", request.Name, err)
+	}
+	if err != nil || !asks(member) {
+		return ctrl.Result{}, r.withdraw(ctx, request.Name)
+	}
+	due, why, err := r.provide(ctx, member)
+	if err != nil {
+		return ctrl.Result{}, ignoreConflict(err)
+	}
+	if why != "" {
+		r.Recorder.Eventf(member, nil, corev1.EventTypeWarning, EventNotWritten, "WriteSecret", "%s", why)
+		return ctrl.Result{RequeueAfter: askAgain}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(due.Sub(r.Clock.Now()), time.Second)}, nil
+}
+
+func asks(member *clusterv1beta1.MemberCluster) bool {
+	return member.DeletionTimestamp.IsZero() && member.Labels[msav1beta1.LabelArgoCD] == msav1beta1.LabelArgoCDValue
+}
+
+// ignoreConflict drops an error after which an event brings the member back.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// provide makes account, role and Secret right, and returns when the token is
+// due, or why that cannot be.
+func (r *Reconciler) provide(ctx context.Context, member *clusterv1beta1.MemberCluster) (due time.Time, why string, err error) {
+	account, err := r.ensureAccount(ctx)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, fmt.Sprintf("there is no namespace %s: install Argo CD there, or tell the gateway its namespace with --argocd-namespace", r.Namespace), nil
+	}
+	if err != nil {
+		return time.Time{}, "", err
+	}
+	if err := r.ensureRole(ctx); err != nil {
+		return time.Time{}, "", err
+	}
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member.Name)}
+	err = r.Live.Get(ctx, key, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return time.Time{}, "", fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	exists := err == nil
+	if exists && !isOurs(secret) {
+		return time.Time{}, fmt.Sprintf("Secret %s was not made by the hub: delete it, or take the label %s off the member", key, msav1beta1.LabelArgoCD), nil
+	}
+	secret.Name = key.Name
+	due, err = r.writeSecret(ctx, member, account, secret, exists)
+	return due, "", err
+}
+
+func (r *Reconciler) writeSecret(ctx context.Context, member *clusterv1beta1.MemberCluster, account *corev1.ServiceAccount, present *corev1.Secret, exists bool) (due time.Time, err error) {
+	token, due := tokenIn(present, account)
+	if !r.Clock.Now().Before(due) {
+		if token, err = r.requestToken(ctx, account); err != nil {
+			return time.Time{}, err
+		}
+	}
+	wanted, err := r.desiredSecret(member, token)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, due = tokenIn(wanted, account)
+	wanted.ResourceVersion = present.ResourceVersion
+	switch {
+	case !exists:
+		err = r.Client.Create(ctx, wanted)
+	case equality.Semantic.DeepEqual(present.Data, wanted.Data) && equality.Semantic.DeepEqual(present.Labels, wanted.Labels):
+	default:
+		err = r.Client.Update(ctx, wanted)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("writing Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	return due, nil
+}
+
+func isOurs(object client.Object) bool { return object.GetLabels()[labelManagedBy] == manager }
+
+// ensureAccount makes the account. Its UID is what tokens are matched by.
+func (r *Reconciler) ensureAccount(ctx context.Context) (*corev1.ServiceAccount, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: r.Namespace, Name: Account, Labels: map[string]string{labelManagedBy: manager},
+	}}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), account)
+	if apierrors.IsNotFound(err) {
+		err = r.Client.Create(ctx, account)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making ServiceAccount %s/%s: %w", r.Namespace, Account, err)
+	}
+	return account, nil
+}
+
+// ensureRole lets the account through to the members that are labelled now.
+func (r *Reconciler) ensureRole(ctx context.Context) error {
+	var members clusterv1beta1.MemberClusterList
+	if err := r.Client.List(ctx, &members, client.MatchingLabels{msav1beta1.LabelArgoCD: msav1beta1.LabelArgoCDValue}); err != nil {
+		return fmt.Errorf("listing members for Argo CD: %w", err)
+	}
+	var names []string
+	for _, member := range members.Items {
+		if asks(&member) {
+			names = append(names, member.Name)
+		}
+	}
+	slices.Sort(names)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: Account, Labels: map[string]string{labelManagedBy: manager}}, Rules: desiredRules(names)}
+	current := &rbacv1.ClusterRole{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(role), current)
+	switch {
+	case apierrors.IsNotFound(err) && len(names) == 0:
+		return nil
+	case apierrors.IsNotFound(err):
+		err = r.Client.Create(ctx, role)
+	case err == nil && !equality.Semantic.DeepEqual(current.Rules, role.Rules):
+		current.Rules = role.Rules
+		err = r.Client.Update(ctx, current)
+	}
+	if err != nil {
+		return fmt.Errorf("making ClusterRole %s: %w", Account, err)
+	}
+	return r.ensureBinding(ctx)
+}
+
+// ensureBinding binds the role to the account and to nobody else.
+func (r *Reconciler) ensureBinding(ctx context.Context) error {
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: Account, Labels: map[string]string{labelManagedBy: manager}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: r.Namespace, Name: Account}},
+	}
+	current := &rbacv1.ClusterRoleBinding{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(binding), current)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.Client.Create(ctx, binding)
+	case err == nil && !equality.Semantic.DeepEqual(current.Subjects, binding.Subjects):
+		current.Subjects = binding.Subjects
+		err = r.Client.Update(ctx, current)
+	}
+	if err != nil {
+		return fmt.Errorf("making ClusterRoleBinding %s: %w", Account, err)
+	}
+	return nil
+}
+
+// withdraw removes the Secret of a member that does not ask for one, and closes
+// the way. Where there never was one, nothing is made.
+func (r *Reconciler) withdraw(ctx context.Context, member string) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.Secrets.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member)}, secret)
+	if apierrors.IsNotFound(err) || err == nil && !isOurs(secret) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s/%s: %w", r.Namespace, SecretName(member), err)
+	}
+	// The right goes first: should the rest fail, the Secret is looked at again.
+	if err := r.ensureRole(ctx); err != nil {
+		return ignoreConflict(err)
+	}
+	if err := r.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Secret %s/%s: %w", r.Namespace, SecretName(member), err)
+	}
+	return nil
+}

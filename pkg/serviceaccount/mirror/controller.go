@@ -1,0 +1,241 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+)
+
+// Reconciler keeps a twin of each ManagedServiceAccount in a namespace that is
+// given to a member, and a copy of its token beside it.
+type Reconciler struct {
+	// Client reads ManagedServiceAccounts and the metadata of namespaces from a
+	// cache, and Secrets from the hub.
+	Client client.Client
+	// Secrets holds the metadata of the Secrets of ManagedServiceAccounts, see
+	// serviceaccount.NewSecretCache.
+	Secrets cache.Cache
+	// GatewayNamespace is the gateway's own.
+	GatewayNamespace string
+	// Concurrency is how many are worked on at a time. Zero means one.
+	Concurrency int
+}
+
+// SetupWithManager watches ManagedServiceAccounts, given ones and twins,
+// namespaces, and the copies.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	copies := source.Kind[client.Object](r.Secrets, secret, handler.EnqueueRequestsFromMapFunc(
+		func(_ context.Context, object client.Object) []ctrl.Request { return outside(object) }))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("managedserviceaccount.mirror").
+		Watches(&msav1beta1.ManagedServiceAccount{}, handler.EnqueueRequestsFromMapFunc(sourceOf)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		WatchesRawSource(copies).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
+		Complete(r)
+}
+
+// outside is the request for an object, unless it is in a member's namespace.
+func outside(object client.Object) []ctrl.Request {
+	if _, ofMember := clusterv1beta1.MemberOfNamespace(object.GetNamespace()); ofMember {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
+}
+
+// sourceOf is the ManagedServiceAccount itself, or the one whose twin it is.
+func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
+	if from := account.GetLabels()[msav1beta1.LabelAskedFrom]; from != "" {
+		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: from, Name: account.GetName()}}}
+	}
+	return outside(account)
+}
+
+// inNamespace are the ManagedServiceAccounts in a namespace. For a member's own,
+// which has come or gone, those are meant that wait for it.
+func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
+	names := []string{namespace.GetName()}
+	if member, ok := clusterv1beta1.MemberOfNamespace(namespace.GetName()); ok {
+		names = r.givenTo(ctx, member)
+	}
+	var requests []ctrl.Request
+	for _, name := range names {
+		var accounts msav1beta1.ManagedServiceAccountList
+		if err := r.Client.List(ctx, &accounts, client.InNamespace(name)); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list ManagedServiceAccounts", "namespace", name)
+			continue
+		}
+		for _, account := range accounts.Items {
+			requests = append(requests, outside(&account)...)
+		}
+	}
+	return requests
+}
+
+func (r *Reconciler) givenTo(ctx context.Context, member string) (names []string) {
+	namespaces := &metav1.PartialObjectMetadataList{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := r.Client.List(ctx, namespaces, client.MatchingLabels{clusterv1beta1.LabelMember: member}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list namespaces", "member", member)
+	}
+	for _, namespace := range namespaces.Items {
+		names = append(names, namespace.Name)
+	}
+	return names
+}
+
+// Reconcile brings the twin of one ManagedServiceAccount up to date, and what
+// comes back from it.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	ctx = serviceaccount.WithoutBodies(ctx)
+	member, why, err := r.given(ctx, request.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	account := &msav1beta1.ManagedServiceAccount{}
+	err = r.Client.Get(ctx, request.NamespacedName, account)
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ManagedServiceAccount %s: %w", request, err)
+	}
+	if err != nil || !account.DeletionTimestamp.IsZero() {
+		account = nil
+	}
+	withdrawn, err := r.withdraw(ctx, request.NamespacedName, member, account)
+	switch {
+	case err != nil || account == nil:
+		return ctrl.Result{}, ignoreRoutine(err)
+	case member != "":
+		return ctrl.Result{}, ignoreRoutine(r.serve(ctx, account, member))
+	case why == "" && !withdrawn:
+		return ctrl.Result{}, nil // Nobody ever asked us to serve it.
+	case why == "":
+		why = fmt.Sprintf("namespace %s is not given to a member any more: label it %s=<name>", account.Namespace, clusterv1beta1.LabelMember)
+	}
+	return ctrl.Result{}, ignoreRoutine(r.refuse(ctx, account, why))
+}
+
+// ignoreRoutine drops errors that say that an event is on its way which brings
+// the request back.
+func ignoreRoutine(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
+}
+
+func (r *Reconciler) given(ctx context.Context, name string) (member, why string, err error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+		return "", "", fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	member, why = Given(name, namespace.Labels, r.GatewayNamespace)
+	return member, why, nil
+}
+
+// withdraw removes twins that are not wanted: of a ManagedServiceAccount that is
+// gone, that another of the same name has replaced, or whose namespace is now
+// another member's or nobody's. With the twin the copy goes too.
+func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *msav1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
+	var twins msav1beta1.ManagedServiceAccountList
+	if err := r.Client.List(ctx, &twins, client.MatchingLabels{msav1beta1.LabelAskedFrom: key.Namespace}); err != nil {
+		return false, fmt.Errorf("listing twins of ManagedServiceAccounts in %s: %w", key.Namespace, err)
+	}
+	for _, twin := range twins.Items {
+		if twin.Name != key.Name || account != nil && member != "" && isTwin(&twin, account, member) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, &twin, client.Preconditions{UID: &twin.UID}); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("removing twin %s/%s: %w", twin.Namespace, twin.Name, err)
+		}
+		withdrawn = true
+	}
+	if withdrawn && account != nil {
+		err = r.removeCopy(ctx, account)
+	}
+	return withdrawn, err
+}
+
+// isTwin reports whether one was made for that very other.
+func isTwin(twin, account *msav1beta1.ManagedServiceAccount, member string) bool {
+	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && twin.Labels[msav1beta1.LabelAskedFrom] == account.Namespace &&
+		twin.Annotations[msav1beta1.AnnotationMadeFor] == string(account.UID)
+}
+
+// serve keeps the twin, and brings back what came of it.
+func (r *Reconciler) serve(ctx context.Context, account *msav1beta1.ManagedServiceAccount, member string) error {
+	twin := desiredTwin(account, member)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+	switch {
+	case apierrors.IsNotFound(err):
+		err := r.Client.Create(ctx, twin)
+		if apierrors.IsNotFound(err) {
+			return r.endWithout(ctx, account, member)
+		}
+		return err // Its own event brings this one back.
+	case err != nil:
+		return fmt.Errorf("reading twin %s/%s: %w", twin.Namespace, twin.Name, err)
+	case twin.Labels[msav1beta1.LabelAskedFrom] != account.Namespace:
+		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, twin.Namespace, twin.Name))
+	case !isTwin(twin, account, member) || !twin.DeletionTimestamp.IsZero():
+		return nil // It is being replaced.
+	case !equality.Semantic.DeepEqual(twin.Spec, desiredTwin(account, member).Spec):
+		twin = twin.DeepCopy()
+		twin.Spec = desiredTwin(account, member).Spec
+		return r.Client.Update(ctx, twin)
+	}
+	if why, err := r.bringBack(ctx, twin, account); err != nil || why != "" {
+		if err != nil {
+			return err
+		}
+		return r.refuse(ctx, account, why)
+	}
+	return r.writeStatus(ctx, account, desiredStatus(twin, account))
+}
+
+// endWithout takes the copy away: with the member its tokens have no use.
+func (r *Reconciler) endWithout(ctx context.Context, account *msav1beta1.ManagedServiceAccount, member string) error {
+	if err := r.removeCopy(ctx, account); err != nil {
+		return err
+	}
+	return r.refuse(ctx, account, fmt.Sprintf("there is no member %s: correct the label %s of namespace %s", member, clusterv1beta1.LabelMember, account.Namespace))
+}
+
+// refuse says in the status why there is no token.
+func (r *Reconciler) refuse(ctx context.Context, account *msav1beta1.ManagedServiceAccount, why string) error {
+	return r.writeStatus(ctx, account, refusedStatus(account, why))
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, account *msav1beta1.ManagedServiceAccount, status msav1beta1.ManagedServiceAccountStatus) error {
+	if equality.Semantic.DeepEqual(account.Status, status) {
+		return nil
+	}
+	changed := account.DeepCopy()
+	changed.Status = status
+	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(account)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of ManagedServiceAccount %s/%s: %w", account.Namespace, account.Name, err)
+	}
+	return nil
+}

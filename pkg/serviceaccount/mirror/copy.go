@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+)
+
+// bringBack makes the copy of the twin's token. As long as the twin has none, an
+// earlier copy stays. A Secret that is in the way is the reason why not.
+func (r *Reconciler) bringBack(ctx context.Context, twin, account *msav1beta1.ManagedServiceAccount) (why string, err error) {
+	token := &corev1.Secret{}
+	err = r.Client.Get(ctx, client.ObjectKeyFromObject(twin), token)
+	if apierrors.IsNotFound(err) {
+		return "", nil // The twin's status tells when there is one.
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading Secret %s/%s: %w", twin.Namespace, twin.Name, err)
+	}
+	present, err := r.presentCopy(ctx, account)
+	if err != nil {
+		return "", err
+	}
+	if !mayWrite(present, account) {
+		return fmt.Sprintf("Secret %s/%s was not made for this ManagedServiceAccount: delete it, or choose another name", present.Namespace, present.Name), nil
+	}
+	wanted := desiredCopy(present, account, token.Data)
+	switch {
+	case present.ResourceVersion == "":
+		err = r.Client.Create(ctx, wanted)
+	case equality.Semantic.DeepEqual(present, wanted):
+		return "", nil
+	default:
+		err = r.Client.Update(ctx, wanted)
+	}
+	if err != nil {
+		return "", fmt.Errorf("writing Secret %s/%s: %w", wanted.Namespace, wanted.Name, err)
+	}
+	return "", nil
+}
+
+// presentCopy returns a Secret without a resource version if there is none.
+func (r *Reconciler) presentCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading Secret %s/%s: %w", account.Namespace, account.Name, err)
+	}
+	return secret, nil
+}
+
+// removeCopy removes the Secret if it is the copy.
+func (r *Reconciler) removeCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) error {
+	secret, err := r.presentCopy(ctx, account)
+	if err != nil {
+		return err
+	}
+	if secret.ResourceVersion == "" || !mayWrite(secret, account) {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// desiredTwin is what the member's agent sees. How long the ManagedServiceAccount
+// itself lives is not its business.
+func desiredTwin(account *msav1beta1.ManagedServiceAccount, member string) *msav1beta1.ManagedServiceAccount {
+	return &msav1beta1.ManagedServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   clusterv1beta1.MemberNamespace(member),
+			Name:        account.Name,
+			Labels:      map[string]string{clusterv1beta1.LabelMember: member, msav1beta1.LabelAskedFrom: account.Namespace},
+			Annotations: map[string]string{msav1beta1.AnnotationMadeFor: string(account.UID)},
+		},
+		Spec: msav1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
+	}
+}
+
+// desiredCopy is the Secret beside the ManagedServiceAccount. It goes with it.
+// Labels and annotations of others stay.
+func desiredCopy(present *corev1.Secret, account *msav1beta1.ManagedServiceAccount, token map[string][]byte) *corev1.Secret {
+	secret := present.DeepCopy()
+	secret.Type = corev1.SecretTypeOpaque
+	secret.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: account.Name, UID: account.UID,
+	}}
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
+	secret.Data = token
+	return secret
+}
+
+// mayWrite reports whether a Secret is a copy, or none at all. A label alone is
+// not enough: the Secret of another product carries it too.
+func mayWrite(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
+	return secret.ResourceVersion == "" || slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return owner.UID == account.UID
+	})
+}
+
+// desiredStatus is the twin's, told of this one.
+func desiredStatus(twin, account *msav1beta1.ManagedServiceAccount) msav1beta1.ManagedServiceAccountStatus {
+	status := *account.Status.DeepCopy()
+	status.TokenSecretRef = twin.Status.TokenSecretRef.DeepCopy()
+	status.ExpirationTimestamp = twin.Status.ExpirationTimestamp.DeepCopy()
+	for _, condition := range twin.Status.Conditions {
+		if condition.ObservedGeneration == twin.Generation {
+			condition.ObservedGeneration = account.Generation
+		} else {
+			condition.ObservedGeneration = 0
+		}
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	return status
+}
+
+// refusedStatus says why there is no token, and that there is none.
+func refusedStatus(account *msav1beta1.ManagedServiceAccount, why string) msav1beta1.ManagedServiceAccountStatus {
+	status := *account.Status.DeepCopy()
+	status.TokenSecretRef, status.ExpirationTimestamp = nil, nil
+	for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: msav1beta1.ReasonNotServed, Message: why, ObservedGeneration: account.Generation,
+		})
+	}
+	return status
+}

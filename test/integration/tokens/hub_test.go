@@ -1,0 +1,394 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens_test
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"k8s.io/utils/ptr"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+)
+
+const argoNamespace = "argocd"
+
+// startHub runs the hub's controllers of this feature, as the gateway does.
+func startHub(clock clock.PassiveClock) {
+	GinkgoHelper()
+	hubConfig := readable(hub.Config())
+	manager, err := ctrl.NewManager(hubConfig, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	options := cache.Options{Scheme: scheme, Mapper: manager.GetRESTMapper()}
+	tokens, err := serviceaccount.NewSecretCache(hubConfig, options)
+	Expect(err).NotTo(HaveOccurred())
+	ofMembers, err := membership.NewSecretCache(hubConfig, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(manager.Add(tokens)).To(Succeed())
+	Expect(manager.Add(ofMembers)).To(Succeed())
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&serviceaccount.Reconciler{Client: manager.GetClient()},
+		&mirror.Reconciler{Client: manager.GetClient(), Secrets: tokens, GatewayNamespace: clusterv1beta1.SystemNamespace},
+		&expiry.Reconciler{Client: manager.GetClient(), Clock: clock, GatewayNamespace: clusterv1beta1.SystemNamespace},
+		&argocd.Reconciler{
+			Client: manager.GetClient(), Live: manager.GetAPIReader(), Secrets: ofMembers, Clock: clock,
+			Recorder: manager.GetEventRecorder("gateway"), Namespace: argoNamespace, HubURL: hub.URL, HubCA: hub.CABundle,
+		},
+	} {
+		Expect(controller.SetupWithManager(manager)).To(Succeed())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+}
+
+// makeNamespace makes one that may stay: names are used once.
+func makeNamespace(ctx context.Context, name string, labels map[string]string) *corev1.Namespace {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	Expect(hubClient.Create(quiet(ctx), namespace)).To(Succeed())
+	return namespace
+}
+
+func given() map[string]string { return map[string]string{clusterv1beta1.LabelMember: memberName} }
+
+// apply makes what a manifest says.
+func apply(ctx context.Context, manifest, namespace string) *msav1beta1.ManagedServiceAccount {
+	GinkgoHelper()
+	account := &msav1beta1.ManagedServiceAccount{}
+	Expect(yaml.UnmarshalStrict([]byte(manifest), account)).To(Succeed())
+	account.Namespace = namespace
+	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
+	})
+	return account
+}
+
+const sample = `
+apiVersion: authentication.open-cluster-management.io/v1beta1
+kind: ManagedServiceAccount
+metadata:
+  name: my-sample
+spec:
+  rotation: {}
+`
+
+const rotating = `
+apiVersion: authentication.open-cluster-management.io/v1beta1
+kind: ManagedServiceAccount
+metadata:
+  name: argocd
+  labels:
+    authentication.open-cluster-management.io/sync-to-clusterprofile: "true"
+spec:
+  rotation:
+    enabled: true
+    validity: 8640h0m0s
+`
+
+func tokenIn(ctx context.Context, namespace, name string) (token string, secret *corev1.Secret) {
+	secret = &corev1.Secret{}
+	if err := hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+		return "", secret
+	}
+	token = string(secret.Data[msav1beta1.SecretKeyToken])
+	if len(token) > 100 {
+		seen.Store(token, nil)
+	}
+	return token, secret
+}
+
+func conditionIn(ctx context.Context, account *msav1beta1.ManagedServiceAccount, kind string) metav1.Condition {
+	var current msav1beta1.ManagedServiceAccount
+	_ = hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), &current)
+	for _, condition := range current.Status.Conditions {
+		if condition.Type == kind {
+			return condition
+		}
+	}
+	return metav1.Condition{}
+}
+
+func expectCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) *corev1.Secret {
+	GinkgoHelper()
+	var copied *corev1.Secret
+	Eventually(func(g Gomega) {
+		var token string
+		token, copied = tokenIn(ctx, account.Namespace, account.Name)
+		own, _ := tokenIn(ctx, hubNamespace, account.Name)
+		g.Expect(token).NotTo(BeEmpty())
+		g.Expect(token).To(Equal(own))
+		g.Expect(copied.Type).To(Equal(corev1.SecretTypeOpaque))
+		g.Expect(copied.Data).To(And(HaveLen(2), HaveKeyWithValue("ca.crt", member.CABundle)))
+		g.Expect(copied.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		g.Expect(copied.OwnerReferences).To(ConsistOf(HaveField("UID", account.UID)))
+		user, err := whoami(ctx, token, copied.Data["ca.crt"])
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(user.Username).To(Equal(msav1beta1.AccountUsername(account.Name)))
+		for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+			condition := conditionIn(ctx, account, kind)
+			g.Expect(condition).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", account.Generation)))
+		}
+	}).Should(Succeed())
+	return copied
+}
+
+var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster", func() {
+	It("is served as the public project documents it once an administrator gave the namespace to the member", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		startAgent(ctx, clock.RealClock{})
+		namespace := makeNamespace(ctx, "cluster1", nil)
+		account := apply(ctx, sample, namespace.Name)
+		other := apply(ctx, rotating, namespace.Name)
+		Consistently(func() []metav1.Condition {
+			Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), account)).To(Succeed())
+			return account.Status.Conditions
+		}).Should(BeEmpty(), "the namespace is somebody else's")
+
+		metav1.SetMetaDataLabel(&namespace.ObjectMeta, clusterv1beta1.LabelMember, memberName)
+		Expect(hubClient.Update(quiet(ctx), namespace)).To(Succeed())
+		copied := expectCopy(ctx, account)
+		expectCopy(ctx, other)
+
+		By("putting back a Secret that is deleted, or altered")
+		Expect(hubClient.Delete(quiet(ctx), copied.DeepCopy())).To(Succeed())
+		copied = expectCopy(ctx, account)
+		copied.Data["token"] = []byte("something else")
+		Expect(hubClient.Update(quiet(ctx), copied)).To(Succeed())
+		expectCopy(ctx, account)
+
+		By("following the rotation")
+		own, err := secretOf(ctx, account.Name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hubClient.Delete(quiet(ctx), own)).To(Succeed())
+		Eventually(func() string {
+			token, _ := tokenIn(ctx, namespace.Name, account.Name)
+			return token
+		}).ShouldNot(Equal(string(own.Data["token"])))
+		copied = expectCopy(ctx, account)
+
+		By("deleting it")
+		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		expectNoAccount(ctx, account.Name)
+		expectNoSecret(ctx, account.Name)
+		Eventually(func() string {
+			token, _ := tokenIn(ctx, namespace.Name, account.Name)
+			return token
+		}).Should(BeEmpty())
+		Eventually(reviewed).WithArguments(ctx, string(copied.Data["token"])).Should(BeFalse())
+
+		By("taking the namespace back")
+		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		delete(namespace.Labels, clusterv1beta1.LabelMember)
+		Expect(hubClient.Update(quiet(ctx), namespace)).To(Succeed())
+		expectNoAccount(ctx, other.Name)
+		Eventually(func() string {
+			token, _ := tokenIn(ctx, namespace.Name, other.Name)
+			return token
+		}).Should(BeEmpty())
+		Eventually(func() metav1.Condition { return conditionIn(ctx, other, msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is not given to a member any more"))))
+	})
+
+	It("gives the member's agent no right there", func(ctx SpecContext) {
+		makeNamespace(ctx, "cluster-secrets", given())
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+			for _, resource := range []string{"secrets", "managedserviceaccounts", "configmaps"} {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:   "system:serviceaccount:" + hubNamespace + ":" + clusterv1beta1.AgentAccount,
+					Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + hubNamespace, "system:authenticated"},
+					ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: "cluster-secrets", Verb: verb, Resource: resource,
+						Group: map[string]string{"managedserviceaccounts": msav1beta1.GroupName}[resource],
+					},
+				}}
+				Expect(hubClient.Create(quiet(ctx), review)).To(Succeed())
+				Expect(review.Status.Allowed).To(BeFalse(), "%s %s", verb, resource)
+			}
+		}
+	})
+
+	It("writes Secrets of its own member's ManagedServiceAccounts only, also with more rights than it should have", func(specCtx SpecContext) {
+		ctx := quiet(specCtx)
+		makeNamespace(ctx, "cluster-overgranted", given())
+		for _, namespace := range []string{hubNamespace, "cluster-overgranted"} {
+			objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "overgranted"}
+			Expect(hubClient.Create(ctx, &rbacv1.Role{ObjectMeta: objectMeta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}}})).To(Succeed())
+			Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
+				ObjectMeta: objectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "overgranted"},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}},
+			})).To(Succeed())
+		}
+		owner := askFor(ctx, "owner", time.Hour)
+		asAgent := clientFor(hubConfigOfAgent(ctx))
+		write := func(namespace, name string) error {
+			return asAgent.Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: namespace, Name: name,
+					Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+					OwnerReferences: []metav1.OwnerReference{{
+						APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: owner.Name, UID: owner.UID,
+					}},
+				},
+				Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")},
+			}, client.DryRunAll)
+		}
+		Eventually(func() error { return write("cluster-overgranted", "owner") }).
+			Should(MatchError(ContainSubstring("writes Secrets in its own member's namespace only")))
+		Expect(write(hubNamespace, "not-the-owner")).To(MatchError(ContainSubstring("owned by the one of the same name")))
+		Expect(write(hubNamespace, "owner")).To(Succeed())
+	})
+
+	It("does not get the token of another's account by taking its name", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
+		expectToken(ctx, msav1beta1.GatewayAccount)
+		makeNamespace(ctx, "greedy", given())
+		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "greedy", Name: msav1beta1.GatewayAccount}}
+		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
+			HaveField("Message", ContainSubstring("has an account of that name already"))))
+		token, _ := tokenIn(ctx, "greedy", msav1beta1.GatewayAccount)
+		Expect(token).To(BeEmpty())
+	})
+
+	It("is not served in a namespace of Kubernetes, nor for a member that is not there", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		makeNamespace(ctx, "kube-given", given())
+		makeNamespace(ctx, "cluster-of-nobody", map[string]string{clusterv1beta1.LabelMember: "nobody"})
+		reserved, lost := apply(ctx, sample, "kube-given"), apply(ctx, sample, "cluster-of-nobody")
+		Eventually(func() string { return conditionIn(ctx, reserved, msav1beta1.ConditionTokenReported).Message }).
+			Should(ContainSubstring("namespaces that begin with kube- cannot be given to a member"))
+		Eventually(func() string { return conditionIn(ctx, lost, msav1beta1.ConditionTokenReported).Message }).
+			Should(ContainSubstring("there is no member nobody"))
+	})
+
+	It("ends after its TTL, with account and token", func(ctx SpecContext) {
+		startHub(testingclock.NewFakePassiveClock(time.Now().Add(time.Hour)))
+		startAgent(ctx, clock.RealClock{})
+		stays := askFor(ctx, "long-lived", time.Hour)
+		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "short-lived"}}
+		account.Spec.TTLSecondsAfterCreation = ptr.To[int32](3000)
+		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+		Eventually(func() error { return hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), account) }).Should(Satisfy(apierrors.IsNotFound))
+		expectNoAccount(ctx, "short-lived")
+		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(stays), stays)).To(Succeed())
+	})
+})
+
+var _ = Describe("Argo CD", Ordered, func() {
+	var asked *clusterv1beta1.MemberCluster
+	key := client.ObjectKey{Namespace: argoNamespace, Name: argocd.SecretName("for-argo")}
+	secretNow := func(ctx context.Context) *corev1.Secret {
+		secret := &corev1.Secret{}
+		_ = hubClient.Get(quiet(ctx), key, secret)
+		return secret
+	}
+	roleNow := func(ctx context.Context) []rbacv1.PolicyRule {
+		role := &rbacv1.ClusterRole{}
+		_ = hubClient.Get(quiet(ctx), client.ObjectKey{Name: argocd.Account}, role)
+		return role.Rules
+	}
+	allowed := func(ctx context.Context, name string) bool {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: msav1beta1.UsernameIn(argoNamespace, argocd.Account),
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: "cluster.core.oam.dev", Resource: "clustergateways", Subresource: "proxy", Verb: "get", Name: name,
+			},
+		}}
+		Expect(hubClient.Create(quiet(ctx), review)).To(Succeed())
+		return review.Status.Allowed
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		makeNamespace(ctx, argoNamespace, nil)
+		asked = makeMemberCluster(ctx, "for-argo")
+		makeMemberCluster(ctx, "not-for-argo")
+	})
+
+	It("gets a Secret with a way through the hub for a member that is labelled for it", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		base := asked.DeepCopy()
+		asked.Labels = map[string]string{msav1beta1.LabelArgoCD: msav1beta1.LabelArgoCDValue, "stage": "prod"}
+		Expect(hubClient.Patch(quiet(ctx), asked, client.MergeFrom(base))).To(Succeed())
+		Eventually(func() types.UID { return secretNow(ctx).UID }).ShouldNot(BeEmpty())
+		secret := secretNow(ctx)
+		Expect(secret.Labels).To(And(HaveKeyWithValue("argocd.argoproj.io/secret-type", "cluster"), HaveKeyWithValue("stage", "prod")))
+		Expect(string(secret.Data["server"])).To(Equal(hub.URL + "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/for-argo/proxy"))
+		var config struct {
+			BearerToken     string
+			TLSClientConfig struct{ CAData []byte }
+		}
+		Expect(json.Unmarshal(secret.Data["config"], &config)).To(Succeed())
+		seen.Store(config.BearerToken, nil)
+
+		By("coming to the hub with it")
+		asArgo := clientFor(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}})
+		err := asArgo.Get(quiet(ctx), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("system:serviceaccount:argocd:fleetgate-argocd"))))
+		Expect(allowed(ctx, "for-argo")).To(BeTrue())
+		Expect(allowed(ctx, "not-for-argo")).To(BeFalse())
+
+		By("losing or altering the Secret")
+		Expect(hubClient.Delete(quiet(ctx), secret.DeepCopy())).To(Succeed())
+		Eventually(func() types.UID { return secretNow(ctx).UID }).ShouldNot(Or(BeEmpty(), Equal(secret.UID)))
+		secret = secretNow(ctx)
+		secret.Data["server"] = []byte("https://elsewhere")
+		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		Eventually(func() string { return string(secretNow(ctx).Data["server"]) }).Should(HavePrefix(hub.URL))
+	})
+
+	It("gets a new token in time", func(ctx SpecContext) {
+		before := secretNow(ctx).Data["config"]
+		Expect(before).NotTo(BeEmpty())
+		startHub(testingclock.NewFakePassiveClock(time.Now().Add(23 * time.Hour)))
+		Eventually(func() []byte { return secretNow(ctx).Data["config"] }).ShouldNot(Or(BeEmpty(), Equal(before)))
+	})
+
+	It("loses Secret and right with the label", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(asked), asked)).To(Succeed())
+		base := asked.DeepCopy()
+		delete(asked.Labels, msav1beta1.LabelArgoCD)
+		Expect(hubClient.Patch(quiet(ctx), asked, client.MergeFrom(base))).To(Succeed())
+		Eventually(func() types.UID { return secretNow(ctx).UID }).Should(BeEmpty())
+		Eventually(func() []rbacv1.PolicyRule { return roleNow(ctx) }).Should(BeEmpty())
+		Eventually(allowed).WithArguments(ctx, "for-argo").Should(BeFalse())
+	})
+})
