@@ -81,7 +81,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	contents := snapshot.NewContents(cached, live)
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		&snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers},
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: plugins.Profile(), Clock: o.Clock, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&rollout.Reconciler{Client: cached, Clock: o.Clock, Workers: o.Workers},

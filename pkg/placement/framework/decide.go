@@ -17,6 +17,8 @@ type cycle struct {
 	// clusters are in the order of their names.
 	clusters []*Cluster
 	holdings map[string]Holding
+	// limit is how many unselected clusters PickN tells; 0 is all.
+	limit    int
 	decision Decision
 }
 

@@ -24,16 +24,18 @@ type Decision struct {
 	Selected []Choice
 	// Unselected are clusters that the policy asked for but did not get: under
 	// PickFixed in the order of their names; under PickN those that were not
-	// good enough, the best first, then those that were refused. PickAll has
-	// none.
+	// good enough, the best first, then those that were refused, as many of both
+	// as the profile tells. PickAll has none.
 	Unselected []Choice
+	// Outscored counts the clusters that were not good enough.
+	Outscored int
 	// Fulfilled is false if the policy asked for more than there is.
 	Fulfilled bool
 	// Settled is true if a PickN policy had all that it wants, so that no other
 	// cluster was looked at.
 	Settled bool
 
-	// Refusals are the clusters that were judged and refused.
+	// Refusals are the clusters that were judged and refused, all of them.
 	Refusals []Refusal
 }
 

@@ -28,6 +28,10 @@ type Count struct {
 	Reason string
 }
 
+// maxReasons is how many reasons a sentence has; fleets can have as many taints
+// as clusters.
+const maxReasons = 10
+
 // String is a sentence: "3 of 40 clusters fit: 20 lacked label env=prod, 17
 // tainted team=red".
 func (d Diagnosis) String() string {
@@ -35,9 +39,16 @@ func (d Diagnosis) String() string {
 	if len(d.Others) == 0 {
 		return head
 	}
-	parts := make([]string, 0, len(d.Others))
-	for _, o := range d.Others {
-		parts = append(parts, fmt.Sprintf("%d %s", o.Clusters, o.Reason))
+	parts, rest := make([]string, 0, maxReasons+1), 0
+	for i, o := range d.Others {
+		if i < maxReasons {
+			parts = append(parts, fmt.Sprintf("%d %s", o.Clusters, o.Reason))
+		} else {
+			rest += o.Clusters
+		}
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d for other reasons", rest))
 	}
 	return head + ": " + strings.Join(parts, ", ")
 }
@@ -61,11 +72,11 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 			counts[r.Reason]++
 		}
 	}
+	if decision.Outscored > 0 {
+		counts["scored lower"] = decision.Outscored
+	}
 	for _, u := range decision.Unselected {
-		switch {
-		case u.Score != nil:
-			counts["scored lower"]++
-		case clusters[u.Cluster] == nil:
+		if clusters[u.Cluster] == nil {
 			counts["named but not in the fleet"]++
 		}
 	}

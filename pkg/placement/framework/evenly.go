@@ -6,6 +6,7 @@ package framework
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // queue is the candidates of one class, the best first.
@@ -81,18 +82,31 @@ func (c *cycle) tellRest(queues []*queue, rule string) {
 		score int32
 	}
 	var rest []scored
+	refused := false
 	for _, q := range queues {
 		for _, left := range q.candidates {
 			if q.reason != "" {
 				c.refuse(left.cluster.Name, rule, q.reason)
+				refused = true
 			} else {
 				rest = append(rest, scored{left, q.score})
 			}
 		}
 	}
-	slices.SortFunc(rest, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), byMerit(a.candidate, b.candidate)) })
+	if refused { // Those of the rules are in order.
+		slices.SortFunc(c.decision.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
+	}
+	slices.SortFunc(rest, func(a, b scored) int {
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return byMerit(a.candidate, b.candidate)
+	})
+	c.decision.Outscored = len(rest)
 	for _, r := range rest {
-		c.pass(r.candidate, r.score)
+		if !c.pass(r.candidate, r.score) {
+			break
+		}
 	}
 	c.tellRefused()
 }

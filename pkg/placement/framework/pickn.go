@@ -22,14 +22,16 @@ type candidate struct {
 // then those that have the placement already, then the larger name. That the
 // larger name wins is arbitrary, and clients rely on it.
 func byMerit(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.affinity, a.affinity), cmp.Compare(sign(b.held), sign(a.held)), strings.Compare(b.cluster.Name, a.cluster.Name))
-}
-
-func sign(b bool) int {
-	if b {
+	if a.affinity != b.affinity {
+		return cmp.Compare(b.affinity, a.affinity)
+	}
+	if a.held != b.held {
+		if a.held {
+			return -1
+		}
 		return 1
 	}
-	return 0
+	return strings.Compare(b.cluster.Name, a.cluster.Name)
 }
 
 // pickN keeps the clusters that have the placement by the policy of now, as many
@@ -118,24 +120,36 @@ func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
 	for _, picked := range candidates[:n] {
 		c.take(picked.cluster.Name, &Score{Affinity: picked.affinity})
 	}
+	c.decision.Outscored = len(candidates) - n
 	for _, rest := range candidates[n:] {
-		c.pass(rest, 0)
+		if !c.pass(rest, 0) {
+			break
+		}
 	}
 	c.tellRefused()
 }
 
-// pass writes down that a cluster was not good enough.
-func (c *cycle) pass(rest candidate, spread int32) {
+// room reports whether one more unselected cluster is to be told.
+func (c *cycle) room() bool { return c.limit == 0 || len(c.decision.Unselected) < c.limit }
+
+// pass tells that a cluster was not good enough, if there is room.
+func (c *cycle) pass(rest candidate, spread int32) bool {
+	if !c.room() {
+		return false
+	}
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
 		Cluster: rest.cluster.Name, Score: &Score{Spread: spread, Affinity: rest.affinity},
 		Reason: fmt.Sprintf(notPickedFormat, rest.cluster.Name, rest.affinity, spread),
 	})
+	return true
 }
 
-// tellRefused appends all refusals to the unselected.
+// tellRefused tells the refusals, as far as there is room.
 func (c *cycle) tellRefused() {
-	slices.SortStableFunc(c.decision.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, r := range c.decision.Refusals {
+		if !c.room() {
+			return
+		}
 		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Reason: refusedPrefix + r.Reason})
 	}
 }

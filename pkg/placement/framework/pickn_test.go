@@ -185,10 +185,49 @@ func TestPickN(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ignore := cmpopts.IgnoreFields(Decision{}, "Refusals")
+			ignore := cmpopts.IgnoreFields(Decision{}, "Refusals", "Outscored")
 			if diff := cmp.Diff(tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide() (-want +got):\n%s", tc.why, diff)
 			}
 		})
+	}
+}
+
+func TestNoMoreUnselectedThanAreTold(t *testing.T) {
+	profile := testProfile(nil)
+	profile.MaxUnselected = 2
+	clusters := []Cluster{cluster("a", "ok"), cluster("b", "ok"), cluster("c"), cluster("d"), cluster("e", "ok")}
+	for count, want := range map[int][]string{1: {"b", "a"}, 2: {"a", "c"}, 3: {"c", "d"}} {
+		for _, spread := range [][]SpreadConstraint{nil, {{Label: "any"}}} {
+			if spread != nil && count > 1 {
+				continue // One of each is all that the test's spread allows.
+			}
+			policy := &Policy{Kind: PickN, Count: count, Spread: spread}
+			got, err := profile.Decide(policy, &Fleet{Clusters: clusters}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			for _, u := range got.Unselected {
+				told = append(told, u.Cluster)
+			}
+			if diff := cmp.Diff(want, told); diff != "" {
+				t.Errorf("%d of %d, spread %v (-want +got):\n%s", count, len(clusters), spread, diff)
+			}
+			if got.Outscored != 3-count || len(got.Refusals) != 2 {
+				t.Errorf("%d outscored and %d refused, all have to be counted", got.Outscored, len(got.Refusals))
+			}
+		}
+	}
+}
+
+func TestASentenceHasNoMoreReasonsThanPeopleRead(t *testing.T) {
+	d := Diagnosis{Total: 30, Selected: 1}
+	for range maxReasons + 3 {
+		d.Others = append(d.Others, Count{Clusters: 2, Reason: "x"})
+	}
+	const want = "1 of 30 clusters fit: 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 6 for other reasons"
+	if d.String() != want {
+		t.Errorf("String() = %q, want %q", d, want)
 	}
 }

@@ -54,6 +54,9 @@ type Profile struct {
 	Affinity Ranker
 	// Spread judges and ranks for PickN, after the rules.
 	Spread Spreader
+	// MaxUnselected is how many clusters that were not picked PickN tells; 0 is
+	// all.
+	MaxUnselected int
 }
 
 // Decide makes the decision for one placement. holdings are the clusters that
@@ -64,6 +67,7 @@ func (p Profile) Decide(policy *Policy, fleet *Fleet, holdings []Holding) (Decis
 		return Decision{}, fmt.Errorf("no rules for placement type %q", policy.Kind)
 	}
 	c := newCycle(policy, fleet, rules, holdings)
+	c.limit = p.MaxUnselected
 	switch policy.Kind {
 	case PickFixed:
 		c.pickFixed()

@@ -87,6 +87,7 @@ func BenchmarkScheduler(b *testing.B) {
 		fleet := fleetOf(size)
 		for _, p := range policies {
 			policy, profile := p.make(fleet), Profile()
+			profile.MaxUnselected = 20 // As the scheduler has it.
 			b.Run(fmt.Sprintf("%s/clusters=%d", p.name, size), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -26,6 +26,12 @@ const (
 	maxDecisions = 1000
 )
 
+// Telling makes a profile tell no more than a policy snapshot's status takes.
+func Telling(profile framework.Profile) framework.Profile {
+	profile.MaxUnselected = maxUnselected
+	return profile
+}
+
 // bindingName is the one name that a placement's binding to a member can have.
 func bindingName(placement string, uid types.UID, member string) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + member))
