@@ -5,8 +5,8 @@ package framework
 
 import "fmt"
 
-// Decision is what has to change, and what then holds. Names are in order
-// everywhere but in Unselected.
+// Decision is what has to change, and what then holds. Names are in order where
+// nothing else is said.
 type Decision struct {
 	// Add are clusters that get the placement anew.
 	Add []string
@@ -35,7 +35,8 @@ type Decision struct {
 	// cluster was looked at.
 	Settled bool
 
-	// Refusals are the clusters that were judged and refused, all of them.
+	// Refusals are the clusters that were judged and refused, all of them, in no
+	// particular order.
 	Refusals []Refusal
 }
 

@@ -6,7 +6,6 @@ package framework
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // queue is the candidates of one class, the best first.
@@ -25,20 +24,23 @@ type queue struct {
 func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, need int) {
 	queues := queuesOf(candidates, spread)
 	for ; need > 0; need-- {
-		best := judgeAll(queues, spread)
-		if best == nil {
+		// In the last round all are judged: it is what the others are told.
+		at := judge(queues, spread, need == 1)
+		if at < 0 {
 			break
 		}
-		picked := best.candidates[0]
-		best.candidates = best.candidates[1:]
-		c.take(picked.cluster.Name, &Score{Spread: best.score, Affinity: picked.affinity})
+		best := queues[at]
+		c.take(best.candidates[0].cluster.Name, &Score{Spread: best.score, Affinity: best.candidates[0].affinity})
 		if need > 1 {
 			spread.Take(best.class)
 		}
+		queues = advance(queues, at)
 	}
 	c.tellRest(queues, rule)
 }
 
+// queuesOf sorts candidates, which are in order, into queues; the queue with the
+// best candidate comes first.
 func queuesOf(candidates []candidate, spread Spread) []*queue {
 	var queues []*queue
 	byClass := map[int]*queue{}
@@ -55,23 +57,34 @@ func queuesOf(candidates []candidate, spread Spread) []*queue {
 	return queues
 }
 
-// judgeAll brings the verdicts up to date and returns the queue with the best
-// candidate, or nil.
-func judgeAll(queues []*queue, spread Spread) *queue {
-	var best *queue
-	for _, q := range queues {
-		if len(q.candidates) == 0 {
-			continue
-		}
+// judge brings verdicts up to date and returns which queue has the best
+// candidate, or -1. Unless all are asked for, it stops at the first that cannot
+// be beaten.
+func judge(queues []*queue, spread Spread, all bool) int {
+	best, limit := -1, spread.Best()
+	for i, q := range queues {
 		q.score, q.reason = spread.Judge(q.class)
-		if q.reason != "" {
+		if q.reason != "" || best >= 0 && q.score <= queues[best].score {
 			continue
 		}
-		if best == nil || q.score > best.score || q.score == best.score && byMerit(q.candidates[0], best.candidates[0]) < 0 {
-			best = q
+		if best = i; q.score >= limit && !all {
+			break
 		}
 	}
 	return best
+}
+
+// advance takes the first candidate off a queue and puts the queue where it then
+// belongs, if anything is left of it.
+func advance(queues []*queue, at int) []*queue {
+	q := queues[at]
+	q.candidates = q.candidates[1:]
+	queues = slices.Delete(queues, at, at+1)
+	if len(q.candidates) == 0 {
+		return queues
+	}
+	to, _ := slices.BinarySearchFunc(queues, q.candidates[0], func(q *queue, c candidate) int { return byMerit(q.candidates[0], c) })
+	return slices.Insert(queues, to, q)
 }
 
 // tellRest writes down why the candidates that are left were not picked, by the
@@ -82,31 +95,49 @@ func (c *cycle) tellRest(queues []*queue, rule string) {
 		score int32
 	}
 	var rest []scored
-	refused := false
 	for _, q := range queues {
 		for _, left := range q.candidates {
 			if q.reason != "" {
 				c.refuse(left.cluster.Name, rule, q.reason)
-				refused = true
 			} else {
 				rest = append(rest, scored{left, q.score})
 			}
 		}
 	}
-	if refused { // Those of the rules are in order.
-		slices.SortFunc(c.decision.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
-	}
-	slices.SortFunc(rest, func(a, b scored) int {
+	c.decision.Outscored = len(rest)
+	best := first(rest, c.room(), func(a, b scored) int {
 		if a.score != b.score {
 			return cmp.Compare(b.score, a.score)
 		}
 		return byMerit(a.candidate, b.candidate)
 	})
-	c.decision.Outscored = len(rest)
-	for _, r := range rest {
-		if !c.pass(r.candidate, r.score) {
-			break
-		}
+	for _, r := range best {
+		c.pass(r.candidate, r.score)
 	}
 	c.tellRefused()
+}
+
+// first returns the n first elements by an order, in that order. It is for few
+// out of many; s is left in some other order.
+func first[E any](s []E, n int, compare func(a, b E) int) []E {
+	if n >= len(s) {
+		slices.SortFunc(s, compare)
+		return s
+	}
+	if n == 0 {
+		return nil
+	}
+	found := s[:n]
+	slices.SortFunc(found, compare)
+	for i := n; i < len(s); i++ {
+		if compare(s[i], found[n-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, s[i], compare)
+		next := s[i]
+		s[i] = found[n-1]
+		copy(found[at+1:], found[at:n-1])
+		found[at] = next
+	}
+	return found
 }

@@ -6,6 +6,7 @@ package framework
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -121,35 +122,33 @@ func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
 		c.take(picked.cluster.Name, &Score{Affinity: picked.affinity})
 	}
 	c.decision.Outscored = len(candidates) - n
-	for _, rest := range candidates[n:] {
-		if !c.pass(rest, 0) {
-			break
-		}
+	for _, rest := range candidates[n:][:min(c.room(), len(candidates)-n)] {
+		c.pass(rest, 0)
 	}
 	c.tellRefused()
 }
 
-// room reports whether one more unselected cluster is to be told.
-func (c *cycle) room() bool { return c.limit == 0 || len(c.decision.Unselected) < c.limit }
-
-// pass tells that a cluster was not good enough, if there is room.
-func (c *cycle) pass(rest candidate, spread int32) bool {
-	if !c.room() {
-		return false
+// room is how many more unselected clusters are to be told.
+func (c *cycle) room() int {
+	if c.limit == 0 {
+		return math.MaxInt
 	}
+	return max(0, c.limit-len(c.decision.Unselected))
+}
+
+// pass tells that a cluster was not good enough.
+func (c *cycle) pass(rest candidate, spread int32) {
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
 		Cluster: rest.cluster.Name, Score: &Score{Spread: spread, Affinity: rest.affinity},
 		Reason: fmt.Sprintf(notPickedFormat, rest.cluster.Name, rest.affinity, spread),
 	})
-	return true
 }
 
-// tellRefused tells the refusals, as far as there is room.
+// tellRefused tells the refusals in the order of their names, as far as there is
+// room.
 func (c *cycle) tellRefused() {
-	for _, r := range c.decision.Refusals {
-		if !c.room() {
-			return
-		}
+	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
+	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {
 		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Reason: refusedPrefix + r.Reason})
 	}
 }

@@ -4,6 +4,7 @@
 package framework
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,8 @@ func (s *each) Judge(class int) (int32, string) {
 	}
 	return int32(class), ""
 }
+
+func (*each) Best() int32 { return 100 }
 
 func (s *each) Take(class int) { s.taken[class] = true }
 
@@ -229,5 +232,21 @@ func TestASentenceHasNoMoreReasonsThanPeopleRead(t *testing.T) {
 	const want = "1 of 30 clusters fit: 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 2 x, 6 for other reasons"
 	if d.String() != want {
 		t.Errorf("String() = %q, want %q", d, want)
+	}
+}
+
+func TestFirst(t *testing.T) {
+	compare := func(a, b int) int { return a - b }
+	for n, want := range map[int][]int{0: nil, 1: {0}, 3: {0, 1, 2}, 7: {0, 1, 2, 3, 4, 5, 6}, 9: {0, 1, 2, 3, 4, 5, 6}} {
+		for _, s := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}, {3, 0, 6, 1, 5, 2, 4}} {
+			all := slices.Clone(s)
+			if diff := cmp.Diff(want, first(all, n, compare), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("first %d of %v (-want +got):\n%s", n, s, diff)
+			}
+			slices.Sort(all)
+			if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6}, all); diff != "" {
+				t.Errorf("first %d of %v loses elements (-want +got):\n%s", n, s, diff)
+			}
+		}
 	}
 }

@@ -41,6 +41,8 @@ type Spread interface {
 	// Judge says what taking one more cluster of a class would do: a score, or
 	// the reason why it must not be.
 	Judge(class int) (score int32, reason string)
+	// Best is a score that no class can exceed now.
+	Best() int32
 	// Take counts one more cluster of the class.
 	Take(class int)
 }

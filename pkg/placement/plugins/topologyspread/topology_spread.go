@@ -106,6 +106,15 @@ func (s *spread) Judge(class int) (score int32, reason string) {
 	return score, ""
 }
 
+// Best implements framework.Spread.
+func (s *spread) Best() int32 {
+	var best int32
+	for _, c := range s.constraints {
+		best += c.best()
+	}
+	return best
+}
+
 // Take implements framework.Spread.
 func (s *spread) Take(class int) {
 	for i, c := range s.constraints {
@@ -121,8 +130,10 @@ type constraint struct {
 	maxSkew int
 	soft    bool
 	reason  string
-	// groups numbers the values of the label.
-	groups map[string]int
+	// groups numbers the values of the label; without is true if a cluster lacks
+	// it.
+	groups  map[string]int
+	without bool
 	// taken counts the clusters by group; with counts the groups by that count.
 	taken, with []int
 	// smallest and largest are the ends of taken.
@@ -135,10 +146,13 @@ func newConstraint(wanted framework.SpreadConstraint, fleet *framework.Fleet) *c
 		reason: fmt.Sprintf("violated topology spread constraint %q (max skew %d)", wanted.Label, wanted.MaxSkew),
 	}
 	for i := range fleet.Clusters {
-		if value, ok := fleet.Clusters[i].Labels[c.label]; ok {
-			if _, known := c.groups[value]; !known {
-				c.groups[value] = len(c.groups)
-			}
+		value, ok := fleet.Clusters[i].Labels[c.label]
+		if !ok {
+			c.without = true
+			continue
+		}
+		if _, known := c.groups[value]; !known {
+			c.groups[value] = len(c.groups)
 		}
 	}
 	c.taken, c.with = make([]int, len(c.groups)), []int{len(c.groups)}
@@ -161,6 +175,19 @@ func (c *constraint) change(group int) int {
 		return -1
 	}
 	return 0
+}
+
+// best is the highest score that the constraint can give now.
+func (c *constraint) best() int32 {
+	evenUp := c.smallest < c.largest && c.with[c.smallest] == 1
+	others := len(c.taken) - c.with[c.largest]
+	switch {
+	case evenUp:
+		return 1
+	case c.without || others > 0:
+		return 0
+	}
+	return -1
 }
 
 func (c *constraint) take(group int) {

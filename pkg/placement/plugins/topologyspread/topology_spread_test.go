@@ -122,3 +122,23 @@ func TestClustersOfTheSameGroupsAreOneClass(t *testing.T) {
 		t.Errorf("Class() (-want +got):\n%s", diff)
 	}
 }
+
+func TestNoClassExceedsTheBest(t *testing.T) {
+	fleet := fleetOf("east", "east", "west", "west", "north", "", "east", "south")
+	policy := &framework.Policy{Spread: []framework.SpreadConstraint{{Label: "region", MaxSkew: 2}, {Label: "ring", MaxSkew: 9, Soft: true}}}
+	s := Spreader{}.Start(policy, fleet, nil)
+	for i := range fleet.Clusters {
+		reached := false
+		for j := range fleet.Clusters {
+			score, reason := s.Judge(s.Class(&fleet.Clusters[j]))
+			if reason == "" && score > s.Best() {
+				t.Errorf("after %d: %s scores %d, the best is said to be %d", i, fleet.Clusters[j].Name, score, s.Best())
+			}
+			reached = reached || reason == "" && score == s.Best()
+		}
+		if !reached {
+			t.Errorf("after %d: nobody reaches the best of %d, so it saves nothing", i, s.Best())
+		}
+		s.Take(s.Class(&fleet.Clusters[i]))
+	}
+}
