@@ -26,6 +26,9 @@
 // all verbs on the placement group, read access to MemberClusters, and leave to
 // create events.
 //
-// Not here yet: ResourcePlacement (the code is written for both scopes, the
-// watches are not), overrides, envelopes, update runs.
+// ClusterResourcePlacement and ResourcePlacement share all of it: a key without a
+// namespace is the one, a key with a namespace the other. Only evictions, budgets
+// and failover are for cluster-scoped placements.
+//
+// Not here yet: overrides, envelopes, update runs.
 package placement

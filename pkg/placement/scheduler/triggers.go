@@ -147,6 +147,14 @@ func (h *memberHandler) each(ctx context.Context, do func(placementv1beta1.Place
 	for i := range list.Items {
 		do(&list.Items[i])
 	}
+	var namespaced placementv1beta1.ResourcePlacementList
+	if err := h.reader.List(ctx, &namespaced, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list namespaced placements after a member changed")
+		return
+	}
+	for i := range namespaced.Items {
+		do(&namespaced.Items[i])
+	}
 }
 
 // measures reports whether a policy asks for properties.
