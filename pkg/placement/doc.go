@@ -5,24 +5,30 @@
 // gateway between a ClusterResourcePlacement and the Works in the members'
 // namespaces.
 //
-// Four controllers work on a placement, each on one hop, and know of each other
+// These controllers work on a placement, each on one hop, and know of each other
 // only what stands in the API:
 //
 //	placement.snapshots  snapshot/   placement and selected resources -> policy and resource snapshots
 //	placement.scheduler  scheduler/  policy snapshot and members      -> bindings, policy snapshot's status
 //	placement.rollout    rollout/    bindings and resource snapshots  -> bindings bound to the latest snapshot
+//	placement.evictions  eviction/   evictions and budgets            -> bindings deleted
+//	placement.failover   failover/   placements' terms and members    -> evictions
 //	placement.status     status/     all of these                     -> the placement's status, events
 //
-// Package work/dispatch makes Works of bindings and is the fifth.
+// Package work/dispatch makes Works of bindings.
 //
 // Every hop is a watch event. Any of them can be killed at any moment: what has
 // to be done follows from what is there. selection finds resources, framework
-// and plugins decide about members, family reads a placement's children.
+// and plugins decide about members, simulate has them decide about files, family
+// reads a placement's children.
 //
 // The gateway needs, on the hub: read access to everything that may be placed,
 // all verbs on the placement group, read access to MemberClusters, and leave to
 // create events.
 //
-// Not here yet: ResourcePlacement (the code is written for both scopes, the
-// watches are not), PickN, overrides, envelopes, update runs, evictions.
+// ClusterResourcePlacement and ResourcePlacement share all of it: a key without a
+// namespace is the one, a key with a namespace the other. Only evictions, budgets
+// and failover are for cluster-scoped placements.
+//
+// Not here yet: overrides, envelopes, update runs.
 package placement

@@ -16,7 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/placement/eviction"
+	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
@@ -78,7 +81,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	contents := snapshot.NewContents(cached, live)
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		&snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers},
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Profile(), Clock: o.Clock, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
+		&eviction.Reconciler{Client: cached, Live: live},
+		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&rollout.Reconciler{Client: cached, Clock: o.Clock, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Settle: o.Settle, Workers: o.Workers},
 	}

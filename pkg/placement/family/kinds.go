@@ -64,12 +64,18 @@ func resourceSnapshotKind(namespace string) string {
 	return "ResourceSnapshot"
 }
 
+// anyNamespace stands for the namespaced scope where no namespace is meant.
+const anyNamespace = "any"
+
 // members are the kinds that carry the label of their placement and that
 // controllers list by it.
 func members() []client.Object {
 	return []client.Object{
 		&placementv1beta1.ClusterSchedulingPolicySnapshot{},
+		&placementv1beta1.SchedulingPolicySnapshot{},
 		&placementv1beta1.ClusterResourceBinding{},
+		&placementv1beta1.ResourceBinding{},
 		ResourceSnapshotMetadata(""),
+		ResourceSnapshotMetadata(anyNamespace),
 	}
 }

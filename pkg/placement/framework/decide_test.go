@@ -22,6 +22,8 @@ func (l lacks) Judge(_ *Policy, _ *Fleet, c *Cluster) string {
 	return "lacks label " + string(l)
 }
 
+func (l lacks) Brief(*Policy, *Fleet, *Cluster) string { return "lacked label " + string(l) }
+
 func cluster(name string, labels ...string) Cluster {
 	c := Cluster{Name: name, Labels: map[string]string{}}
 	for _, label := range labels {
@@ -30,8 +32,9 @@ func cluster(name string, labels ...string) Cluster {
 	return c
 }
 
+// leaving is a leaving cluster as the rules see it: refused.
 func leaving(name string) Cluster {
-	c := cluster(name, "ok")
+	c := cluster(name)
 	c.Leaving = true
 	return c
 }
@@ -39,13 +42,13 @@ func leaving(name string) Cluster {
 func choices(names ...string) []Choice {
 	var all []Choice
 	for _, name := range names {
-		all = append(all, Choice{Cluster: name, Reason: SelectedReason(name)})
+		all = append(all, Selected(name, nil))
 	}
 	return all
 }
 
 func TestDecide(t *testing.T) {
-	profile := Profile{PickAll: {lacks("ok")}, PickFixed: {lacks("ok")}}
+	profile := Profile{Rules: map[Kind][]Rule{PickAll: {lacks("ok")}, PickFixed: {lacks("ok")}}}
 	cases := map[string]struct {
 		reason   string
 		policy   Policy
@@ -95,7 +98,7 @@ func TestDecide(t *testing.T) {
 		"clusters that left lose the placement": {
 			reason:   "leaving or gone, current or not",
 			policy:   Policy{Kind: PickAll},
-			clusters: []Cluster{leavingRefused("a")},
+			clusters: []Cluster{leaving("a")},
 			holdings: []Holding{{Cluster: "a", State: Bound, Current: true}, {Cluster: "gone", State: Scheduled, Current: true}, {Cluster: "old", State: Unscheduled}},
 			want:     Decision{Drop: []string{"a", "gone"}, Fulfilled: true},
 		},
@@ -128,19 +131,12 @@ func TestDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ignore := cmpopts.IgnoreFields(Decision{}, "Diagnosis")
+			ignore := cmpopts.IgnoreFields(Decision{}, "Refusals")
 			if diff := cmp.Diff(tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide() (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-}
-
-// leavingRefused is a leaving cluster as the rules see it: refused.
-func leavingRefused(name string) Cluster {
-	c := leaving(name)
-	c.Labels = nil
-	return c
 }
 
 func TestDecideRefusesAKindWithoutRules(t *testing.T) {
@@ -150,13 +146,30 @@ func TestDecideRefusesAKindWithoutRules(t *testing.T) {
 }
 
 func TestDiagnosisCountsReasons(t *testing.T) {
-	profile := Profile{PickAll: {lacks("ok")}}
-	got, err := profile.Decide(&Policy{Kind: PickAll}, &Fleet{Clusters: []Cluster{cluster("a"), cluster("b", "ok"), cluster("c")}}, nil)
-	if err != nil {
-		t.Fatal(err)
+	cases := map[string]struct {
+		policy   Policy
+		clusters []Cluster
+		want     string
+	}{
+		"everything fits": {Policy{Kind: PickAll}, []Cluster{cluster("a", "ok")}, "1 of 1 clusters fit"},
+		"refusals": {Policy{Kind: PickAll}, []Cluster{cluster("a"), cluster("b", "ok"), cluster("c")},
+			"1 of 3 clusters fit: 2 lacked label ok"},
+		"the largest number first": {Policy{Kind: PickN, Count: 1}, []Cluster{cluster("a"), cluster("b", "ok"), cluster("c", "ok"), cluster("d", "ok")},
+			"1 of 4 clusters fit: 2 scored lower, 1 lacked label ok"},
+		"names that nobody has": {Policy{Kind: PickFixed, Names: []string{"a", "x", "y"}}, []Cluster{cluster("a")},
+			"0 of 1 clusters fit: 2 named but not in the fleet, 1 lacked label ok"},
 	}
-	const want = "1 of 3 clusters fit: 2 refused by Label (lacks label ok)"
-	if got.Diagnosis.String() != want {
-		t.Errorf("Diagnosis = %q, want %q", got.Diagnosis, want)
+	profile := testProfile(nil)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			fleet := &Fleet{Clusters: tc.clusters}
+			decision, err := profile.Decide(&tc.policy, fleet, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := profile.Diagnose(&tc.policy, fleet, &decision).String(); got != tc.want {
+				t.Errorf("Diagnose() = %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

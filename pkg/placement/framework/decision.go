@@ -3,13 +3,10 @@
 
 package framework
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "fmt"
 
-// Decision is what has to change, and what then holds.
+// Decision is what has to change, and what then holds. Names are in order where
+// nothing else is said.
 type Decision struct {
 	// Add are clusters that get the placement anew.
 	Add []string
@@ -23,23 +20,32 @@ type Decision struct {
 	Waiting []string
 
 	// Selected are all clusters that have the placement once the decision is
-	// carried out, in the order of their names.
+	// carried out.
 	Selected []Choice
-	// Unselected are clusters that the policy asked for but did not get, in the
-	// order of their names. Only policies that ask for certain clusters, or a
-	// number, have them.
+	// Unselected are clusters that the policy asked for but did not get: under
+	// PickFixed in the order of their names; under PickN those that were not
+	// good enough, the best first, then those that were refused, as many of both
+	// as the profile tells. PickAll has none.
 	Unselected []Choice
+	// Outscored counts the clusters that were not good enough.
+	Outscored int
 	// Fulfilled is false if the policy asked for more than there is.
 	Fulfilled bool
+	// Settled is true if a PickN policy had all that it wants, so that no other
+	// cluster was looked at.
+	Settled bool
 
-	// Diagnosis says why the other clusters are not among the selected.
-	Diagnosis Diagnosis
+	// Refusals are the clusters that were judged and refused, all of them, in no
+	// particular order.
+	Refusals []Refusal
 }
 
 // Choice is a cluster with the reason for or against it.
 type Choice struct {
 	Cluster string
 	Reason  string
+	// Score is nil if the cluster was not ranked.
+	Score *Score
 }
 
 // Refusal is one rule's no to one cluster.
@@ -49,32 +55,21 @@ type Refusal struct {
 	Reason  string
 }
 
-// Diagnosis explains a decision.
-type Diagnosis struct {
-	// Total counts the clusters of the fleet.
-	Total int
-	// Fit counts those that are selected.
-	Fit int
-	// Refusals are the clusters that were judged and refused, in the order of
-	// their names.
-	Refusals []Refusal
-}
+// Clients compare these texts.
+const (
+	selectedFormat       = "Successfully scheduled resources for placement in %q: picked by scheduling policy"
+	selectedScoredFormat = "Successfully scheduled resources for placement in %q (affinity score: %d, topology spread score: %d): picked by scheduling policy"
+	notPickedFormat      = "Cluster %q does not score high enough (affinity score: %d, topology spread score: %d)"
+	notFoundFormat       = "Specified cluster %q is not found"
+	notEligibleFormat    = "Cluster %q is not eligible for resource placement yet: %s"
+	refusedPrefix        = "ClusterUnschedulable, "
+)
 
-// String counts the refusals by reason: "1 of 3 clusters fit: 2 refused by
-// TaintToleration (...)".
-func (d Diagnosis) String() string {
-	head := fmt.Sprintf("%d of %d clusters fit", d.Fit, d.Total)
-	if len(d.Refusals) == 0 {
-		return head
+// Selected is the choice of a cluster that was picked with a score, or, if that
+// is nil, without ranking.
+func Selected(cluster string, score *Score) Choice {
+	if score == nil {
+		return Choice{Cluster: cluster, Reason: fmt.Sprintf(selectedFormat, cluster)}
 	}
-	counts := map[string]int{}
-	for _, r := range d.Refusals {
-		counts[r.Rule+" ("+r.Reason+")"]++
-	}
-	parts := make([]string, 0, len(counts))
-	for reason, n := range counts {
-		parts = append(parts, fmt.Sprintf("%d refused by %s", n, reason))
-	}
-	slices.Sort(parts)
-	return head + ": " + strings.Join(parts, ", ")
+	return Choice{Cluster: cluster, Score: score, Reason: fmt.Sprintf(selectedScoredFormat, cluster, score.Affinity, score.Spread)}
 }

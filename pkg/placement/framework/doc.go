@@ -11,10 +11,16 @@
 //
 // The rules themselves are packages below ../plugins, each one small function
 // over one cluster; a Profile says which of them judge for which kind of
-// policy. The framework knows what the rules do not: which clusters hold the
-// placement already, and that those are never moved for a change that only
-// concerns clusters to come.
+// policy, and who ranks. The framework knows what the rules do not: which
+// clusters hold the placement already, and that those are never moved for a
+// change that only concerns clusters to come. A cluster loses the placement
+// because the policy changed, because fewer clusters are wanted, or because it
+// left; never because it was tainted, relabelled or fell silent since.
 //
-// It serves the policies PickAll and PickFixed. Types are neutral: they belong
-// to no API group, callers translate.
+// PickN works in rounds: all candidates are judged once by the rules, then the
+// best is taken, again and again, while a Spread is told of each. The score of
+// the spread counts before that of affinity, then comes whether the cluster has
+// the placement by an earlier policy, and at last its name, the larger first.
+//
+// Types are neutral: they belong to no API group, callers translate.
 package framework

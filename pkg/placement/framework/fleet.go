@@ -3,14 +3,32 @@
 
 package framework
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Fleet is the moment in which a decision is made.
 type Fleet struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Clusters are all clusters of the fleet, those that are leaving included.
+	// Clusters are all clusters of the fleet, those that are leaving included. A
+	// decision is made fastest if they are in the order of their names.
 	Clusters []Cluster
+}
+
+// byName returns the clusters in the order of their names.
+func (f *Fleet) byName() []*Cluster {
+	clusters := make([]*Cluster, len(f.Clusters))
+	for i := range f.Clusters {
+		clusters[i] = &f.Clusters[i]
+	}
+	compare := func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(clusters, compare) {
+		slices.SortFunc(clusters, compare)
+	}
+	return clusters
 }
 
 // Cluster is what a decision may know of one cluster.
@@ -21,6 +39,9 @@ type Cluster struct {
 	// Properties are the cluster's properties by name, resource properties
 	// included, as they were reported.
 	Properties map[string]string
+	// Namespaces are the namespaces that the cluster has. Nil if it does not
+	// report them, which is taken for having all.
+	Namespaces map[string]string
 	// Leaving is true once the cluster is on its way out of the fleet.
 	Leaving bool
 	Agent   Agent

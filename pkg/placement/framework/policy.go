@@ -4,6 +4,8 @@
 package framework
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -16,6 +18,9 @@ const (
 	PickAll Kind = "PickAll"
 	// PickFixed takes the clusters that are named.
 	PickFixed Kind = "PickFixed"
+	// PickN takes a number of clusters, the best of those that the rules let
+	// pass.
+	PickN Kind = "PickN"
 )
 
 // Policy is what a placement asks for.
@@ -23,10 +28,24 @@ type Policy struct {
 	Kind Kind
 	// Names are the clusters of a PickFixed policy.
 	Names []string
+	// Count is how many clusters a PickN policy wants.
+	Count int
 	// Required are alternatives, one of which a cluster must fulfil. Empty means
 	// that every cluster does.
-	Required    []Term
+	Required []Term
+	// Preferred ranks the clusters of a PickN policy.
+	Preferred []Preference
+	// Spread limits how unevenly the clusters of a PickN policy may be spread.
+	Spread      []SpreadConstraint
 	Tolerations []Toleration
+	// Namespace is the one into which the placement places; empty if it is not
+	// bound to one.
+	Namespace string
+	// Silence is how long a cluster may be silent to be picked, if that is less
+	// than what the rules allow; 0 leaves it to them.
+	Silence time.Duration
+	// Avoid are keys of taints that are not tolerated whatever Tolerations say.
+	Avoid []string
 }
 
 // Term asks for labels and properties, all of them at once.
@@ -65,6 +84,34 @@ func (o Operator) Known() bool {
 	return false
 }
 
+// Preference gives clusters a weight: those whose labels match, all of it or, if
+// it sorts by a property, a share.
+type Preference struct {
+	Weight int32
+	// Labels is nil if every cluster matches.
+	Labels labels.Selector
+	// SortBy is the property that decides about the share; empty means that the
+	// weight is not shared out.
+	SortBy string
+	// Ascending gives the whole weight to the smallest value, otherwise to the
+	// largest.
+	Ascending bool
+}
+
+// SpreadConstraint limits how unevenly a placement may be spread over groups of
+// clusters, those with the same value of a label.
+type SpreadConstraint struct {
+	// Label is the name of the label. Clusters without it are in no group, and
+	// the constraint does not concern them.
+	Label string
+	// MaxSkew is by how many clusters the fullest group may be ahead of the
+	// emptiest.
+	MaxSkew int
+	// Soft ranks a cluster that would break the limit last instead of refusing
+	// it.
+	Soft bool
+}
+
 // Toleration makes a placement accept a taint.
 type Toleration struct {
 	Key string
@@ -75,28 +122,3 @@ type Toleration struct {
 	// Effect is the taint's effect; empty means any.
 	Effect string
 }
-
-// State is how far a holding has come.
-type State string
-
-const (
-	// Scheduled is picked, but nothing has been sent yet.
-	Scheduled State = "Scheduled"
-	// Bound is picked and sent.
-	Bound State = "Bound"
-	// Unscheduled is to be withdrawn.
-	Unscheduled State = "Unscheduled"
-	// Terminating is being withdrawn. Until it is gone its cluster cannot be
-	// given a new holding.
-	Terminating State = "Terminating"
-)
-
-// Holding says that a cluster has, or had, the placement.
-type Holding struct {
-	Cluster string
-	State   State
-	// Current is false when the holding was made for an earlier policy.
-	Current bool
-}
-
-func (h Holding) selected() bool { return h.State == Scheduled || h.State == Bound }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"golang.org/x/sync/errgroup"
@@ -48,11 +49,15 @@ type Reconciler struct {
 // strategy changes, when it gets a resource snapshot, and when one of its
 // bindings changes in a way that Plan can see.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	respecified, relabelled := builder.WithPredicates(predicate.GenerationChangedPredicate{}), builder.WithPredicates(predicate.LabelChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {

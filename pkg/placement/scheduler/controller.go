@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"golang.org/x/sync/errgroup"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
@@ -47,39 +47,29 @@ type Reconciler struct {
 	Clock   clock.PassiveClock
 	// Workers is how many placements are scheduled at a time.
 	Workers int
+
+	members roster
 }
 
 // SetupWithManager registers the controller. It looks at a placement when it is
-// being deleted, when its policy snapshot changes, when a binding goes, and,
-// for all placements, when a member changes so that it could be picked or has
-// to be dropped.
+// being deleted, when its policy snapshot changes, when a binding goes, and when
+// a member changes so that it could be picked or has to be dropped.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.allPlacements), builder.WithPredicates(memberChanges(r.Clock))).
+		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
+		Watches(&clusterv1beta1.MemberCluster{}, &memberHandler{reader: r.Client, now: r.Clock}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)
 	}
 	return nil
-}
-
-func (r *Reconciler) allPlacements(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list placementv1beta1.ClusterResourcePlacementList
-	if err := r.Client.List(ctx, &list); err != nil {
-		// The list comes from memory: it fails when the gateway stops, only.
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a member changed")
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
 }
 
 // Reconcile schedules one placement.
@@ -121,7 +111,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 		return err
 	}
 	generation := snapshot.ObservedGeneration(policySnapshot)
-	decision, err := r.decide(ctx, placement, policySnapshot, bindings)
+	decision, why, err := r.decide(ctx, placement, policySnapshot, bindings)
 	if fault := (*policyError)(nil); errors.As(err, &fault) {
 		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, fault.message) })
 	}
@@ -131,37 +121,34 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	if err := r.carryOut(ctx, placement, policySnapshot.GetName(), bindings, &decision); err != nil {
 		return err
 	}
-	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision) })
+	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision, why) })
 }
 
-func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (framework.Decision, error) {
-	policy, err := PolicyOf(policySnapshot.GetSpec().Policy)
+// decide makes the decision; why is its diagnosis if a PickN policy is not
+// fulfilled.
+func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, err error) {
+	policy, err := policyOf(policySnapshot)
 	if err != nil {
-		return framework.Decision{}, err
+		return framework.Decision{}, "", err
 	}
-	fleet, err := r.fleet(ctx)
+	// What is wrong with the terms, failover tells.
+	terms, _ := failover.TermsOf(placement.GetAnnotations())
+	policy.Silence, policy.Avoid = terms.After, terms.Taints
+	clusters, err := r.members.clusters(ctx, r.Client)
 	if err != nil {
-		return framework.Decision{}, err
+		return framework.Decision{}, "", err
 	}
-	decision, err := r.Profile.Decide(policy, fleet, holdingsOf(placement, bindings, policySnapshot.GetName()))
+	fleet := &framework.Fleet{Now: r.Clock.Now(), Clusters: clusters}
+	decision, err = r.Profile.Decide(policy, fleet, holdingsOf(placement, bindings, policySnapshot.GetName()))
 	if err != nil {
-		return framework.Decision{}, fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
+		return framework.Decision{}, "", fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
 	}
-	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "diagnosis", decision.Diagnosis.String(),
-		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop))
-	return decision, nil
-}
-
-func (r *Reconciler) fleet(ctx context.Context) (*framework.Fleet, error) {
-	var members clusterv1beta1.MemberClusterList
-	if err := r.Client.List(ctx, &members); err != nil {
-		return nil, fmt.Errorf("listing members: %w", err)
+	if !decision.Fulfilled && policy.Kind == framework.PickN {
+		why = r.Profile.Diagnose(policy, fleet, &decision).String()
 	}
-	fleet := &framework.Fleet{Now: r.Clock.Now(), Clusters: make([]framework.Cluster, 0, len(members.Items))}
-	for i := range members.Items {
-		fleet.Clusters = append(fleet.Clusters, ClusterOf(&members.Items[i]))
-	}
-	return fleet, nil
+	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "selected", len(decision.Selected), "members", len(clusters),
+		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop), "why", why)
+	return decision, why, nil
 }
 
 // carryOut writes the bindings as decided.
@@ -172,14 +159,18 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 			held[b.GetSpec().TargetCluster] = b
 		}
 	}
+	choices := make(map[string]framework.Choice, len(decision.Selected))
+	for _, choice := range decision.Selected {
+		choices[choice.Cluster] = choice
+	}
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, member := range decision.Add {
-		group.Go(func() error { return r.create(ctx, desiredBinding(placement, policySnapshot, member)) })
+		group.Go(func() error { return r.create(ctx, desiredBinding(placement, policySnapshot, choices[member])) })
 	}
 	for _, member := range decision.Adopt {
 		group.Go(func() error {
-			return r.patch(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot) })
+			return r.patch(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
 		})
 	}
 	for _, member := range decision.Drop {

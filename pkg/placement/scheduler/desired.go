@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,12 @@ const (
 	maxDecisions = 1000
 )
 
+// Telling makes a profile tell no more than a policy snapshot's status takes.
+func Telling(profile framework.Profile) framework.Profile {
+	profile.MaxUnselected = maxUnselected
+	return profile
+}
+
 // bindingName is the one name that a placement's binding to a member can have.
 func bindingName(placement string, uid types.UID, member string) string {
 	sum := sha256.Sum256([]byte(string(uid) + "/" + member))
@@ -32,29 +39,33 @@ func bindingName(placement string, uid types.UID, member string) string {
 }
 
 // desiredBinding is a new binding, which the rollout has not seen yet.
-func desiredBinding(placement placementv1beta1.PlacementObject, policySnapshot, member string) placementv1beta1.BindingObject {
+func desiredBinding(placement placementv1beta1.PlacementObject, policySnapshot string, choice framework.Choice) placementv1beta1.BindingObject {
 	b := family.NewBinding(placement.GetNamespace())
 	b.SetNamespace(placement.GetNamespace())
-	b.SetName(bindingName(placement.GetName(), placement.GetUID(), member))
+	b.SetName(bindingName(placement.GetName(), placement.GetUID(), choice.Cluster))
 	b.SetLabels(map[string]string{placementv1beta1.ParentPlacementLabel: placement.GetName()})
 	b.SetFinalizers([]string{placementv1beta1.SchedulerBindingFinalizer})
 	*b.GetSpec() = placementv1beta1.ResourceBindingSpec{
 		State: placementv1beta1.BindingScheduled, SchedulingPolicySnapshotName: policySnapshot,
-		TargetCluster: member, ClusterDecision: selected(member),
+		TargetCluster: choice.Cluster, ClusterDecision: decisionOf(choice, true),
 	}
 	return b
 }
 
-func selected(member string) placementv1beta1.ClusterDecision {
-	return placementv1beta1.ClusterDecision{ClusterName: member, Selected: true, Reason: framework.SelectedReason(member)}
+func decisionOf(choice framework.Choice, selected bool) placementv1beta1.ClusterDecision {
+	d := placementv1beta1.ClusterDecision{ClusterName: choice.Cluster, Selected: selected, Reason: choice.Reason}
+	if choice.Score != nil {
+		d.ClusterScore = &placementv1beta1.ClusterScore{AffinityScore: &choice.Score.Affinity, TopologySpreadScore: &choice.Score.Spread}
+	}
+	return d
 }
 
 // adopt makes a binding serve the policy snapshot; one that was to be withdrawn
 // returns to where it was.
-func adopt(b placementv1beta1.BindingObject, policySnapshot string) {
+func adopt(b placementv1beta1.BindingObject, policySnapshot string, choice framework.Choice) {
 	spec := b.GetSpec()
 	spec.SchedulingPolicySnapshotName = policySnapshot
-	spec.ClusterDecision = selected(spec.TargetCluster)
+	spec.ClusterDecision = decisionOf(choice, true)
 	if spec.State != placementv1beta1.BindingUnscheduled {
 		return
 	}
@@ -78,11 +89,12 @@ func drop(b placementv1beta1.BindingObject) {
 	b.GetSpec().State = placementv1beta1.BindingUnscheduled
 }
 
-// setStatus writes the decision into a policy snapshot's status.
-func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, decision *framework.Decision) {
+// setStatus writes the decision into a policy snapshot's status. Why is the
+// diagnosis of a decision that leaves something to be desired, or "".
+func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, decision *framework.Decision, why string) {
 	status := s.GetStatus()
 	status.ObservedCRPGeneration = placementGeneration
-	status.TargetClusters = decisions(decision)
+	status.TargetClusters = decisions(status.TargetClusters, decision)
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionScheduled, Status: metav1.ConditionTrue,
 		ObservedGeneration: s.GetGeneration(), Reason: placementv1beta1.ReasonSchedulingPolicyFulfilled,
@@ -91,6 +103,9 @@ func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int6
 	if !decision.Fulfilled {
 		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSchedulingPolicyUnfulfilled
 		condition.Message = fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", len(decision.Selected))
+		if why != "" {
+			condition.Message += ": " + why
+		}
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
@@ -104,16 +119,21 @@ func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration in
 	})
 }
 
-func decisions(decision *framework.Decision) []placementv1beta1.ClusterDecision {
+// decisions lists the selected members, then some of the others. If no other was
+// looked at, and the same are selected as before, what was told of the others
+// stands.
+func decisions(before []placementv1beta1.ClusterDecision, decision *framework.Decision) []placementv1beta1.ClusterDecision {
 	var all []placementv1beta1.ClusterDecision
-	for _, choice := range decision.Selected {
-		all = append(all, selected(choice.Cluster))
+	for _, choice := range decision.Selected[:min(len(decision.Selected), maxDecisions)] {
+		all = append(all, decisionOf(choice, true))
 	}
-	for i, choice := range decision.Unselected {
-		if i == maxUnselected {
-			break
-		}
-		all = append(all, placementv1beta1.ClusterDecision{ClusterName: choice.Cluster, Reason: choice.Reason})
+	if decision.Settled && len(before) >= len(all) && equality.Semantic.DeepEqual(before[:len(all)], all) &&
+		(len(before) == len(all) || !before[len(all)].Selected) {
+		return before
 	}
-	return all[:min(len(all), maxDecisions)]
+	room := min(maxUnselected, maxDecisions-len(all))
+	for _, choice := range decision.Unselected[:min(len(decision.Unselected), room)] {
+		all = append(all, decisionOf(choice, false))
+	}
+	return all
 }

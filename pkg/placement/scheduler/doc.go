@@ -12,6 +12,4 @@
 // Nothing is remembered between two looks. A binding's name follows from the
 // placement's UID and the member, so a scheduler that was killed half way, or
 // whose cache is behind, can never make two bindings for one member.
-//
-// PickN is not served yet: the policy snapshot's condition says so.
 package scheduler

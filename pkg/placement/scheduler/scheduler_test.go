@@ -4,6 +4,8 @@
 package scheduler
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -38,7 +41,8 @@ func TestPolicyOfRefusesWhatItCannotJudge(t *testing.T) {
 	}{
 		"none":             {nil, ""},
 		"no type":          {&placementv1beta1.PlacementPolicy{}, ""},
-		"PickN":            {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN}, "PickN is not served"},
+		"no such type":     {&placementv1beta1.PlacementPolicy{PlacementType: "PickSome"}, "PickSome"},
+		"PickN":            {&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN}, "numberOfClusters"},
 		"a bad label":      {required(placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}}), "term 0"},
 		"a property":       {required(property("nodes", "Ge", "3")), ""},
 		"no such operator": {required(property("nodes", "Gte", "3")), `unknown operator "Gte"`},
@@ -47,7 +51,7 @@ func TestPolicyOfRefusesWhatItCannotJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := PolicyOf(tc.policy)
+			_, err := PolicyOf(tc.policy, "")
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("PolicyOf() error = %v, want it to contain %q", err, tc.want)
 			}
@@ -85,50 +89,172 @@ func TestClusterOf(t *testing.T) {
 	}
 }
 
-func TestDecisiveChanges(t *testing.T) {
-	type change = func(*clusterv1beta1.MemberCluster)
+func TestPolicyOfPickN(t *testing.T) {
+	policy := required(property("nodes", "Ge", "3"))
+	policy.PlacementType, policy.NumberOfClusters = placementv1beta1.PickN, new(int32(3))
+	policy.TopologySpreadConstraints = []placementv1beta1.TopologySpreadConstraint{
+		{TopologyKey: "region"}, {TopologyKey: "ring", MaxSkew: new(int32(2)), WhenUnsatisfiable: placementv1beta1.ScheduleAnyway},
+	}
+	policy.Affinity.ClusterAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []placementv1beta1.PreferredClusterSelector{
+		{Weight: 20, Preference: placementv1beta1.ClusterSelectorTerm{PropertySorter: &placementv1beta1.PropertySorter{Name: "cost", SortOrder: placementv1beta1.Ascending}}},
+	}
+	want := &framework.Policy{
+		Kind: framework.PickN, Count: 3, Namespace: "shop", Tolerations: []framework.Toleration{},
+		Required:  []framework.Term{{Properties: []framework.PropertyRequirement{{Name: "nodes", Operator: framework.GreaterOrEqual, Value: resource.MustParse("3")}}}},
+		Preferred: []framework.Preference{{Weight: 20, SortBy: "cost", Ascending: true}},
+		Spread:    []framework.SpreadConstraint{{Label: "region", MaxSkew: 1}, {Label: "ring", MaxSkew: 2, Soft: true}},
+	}
+	got, err := PolicyOf(policy, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("PolicyOf() (-want +got):\n%s", diff)
+	}
+}
+
+func TestScalingStandsInTheAnnotation(t *testing.T) {
+	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
+	s.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(3))}
+	for text, want := range map[string]int{"5": 5, "0": 0, "-1": -1, "many": -1} {
+		s.Annotations = map[string]string{placementv1beta1.NumberOfClustersAnnotation: text}
+		policy, err := policyOf(s)
+		if fault := (*policyError)(nil); want < 0 {
+			if !errors.As(err, &fault) {
+				t.Errorf("annotation %q: error %v, want a fault of the policy", text, err)
+			}
+			continue
+		}
+		if err != nil || policy.Count != want {
+			t.Errorf("annotation %q: %+v, error %v, want %d clusters", text, policy, err, want)
+		}
+	}
+}
+
+func TestChangesOfMembers(t *testing.T) {
+	type edit = func(*clusterv1beta1.MemberCluster)
+	taint := func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = []clusterv1beta1.Taint{{Key: "a"}} }
+	namespaces := func(names ...string) edit {
+		return func(m *clusterv1beta1.MemberCluster) {
+			m.Status.Conditions = []metav1.Condition{{Type: conditionNamespacesCollected, Status: metav1.ConditionTrue}}
+			m.Status.Namespaces = map[string]string{}
+			for _, name := range names {
+				m.Status.Namespaces[name] = "work-" + m.Name
+			}
+		}
+	}
 	cases := map[string]struct {
-		before, after change
-		want          bool
+		before, after edit
+		want          change
 	}{
 		"a heartbeat": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(noon.Add(time.Minute))
-		}, false},
-		"a label": {nil, func(m *clusterv1beta1.MemberCluster) { m.Labels["env"] = "dev" }, true},
+		}, irrelevant},
+		"a label": {nil, func(m *clusterv1beta1.MemberCluster) { m.Labels["env"] = "dev" }, decisive},
 		"a property": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.Properties["x"] = clusterv1beta1.PropertyValue{Value: "1"}
-		}, true},
+		}, measured},
 		"a property seen again": {nil, func(m *clusterv1beta1.MemberCluster) {
 			m.Status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{Value: "3", ObservationTime: metav1.NewTime(noon)}
-		}, false},
-		"it leaves":       {nil, func(m *clusterv1beta1.MemberCluster) { m.DeletionTimestamp = &metav1.Time{Time: noon} }, true},
-		"it comes online": {func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, nil, true},
-		"it goes offline": {nil, func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, false},
-		"a taint goes":    {func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = []clusterv1beta1.Taint{{Key: "a"}} }, nil, true},
+		}, irrelevant},
+		"it leaves":              {nil, func(m *clusterv1beta1.MemberCluster) { m.DeletionTimestamp = &metav1.Time{Time: noon} }, decisive},
+		"it comes online":        {func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, nil, decisive},
+		"it goes offline":        {nil, func(m *clusterv1beta1.MemberCluster) { m.Status.AgentStatus = nil }, irrelevant},
+		"a taint goes":           {taint, nil, decisive},
+		"a taint comes":          {nil, taint, irrelevant},
+		"it gets a namespace":    {namespaces("shop"), namespaces("shop", "bank"), decisive},
+		"the same namespaces":    {namespaces("shop"), namespaces("shop"), irrelevant},
+		"another namespace":      {namespaces("shop"), namespaces("bank"), decisive},
+		"namespaces are counted": {nil, namespaces("shop"), decisive},
 	}
 	for name, tc := range cases {
-		if got := decisive(member(tc.before), member(tc.after), noon); got != tc.want {
-			t.Errorf("%s: decisive() = %t, want %t", name, got, tc.want)
+		if got := changeOf(member(tc.before), member(tc.after), noon); got != tc.want {
+			t.Errorf("%s: changeOf() = %d, want %d", name, got, tc.want)
 		}
+	}
+}
+
+func TestWhichPoliciesMeasure(t *testing.T) {
+	sorter := &placementv1beta1.PlacementPolicy{Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{
+			{Preference: placementv1beta1.ClusterSelectorTerm{PropertySorter: &placementv1beta1.PropertySorter{Name: "cost"}}},
+		},
+	}}}
+	cases := map[string]struct {
+		policy *placementv1beta1.PlacementPolicy
+		want   bool
+	}{
+		"none":            {nil, false},
+		"labels":          {required(placementv1beta1.ClusterSelectorTerm{LabelSelector: &metav1.LabelSelector{}}), false},
+		"a property":      {required(property("nodes", "Ge", "3")), true},
+		"a sort property": {sorter, true},
+	}
+	for name, tc := range cases {
+		if got := measures(tc.policy); got != tc.want {
+			t.Errorf("%s: measures() = %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// fleet is a client.Reader of members.
+type fleet struct {
+	client.Reader
+	members []clusterv1beta1.MemberCluster
+}
+
+func (f *fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*clusterv1beta1.MemberClusterList).Items = f.members
+	return nil
+}
+
+func TestRosterTranslatesWhatChanged(t *testing.T) {
+	reader := &fleet{members: []clusterv1beta1.MemberCluster{*member(nil), *member(nil)}}
+	reader.members[1].Name = "n"
+	var r roster
+	look := func(want ...string) {
+		t.Helper()
+		clusters, err := r.clusters(t.Context(), reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range clusters {
+			got = append(got, c.Name+" "+c.Labels["env"])
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("clusters() (-want +got):\n%s", diff)
+		}
+	}
+	look("m prod", "n prod")
+	reader.members[1].Labels = map[string]string{"env": "dev"}
+	look("m prod", "n prod") // The version says that nothing changed.
+	reader.members[1].ResourceVersion = "2"
+	look("m prod", "n dev")
+	reader.members = reader.members[1:]
+	look("n dev")
+	if len(r.known) != 1 {
+		t.Errorf("%d members are remembered after one left", len(r.known))
 	}
 }
 
 func TestBindingsAreNamedAfterPlacementAndMember(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1"}}
-	b := desiredBinding(placement, "p-0", "m")
-	if again := desiredBinding(placement, "p-1", "m"); again.GetName() != b.GetName() {
+	m := framework.Selected("m", nil)
+	b := desiredBinding(placement, "p-0", m)
+	if again := desiredBinding(placement, "p-1", m); again.GetName() != b.GetName() {
 		t.Errorf("names %q and %q: a restarted scheduler would make two bindings for one member", b.GetName(), again.GetName())
 	}
 	reborn := placement.DeepCopy()
 	reborn.UID = "2"
-	if other := desiredBinding(reborn, "p-0", "m"); other.GetName() == b.GetName() {
+	if other := desiredBinding(reborn, "p-0", m); other.GetName() == b.GetName() {
 		t.Error("a placement that was made again takes the binding of its predecessor for its own")
 	}
 }
 
 func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
 	for _, state := range []placementv1beta1.BindingState{placementv1beta1.BindingScheduled, placementv1beta1.BindingBound} {
-		b := desiredBinding(&placementv1beta1.ClusterResourcePlacement{}, "p-0", "m")
+		m := framework.Selected("m", &framework.Score{Affinity: 5})
+		b := desiredBinding(&placementv1beta1.ClusterResourcePlacement{}, "p-0", m)
 		b.SetAnnotations(map[string]string{"mine": "x"})
 		b.GetSpec().State = state
 		before := b.DeepCopyObject()
@@ -136,7 +262,7 @@ func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
 		if b.GetSpec().State != placementv1beta1.BindingUnscheduled || b.GetAnnotations()[placementv1beta1.PreviousBindingStateAnnotation] != string(state) {
 			t.Errorf("drop() left %+v with annotations %v", b.GetSpec(), b.GetAnnotations())
 		}
-		adopt(b, "p-0")
+		adopt(b, "p-0", m)
 		if diff := cmp.Diff(before, b.DeepCopyObject(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("after drop and adopt (-before +after):\n%s", diff)
 		}
@@ -146,15 +272,42 @@ func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
 func TestStatusNamesSelectedFirstAndNotTooMany(t *testing.T) {
 	decision := &framework.Decision{Selected: []framework.Choice{{Cluster: "z"}}}
 	for range maxUnselected + 5 {
-		decision.Unselected = append(decision.Unselected, framework.Choice{Cluster: "a", Reason: "no"})
+		decision.Unselected = append(decision.Unselected, framework.Choice{Cluster: "a", Reason: "no", Score: &framework.Score{Affinity: 3, Spread: -1}})
 	}
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	setStatus(s, 4, decision)
+	setStatus(s, 4, decision, "1 of 26 clusters fit")
 	if n := len(s.Status.TargetClusters); n != 1+maxUnselected || !s.Status.TargetClusters[0].Selected || s.Status.ObservedCRPGeneration != 4 {
 		t.Errorf("status = %+v with %d clusters", s.Status, n)
 	}
+	if score := s.Status.TargetClusters[1].ClusterScore; *score.AffinityScore != 3 || *score.TopologySpreadScore != -1 {
+		t.Errorf("score = %+v", score)
+	}
 	if c := s.Status.Conditions[0]; c.Reason != placementv1beta1.ReasonSchedulingPolicyUnfulfilled ||
-		c.Message != "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead" {
+		c.Message != "could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead: 1 of 26 clusters fit" {
 		t.Errorf("condition = %+v", c)
+	}
+}
+
+func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
+	z := framework.Selected("z", &framework.Score{})
+	first := &framework.Decision{Selected: []framework.Choice{z}, Unselected: []framework.Choice{{Cluster: "a", Reason: "no"}}, Fulfilled: true}
+	told := decisions(nil, first)
+	again := decisions(told, &framework.Decision{Selected: first.Selected, Fulfilled: true, Settled: true})
+	if diff := cmp.Diff(told, again); diff != "" {
+		t.Errorf("a second look changes the status (-first +second):\n%s", diff)
+	}
+	fewer := decisions(told, &framework.Decision{Fulfilled: true, Settled: true})
+	if len(fewer) != 0 {
+		t.Errorf("after scaling to none: %+v", fewer)
+	}
+}
+
+func TestStatusTakesNoMoreThanTheSchema(t *testing.T) {
+	decision := &framework.Decision{Fulfilled: true, Unselected: []framework.Choice{{Cluster: "x"}}}
+	for range maxDecisions + 1 {
+		decision.Selected = append(decision.Selected, framework.Choice{Cluster: "a"})
+	}
+	if n := len(decisions(nil, decision)); n != maxDecisions {
+		t.Errorf("%d decisions, the schema takes %d", n, maxDecisions)
 	}
 }

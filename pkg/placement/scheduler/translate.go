@@ -5,13 +5,14 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
@@ -26,40 +27,96 @@ func unserved(format string, args ...any) error {
 	return &policyError{message: fmt.Sprintf(format, args...)}
 }
 
-// PolicyOf translates a policy; nil picks all. The error's text is for the
-// user.
-func PolicyOf(policy *placementv1beta1.PlacementPolicy) (*framework.Policy, error) {
+// PolicyOf translates the policy of a placement in a namespace, or in none; a nil
+// policy picks all. The error's text is for the user.
+func PolicyOf(policy *placementv1beta1.PlacementPolicy, namespace string) (*framework.Policy, error) {
 	if policy == nil {
-		return &framework.Policy{Kind: framework.PickAll}, nil
+		return &framework.Policy{Kind: framework.PickAll, Namespace: namespace}, nil
 	}
-	translated := &framework.Policy{Names: policy.ClusterNames, Tolerations: tolerationsOf(policy.Tolerations)}
+	translated := &framework.Policy{
+		Names: policy.ClusterNames, Namespace: namespace,
+		Tolerations: tolerationsOf(policy.Tolerations), Spread: spreadOf(policy.TopologySpreadConstraints),
+	}
 	switch policy.PlacementType {
 	case placementv1beta1.PickAll, "":
 		translated.Kind = framework.PickAll
 	case placementv1beta1.PickFixed:
 		translated.Kind = framework.PickFixed
-	default:
-		return nil, unserved("placement type %s is not served by this version of the gateway; use PickAll or PickFixed", policy.PlacementType)
-	}
-	for i, term := range requiredTerms(policy) {
-		t, err := termOf(term)
-		if err != nil {
-			return nil, unserved("required cluster selector term %d: %v", i, err)
+	case placementv1beta1.PickN:
+		if policy.NumberOfClusters == nil {
+			return nil, unserved("placement type PickN needs numberOfClusters")
 		}
-		translated.Required = append(translated.Required, t)
+		translated.Kind, translated.Count = framework.PickN, int(*policy.NumberOfClusters)
+	default:
+		return nil, unserved("unknown placement type %q; use PickAll, PickFixed or PickN", policy.PlacementType)
 	}
-	return translated, nil
+	if policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
+		return translated, nil
+	}
+	return translated, affinity(policy.Affinity.ClusterAffinity, translated)
 }
 
-func requiredTerms(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.ClusterSelectorTerm {
-	if policy.Affinity == nil || policy.Affinity.ClusterAffinity == nil {
-		return nil
+// policyOf translates the policy of a snapshot. How many clusters PickN wants
+// stands in its annotation, since scaling makes no new snapshot.
+func policyOf(s placementv1beta1.PolicySnapshotObject) (*framework.Policy, error) {
+	policy, err := PolicyOf(s.GetSpec().Policy, s.GetNamespace())
+	if err != nil || policy.Kind != framework.PickN {
+		return policy, err
 	}
-	required := policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	if required == nil {
-		return nil
+	text, ok := s.GetAnnotations()[placementv1beta1.NumberOfClustersAnnotation]
+	if !ok {
+		return policy, nil
 	}
-	return required.ClusterSelectorTerms
+	if policy.Count, err = strconv.Atoi(text); err != nil || policy.Count < 0 {
+		return nil, unserved("annotation %s is %q, which is not a number of clusters", placementv1beta1.NumberOfClustersAnnotation, text)
+	}
+	return policy, nil
+}
+
+// affinity translates terms into the policy.
+func affinity(affinity *placementv1beta1.ClusterAffinity, policy *framework.Policy) error {
+	if required := affinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+		for i, term := range required.ClusterSelectorTerms {
+			t, err := termOf(term)
+			if err != nil {
+				return unserved("required cluster selector term %d: %v", i, err)
+			}
+			policy.Required = append(policy.Required, t)
+		}
+	}
+	for i, preferred := range affinity.PreferredDuringSchedulingIgnoredDuringExecution {
+		p, err := preferenceOf(preferred)
+		if err != nil {
+			return unserved("preferred cluster selector term %d: %v", i, err)
+		}
+		policy.Preferred = append(policy.Preferred, p)
+	}
+	return nil
+}
+
+func preferenceOf(preferred placementv1beta1.PreferredClusterSelector) (framework.Preference, error) {
+	p := framework.Preference{Weight: preferred.Weight}
+	if preferred.Preference.LabelSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(preferred.Preference.LabelSelector)
+		if err != nil {
+			return p, fmt.Errorf("labelSelector: %w", err)
+		}
+		p.Labels = selector
+	}
+	if sorter := preferred.Preference.PropertySorter; sorter != nil {
+		p.SortBy, p.Ascending = sorter.Name, sorter.SortOrder == placementv1beta1.Ascending
+	}
+	return p, nil
+}
+
+func spreadOf(constraints []placementv1beta1.TopologySpreadConstraint) []framework.SpreadConstraint {
+	translated := make([]framework.SpreadConstraint, 0, len(constraints))
+	for _, c := range constraints {
+		translated = append(translated, framework.SpreadConstraint{
+			Label: c.TopologyKey, MaxSkew: int(ptr.Deref(c.MaxSkew, 1)), Soft: c.WhenUnsatisfiable == placementv1beta1.ScheduleAnyway,
+		})
+	}
+	return translated
 }
 
 func termOf(term placementv1beta1.ClusterSelectorTerm) (framework.Term, error) {
@@ -109,72 +166,38 @@ func tolerationsOf(tolerations []placementv1beta1.Toleration) []framework.Tolera
 	return translated
 }
 
-// ClusterOf translates a member.
-func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
-	cluster := framework.Cluster{
-		Name: member.Name, Labels: member.Labels,
-		Leaving:    member.DeletionTimestamp != nil,
-		Properties: propertiesOf(&member.Status),
-		Agent:      agentOf(&member.Status),
-	}
-	for _, t := range member.Spec.Taints {
-		cluster.Taints = append(cluster.Taints, framework.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
-	}
-	return cluster
-}
-
-func agentOf(status *clusterv1beta1.MemberClusterStatus) framework.Agent {
-	reported := status.AgentStatusOf(clusterv1beta1.MemberAgent)
-	if reported == nil {
-		return framework.Agent{}
-	}
-	agent := framework.Agent{
-		Reported:      true,
-		LastHeartbeat: reported.LastReceivedHeartbeat.Time,
-		Joined:        meta.IsStatusConditionTrue(reported.Conditions, clusterv1beta1.ConditionJoined),
-	}
-	if health := meta.FindStatusCondition(reported.Conditions, clusterv1beta1.ConditionHealthy); health != nil {
-		agent.Health, agent.HealthSince = framework.Unhealthy, health.LastTransitionTime.Time
-		if health.Status == metav1.ConditionTrue {
-			agent.Health = framework.Healthy
-		}
-	}
-	return agent
-}
-
-// propertiesOf puts reported properties and those that stand for resources into
-// one map.
-func propertiesOf(status *clusterv1beta1.MemberClusterStatus) map[string]string {
-	properties := make(map[string]string, len(status.Properties))
-	for name, property := range status.Properties {
-		properties[string(name)] = property.Value
-	}
-	usage := status.ResourceUsage
-	for kind, list := range map[string]corev1.ResourceList{"total-": usage.Capacity, "allocatable-": usage.Allocatable, "available-": usage.Available} {
-		for name, quantity := range list {
-			properties[placementv1beta1.ResourcePropertyPrefix+kind+string(name)] = quantity.String()
-		}
-	}
-	return properties
-}
-
 // holdingsOf translates the placement's bindings. policySnapshot is the name of
 // the current one. What is left of an earlier placement of the same name is in
 // nobody's way: the new binding has another name.
 func holdingsOf(placement metav1.Object, bindings []placementv1beta1.BindingObject, policySnapshot string) []framework.Holding {
+	mine := slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
+		return b.GetDeletionTimestamp() != nil && b.GetName() != bindingName(placement.GetName(), placement.GetUID(), b.GetSpec().TargetCluster)
+	})
+	holdings := HoldingsOf(mine)
+	for i, b := range mine {
+		holdings[i].Current = b.GetSpec().SchedulingPolicySnapshotName == policySnapshot
+	}
+	return holdings
+}
+
+// HoldingsOf translates bindings one by one; whether they are of the current
+// policy is left open.
+func HoldingsOf(bindings []placementv1beta1.BindingObject) []framework.Holding {
 	holdings := make([]framework.Holding, 0, len(bindings))
 	for _, b := range bindings {
 		spec := b.GetSpec()
 		state := framework.State(spec.State)
 		if b.GetDeletionTimestamp() != nil {
-			if b.GetName() != bindingName(placement.GetName(), placement.GetUID(), spec.TargetCluster) {
-				continue
-			}
 			state = framework.Terminating
 		}
-		holdings = append(holdings, framework.Holding{
-			Cluster: spec.TargetCluster, State: state, Current: spec.SchedulingPolicySnapshotName == policySnapshot,
-		})
+		holdings = append(holdings, framework.Holding{Cluster: spec.TargetCluster, State: state, Score: scoreOf(spec.ClusterDecision.ClusterScore)})
 	}
 	return holdings
+}
+
+func scoreOf(score *placementv1beta1.ClusterScore) *framework.Score {
+	if score == nil {
+		return nil
+	}
+	return &framework.Score{Affinity: ptr.Deref(score.AffinityScore, 0), Spread: ptr.Deref(score.TopologySpreadScore, 0)}
 }

@@ -87,6 +87,9 @@ func (s *Selector) Forget(placement types.NamespacedName) { s.watcher.Forget(pla
 // resolve finds the kind of every selector, and all kinds that have to be
 // watched for them.
 func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSelectorTerm) ([]want, []Kind, error) {
+	if namespace != "" && !NamespacePropagates(namespace) {
+		return nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
+	}
 	inside := namespace
 	for _, term := range terms {
 		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && isNamespaceTerm(term) {

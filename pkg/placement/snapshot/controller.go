@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -66,12 +67,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(),
-			builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), touched).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), touched).
 		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(deletions)).
 		WatchesRawSource(r.Changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -50,12 +51,18 @@ type Reconciler struct {
 // SetupWithManager registers the controller. It looks at a placement when its
 // spec, its condition Scheduled, a snapshot or a binding of it changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
+	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))).
+		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement()).
-		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement()).
+		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
+		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
+		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {

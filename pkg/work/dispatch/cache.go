@@ -67,11 +67,13 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return fmt.Errorf("indexing works by binding: %w", err)
 	}
-	err = indexer.IndexField(ctx, &placementv1beta1.ClusterResourceBinding{}, bindingsByMember, func(object client.Object) []string {
-		return []string{object.(*placementv1beta1.ClusterResourceBinding).Spec.TargetCluster}
-	})
-	if err != nil {
-		return fmt.Errorf("indexing bindings by member: %w", err)
+	for _, binding := range []client.Object{&placementv1beta1.ClusterResourceBinding{}, &placementv1beta1.ResourceBinding{}} {
+		err := indexer.IndexField(ctx, binding, bindingsByMember, func(object client.Object) []string {
+			return []string{object.(placementv1beta1.BindingObject).GetSpec().TargetCluster}
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by member: %w", binding, err)
+		}
 	}
 	return nil
 }

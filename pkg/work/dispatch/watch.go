@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -53,18 +55,31 @@ func (r *Reconciler) waiting(ctx context.Context, work client.Object, q queue) {
 	if !ok {
 		return
 	}
-	var list placementv1beta1.ClusterResourceBindingList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{bindingsByMember: member}); err != nil {
-		// The list comes from memory: it fails when the gateway stops, only.
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member after a work went", "member", member)
-		return
-	}
-	for i := range list.Items {
-		b := &list.Items[i]
-		if strings.HasPrefix(work.GetName(), b.Labels[placementv1beta1.ParentPlacementLabel]+"-") {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
+		err := r.Client.List(ctx, list, client.MatchingFields{bindingsByMember: member})
+		if err == nil {
+			err = meta.EachListItem(list, func(item runtime.Object) error {
+				if b, ok := item.(client.Object); ok && mayWaitFor(b, work) {
+					q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			// The list comes from memory: it fails when the gateway stops, only.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member after a work went", "member", member)
+			return
 		}
 	}
+}
+
+// mayWaitFor reports whether a binding could have a Work of that name.
+func mayWaitFor(b, work client.Object) bool {
+	base := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
+	if b.GetNamespace() != "" {
+		base = b.GetNamespace() + "." + base
+	}
+	return strings.HasPrefix(work.GetName(), base+"-")
 }
 
 // workChanges leaves out updates that change nothing which dispatch looks at.

@@ -360,16 +360,6 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
-	It("says that PickN is not served", func(ctx SpecContext) {
-		place(ctx, "k", "k-shop", func(spec *placementv1beta1.PlacementSpec) {
-			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))}
-		})
-		Eventually(summary).WithContext(ctx).WithArguments("k").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/SchedulingPolicyUnfulfilled"}))
-		crp, err := statusOf(ctx, "k")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(crp.Status.Conditions[0].Message).To(ContainSubstring("PickN is not served by this version"))
-	})
-
 	It("sees types that appear later", func(ctx SpecContext) {
 		join(ctx, "l-1", map[string]string{fleetLabel: "l"})
 		agent("l-1")

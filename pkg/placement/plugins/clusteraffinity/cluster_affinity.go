@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clusteraffinity is the rule "a cluster must fulfil one of the terms
-// that the placement requires".
+// that the placement requires", and the ranking by those that it prefers.
 //
 // In a term all labels and all properties must match. A property that the
 // cluster does not report never matches, nor one that does not read as a
@@ -10,8 +10,12 @@
 package clusteraffinity
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
@@ -41,6 +45,54 @@ func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framewo
 		}
 	}
 	return ReasonNoTerm
+}
+
+// Brief implements framework.Rule. One term is told by its first part that does
+// not match.
+func (Rule) Brief(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+	if len(policy.Required) > 1 {
+		return fmt.Sprintf("fulfilled none of the %d required terms", len(policy.Required))
+	}
+	for _, term := range policy.Required {
+		if brief := briefly(&term, cluster); brief != "" {
+			return brief
+		}
+	}
+	return "did not fulfil the required term"
+}
+
+func briefly(term *framework.Term, cluster *framework.Cluster) string {
+	if term.Labels != nil {
+		requirements, _ := term.Labels.Requirements()
+		for _, r := range requirements {
+			if !r.Matches(labels.Set(cluster.Labels)) {
+				return label(r)
+			}
+		}
+	}
+	for _, r := range term.Properties {
+		if _, reported := cluster.Properties[r.Name]; !reported {
+			return "did not report " + r.Name
+		}
+		if !fulfils(r, cluster.Properties) {
+			return fmt.Sprintf("did not have %s %s %s", r.Name, r.Operator, r.Value.String())
+		}
+	}
+	return ""
+}
+
+// label says what a cluster has, or has not, that does not fulfil r.
+func label(r labels.Requirement) string {
+	values := strings.Join(r.ValuesUnsorted(), ",")
+	switch {
+	case r.Operator() == selection.DoesNotExist:
+		return "had label " + r.Key()
+	case r.Operator() == selection.NotIn || r.Operator() == selection.NotEquals:
+		return "had label " + r.Key() + "=" + values
+	case len(r.ValuesUnsorted()) == 1:
+		return "lacked label " + r.Key() + "=" + values
+	}
+	return "lacked label " + r.String()
 }
 
 func matches(term *framework.Term, cluster *framework.Cluster) bool {

@@ -32,27 +32,47 @@ var _ framework.Rule = Rule{}
 func (Rule) Name() string { return Name }
 
 // Judge implements framework.Rule.
-func (Rule) Judge(_ *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
-	return Ineligible(cluster, fleet.Now)
+func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	return ineligible(cluster, fleet.Now, patience(policy))
+}
+
+// patience is how long a cluster may be silent for the policy.
+func patience(policy *framework.Policy) time.Duration {
+	if policy.Silence > 0 {
+		return min(policy.Silence, HeartbeatLimit)
+	}
+	return HeartbeatLimit
+}
+
+// Brief implements framework.Rule.
+func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	if cluster.Leaving {
+		return "leaving the fleet"
+	}
+	return "not connected (" + disconnected(&cluster.Agent, fleet.Now, patience(policy)) + ")"
 }
 
 // Ineligible says why the cluster may not be picked at that time, or "".
 func Ineligible(cluster *framework.Cluster, now time.Time) string {
+	return ineligible(cluster, now, HeartbeatLimit)
+}
+
+func ineligible(cluster *framework.Cluster, now time.Time, patience time.Duration) string {
 	if cluster.Leaving {
 		return "cluster has left the fleet"
 	}
-	if reason := disconnected(&cluster.Agent, now); reason != "" {
+	if reason := disconnected(&cluster.Agent, now, patience); reason != "" {
 		return "cluster is not connected to the fleet: " + reason
 	}
 	return ""
 }
 
-func disconnected(agent *framework.Agent, now time.Time) string {
+func disconnected(agent *framework.Agent, now time.Time, patience time.Duration) string {
 	switch {
 	case !agent.Reported:
 		return "member agent not online yet"
-	case now.Sub(agent.LastHeartbeat) > HeartbeatLimit:
-		return fmt.Sprintf("no recent heartbeat signals, the limit is %s", HeartbeatLimit)
+	case now.Sub(agent.LastHeartbeat) > patience:
+		return fmt.Sprintf("no recent heartbeat signals, the limit is %s", patience)
 	case !agent.Joined:
 		return "member agent not joined yet"
 	case agent.Health == framework.HealthUnreported:

@@ -39,10 +39,21 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Rule{}.Judge(nil, &framework.Fleet{Now: now}, &tc.cluster)
+			got := Rule{}.Judge(&framework.Policy{}, &framework.Fleet{Now: now}, &tc.cluster)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("Judge() = %q, want it to contain %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	cluster := &framework.Cluster{Agent: framework.Agent{Reported: true, LastHeartbeat: now.Add(-time.Minute), Joined: true, Health: framework.Healthy}}
+	for silence, want := range map[time.Duration]bool{0: true, time.Hour: true, time.Minute: true, 59 * time.Second: false} {
+		reason := Rule{}.Judge(&framework.Policy{Silence: silence}, &framework.Fleet{Now: now}, cluster)
+		if got := reason == ""; got != want {
+			t.Errorf("after a minute of silence, of which %s are allowed: %q, want it to pass: %t", silence, reason, want)
+		}
 	}
 }

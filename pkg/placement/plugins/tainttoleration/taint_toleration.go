@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tainttoleration is the rule "a tainted cluster is picked only by a
-// placement that tolerates all its taints". It concerns picks to come: a
-// cluster that has the placement keeps it whatever taints it gets.
+// placement that tolerates all its taints", none of which drives it away. It
+// concerns picks to come: a cluster that has the placement keeps it whatever
+// taints it gets.
 package tainttoleration
 
 import (
-	"fmt"
+	"slices"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
@@ -25,12 +26,33 @@ func (Rule) Name() string { return Name }
 
 // Judge implements framework.Rule.
 func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
-	for _, taint := range cluster.Taints {
-		if !tolerated(taint, policy.Tolerations) {
-			return fmt.Sprintf("taint %s=%s:%s is not tolerated", taint.Key, taint.Value, taint.Effect)
-		}
+	if taint := untolerated(policy, cluster); taint != nil {
+		return "taint " + text(taint) + " is not tolerated"
 	}
 	return ""
+}
+
+// Brief implements framework.Rule.
+func (Rule) Brief(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+	return "tainted " + text(untolerated(policy, cluster))
+}
+
+// text writes a taint as kubectl does.
+func text(taint *framework.Taint) string {
+	if taint.Value == "" {
+		return taint.Key + ":" + taint.Effect
+	}
+	return taint.Key + "=" + taint.Value + ":" + taint.Effect
+}
+
+// untolerated returns the first taint that is not tolerated, or nil.
+func untolerated(policy *framework.Policy, cluster *framework.Cluster) *framework.Taint {
+	for i := range cluster.Taints {
+		if slices.Contains(policy.Avoid, cluster.Taints[i].Key) || !tolerated(cluster.Taints[i], policy.Tolerations) {
+			return &cluster.Taints[i]
+		}
+	}
+	return nil
 }
 
 func tolerated(taint framework.Taint, tolerations []framework.Toleration) bool {

@@ -43,3 +43,11 @@ func TestEveryTaintMustBeTolerated(t *testing.T) {
 		t.Error("the taint b is not tolerated, and yet the cluster passes")
 	}
 }
+
+func TestATaintThatDrivesThePlacementAwayIsNeverTolerated(t *testing.T) {
+	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "maintenance", Effect: "NoSchedule"}}}
+	policy := &framework.Policy{Tolerations: []framework.Toleration{{Exists: true}}, Avoid: []string{"maintenance"}}
+	if reason := (Rule{}).Judge(policy, nil, cluster); reason == "" {
+		t.Error("the placement would be moved away from where it was just placed")
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// Name is the controller's name.
+const Name = "placement.evictions"
+
+// Reconciler answers evictions.
+type Reconciler struct {
+	Client client.Client
+	// Live reads without the cache, where nothing may be missed.
+	Live client.Reader
+}
+
+// SetupWithManager registers the controller. It looks at an eviction once; there
+// is one worker, so that a budget is spent by one eviction at a time.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacementEviction{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// Reconcile answers one eviction.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
+	err := r.Client.Get(ctx, req.NamespacedName, eviction)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading eviction %q: %w", req.Name, err)
+	}
+	if eviction.DeletionTimestamp != nil || answered(eviction) {
+		return ctrl.Result{}, nil
+	}
+	err = r.answer(ctx, eviction)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil // The binding changed meanwhile: judge again.
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+	c, err := r.gather(ctx, &eviction.Spec)
+	if err != nil {
+		return err
+	}
+	verdict := Judge(c)
+	if b := verdict.Delete; b != nil {
+		unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
+		if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+		}
+	}
+	before := eviction.DeepCopy()
+	for _, condition := range verdict.conditions(eviction.Generation) {
+		meta.SetStatusCondition(&eviction.Status.Conditions, condition)
+	}
+	if err := r.Client.Status().Patch(ctx, eviction, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of eviction %q: %w", eviction.Name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Answered an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
+		"executed", verdict.Executed, "why", verdict.Message)
+	return nil
+}
+
+func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.PlacementEvictionSpec) (*Case, error) {
+	c := &Case{Member: spec.ClusterName}
+	key := types.NamespacedName{Name: spec.PlacementName}
+	placement, err := found(ctx, r.Live, key, &placementv1beta1.ClusterResourcePlacement{})
+	if placement == nil || err != nil {
+		return c, err
+	}
+	c.Placement = placement
+	if c.Budget, err = found(ctx, r.Live, key, &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}); err != nil {
+		return nil, err
+	}
+	c.Bindings, err = family.LiveBindings(ctx, r.Live, key)
+	return c, err
+}
+
+// found reads an object; nil if it is not there.
+func found[O client.Object](ctx context.Context, reader client.Reader, key client.ObjectKey, object O) (O, error) {
+	var none O
+	err := reader.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, fmt.Errorf("reading %T %q: %w", object, key.Name, err)
+	}
+	return object, nil
+}

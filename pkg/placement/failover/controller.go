@@ -1,0 +1,237 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// Name is the controller's name.
+const Name = "placement.failover"
+
+// The reasons of events on placements.
+const (
+	eventFailover        = "PlacementFailover"
+	eventInvalidFailover = "PlacementFailoverInvalid"
+)
+
+// Label is on evictions that failover asks for: the placement's name.
+const Label = "fleetgate.io/failover-of"
+
+const (
+	// retry is when an eviction that was blocked is asked for again.
+	retry = 15 * time.Second
+	// record is for how long an eviction that was carried out is kept.
+	record = time.Hour
+)
+
+// Reconciler asks for the evictions of placements that have terms.
+type Reconciler struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	// Workers is how many placements are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager registers the controller. It looks at a placement when its
+// annotations, its bindings or the taints of a member change, and when the time
+// of a member may have come.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(taintChanges())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+func taintChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // The placements come too.
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			return ok && also && !slices.Equal(before.Spec.Taints, after.Spec.Taints)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// withTerms lists the placements that have terms.
+func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile.Request {
+	var list placementv1beta1.ClusterResourcePlacementList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		// The list comes from memory: it fails when the gateway stops, only.
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a member changed")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if terms, _ := TermsOf(list.Items[i].Annotations); !terms.Never() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// Reconcile looks at the members of one placement.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	err := r.Client.Get(ctx, req.NamespacedName, placement)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading placement %q: %w", req.Name, err)
+	}
+	terms, fault := TermsOf(placement.Annotations)
+	if fault != nil {
+		r.Recorder.Eventf(placement, nil, corev1.EventTypeWarning, eventInvalidFailover, "Failover", "Ignored: %v", fault)
+	}
+	policy := placement.Spec.Policy
+	if terms.Never() || placement.DeletionTimestamp != nil || policy != nil && policy.PlacementType == placementv1beta1.PickFixed {
+		return ctrl.Result{}, nil
+	}
+	again, err := r.move(ctx, placement, terms)
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+// move asks for the evictions that are due, and returns when to look again.
+func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, terms Terms) (again time.Duration, err error) {
+	bindings, err := family.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
+	if err != nil {
+		return 0, err
+	}
+	if err := r.forget(ctx, placement, bindings); err != nil {
+		return 0, err
+	}
+	soonest := func(wait time.Duration) {
+		if wait > 0 && (again == 0 || wait < again) {
+			again = wait
+		}
+	}
+	for _, b := range bindings {
+		if b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound {
+			continue
+		}
+		member := &clusterv1beta1.MemberCluster{}
+		err := r.Client.Get(ctx, types.NamespacedName{Name: b.GetSpec().TargetCluster}, member)
+		if apierrors.IsNotFound(err) {
+			continue // The scheduler drops what is on members that left.
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading member %q: %w", b.GetSpec().TargetCluster, err)
+		}
+		reason, wait := terms.Met(member, r.Clock.Now())
+		soonest(wait)
+		if reason == "" {
+			continue
+		}
+		if wait, err = r.evict(ctx, placement, b, reason); err != nil {
+			return 0, err
+		}
+		soonest(wait)
+	}
+	return again, nil
+}
+
+// evict asks for the eviction of a binding, and says when to look at it again.
+func (r *Reconciler) evict(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, b placementv1beta1.BindingObject, reason string) (time.Duration, error) {
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
+	name := evictionName(placement.Name, b.GetSpec().TargetCluster, b.GetUID())
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, eviction)
+	switch {
+	case apierrors.IsNotFound(err):
+		return retry, r.create(ctx, placement, b, name, reason)
+	case err != nil:
+		return 0, fmt.Errorf("reading eviction %q: %w", name, err)
+	case len(eviction.Status.Conditions) == 0 || meta.IsStatusConditionTrue(eviction.Status.Conditions, placementv1beta1.ConditionEvictionExecuted):
+		return retry, nil
+	}
+	// It was blocked, which is an answer for good: only another one helps.
+	if err := r.Client.Delete(ctx, eviction); client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("deleting eviction %q: %w", name, err)
+	}
+	return retry, nil
+}
+
+func (r *Reconciler) create(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, b placementv1beta1.BindingObject, name, reason string) error {
+	eviction := &placementv1beta1.ClusterResourcePlacementEviction{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label: placement.Name}},
+		Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: placement.Name, ClusterName: b.GetSpec().TargetCluster},
+	}
+	if err := controllerutil.SetControllerReference(placement, eviction, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("owning eviction %q: %w", name, err)
+	}
+	if err := r.Client.Create(ctx, eviction); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return fmt.Errorf("creating eviction %q: %w", name, err)
+	}
+	r.Recorder.Eventf(placement, nil, corev1.EventTypeNormal, eventFailover, "Evict", "Leaving member %s: %s", b.GetSpec().TargetCluster, reason)
+	return nil
+}
+
+// forget deletes old evictions of bindings that are gone.
+func (r *Reconciler) forget(ctx context.Context, placement *placementv1beta1.ClusterResourcePlacement, bindings []placementv1beta1.BindingObject) error {
+	var list placementv1beta1.ClusterResourcePlacementEvictionList
+	if err := r.Client.List(ctx, &list, client.MatchingLabels{Label: placement.Name}); err != nil {
+		return fmt.Errorf("listing evictions of placement %q: %w", placement.Name, err)
+	}
+	live := map[string]bool{}
+	for _, b := range bindings {
+		live[evictionName(placement.Name, b.GetSpec().TargetCluster, b.GetUID())] = true
+	}
+	for i := range list.Items {
+		eviction := &list.Items[i]
+		if live[eviction.Name] || r.Clock.Since(eviction.CreationTimestamp.Time) < record {
+			continue
+		}
+		if err := r.Client.Delete(ctx, eviction); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting eviction %q: %w", eviction.Name, err)
+		}
+	}
+	return nil
+}
+
+// evictionName is the one name of the eviction of a binding, so that two looks
+// never ask twice.
+func evictionName(placement, member string, binding types.UID) string {
+	sum := sha256.Sum256([]byte(binding))
+	return "failover-" + placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))
+}

@@ -1,0 +1,92 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+const (
+	// AfterAnnotation is on a placement: the number of seconds of silence after
+	// which the placement leaves a member.
+	AfterAnnotation = "fleetgate.io/failover-after-seconds"
+	// TaintsAnnotation is on a placement: the keys of taints, separated by commas,
+	// under which the placement leaves a member, tolerated or not.
+	TaintsAnnotation = "fleetgate.io/failover-taints"
+)
+
+const (
+	// minAfter is the shortest silence that may count: agents report every minute
+	// unless told otherwise, at least every second.
+	minAfter = 2 * time.Second
+	// maxAfter is the longest.
+	maxAfter = 7 * 24 * time.Hour
+	// maxTaints is how many keys a placement may name.
+	maxTaints = 20
+)
+
+// Terms say when a placement leaves a member. The zero value is never.
+type Terms struct {
+	// After is how long a member may be silent; 0 is for ever.
+	After time.Duration
+	// Taints are the keys of taints that drive the placement away.
+	Taints []string
+}
+
+// TermsOf reads the annotations of a placement. The error is for the user; what
+// can be understood is returned with it.
+func TermsOf(annotations map[string]string) (Terms, error) {
+	var terms Terms
+	for key := range strings.SplitSeq(annotations[TaintsAnnotation], ",") {
+		if key = strings.TrimSpace(key); key != "" && !slices.Contains(terms.Taints, key) {
+			terms.Taints = append(terms.Taints, key)
+		}
+	}
+	if len(terms.Taints) > maxTaints {
+		return Terms{}, fmt.Errorf("annotation %s names %d taints, at most %d are allowed", TaintsAnnotation, len(terms.Taints), maxTaints)
+	}
+	text, ok := annotations[AfterAnnotation]
+	if !ok {
+		return terms, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	after := time.Duration(seconds) * time.Second
+	if err != nil || after < minAfter || after > maxAfter {
+		return terms, fmt.Errorf("annotation %s is %q: it has to be a number of seconds from %d to %d",
+			AfterAnnotation, text, int(minAfter.Seconds()), int(maxAfter.Seconds()))
+	}
+	terms.After = after
+	return terms, nil
+}
+
+// Never reports whether the placement stays whatever happens.
+func (t Terms) Never() bool { return t.After == 0 && len(t.Taints) == 0 }
+
+// Met returns why the placement has to leave the member, or "" and, unless it is
+// 0, after how long to ask again though nothing happens.
+func (t Terms) Met(member *clusterv1beta1.MemberCluster, now time.Time) (reason string, again time.Duration) {
+	for _, taint := range member.Spec.Taints {
+		if slices.Contains(t.Taints, taint.Key) {
+			return "the member has the taint " + taint.Key, 0
+		}
+	}
+	if t.After == 0 {
+		return "", 0
+	}
+	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return "", 0 // It never came; nothing can be on it.
+	}
+	left := agent.LastReceivedHeartbeat.Add(t.After).Sub(now)
+	if left <= 0 {
+		return fmt.Sprintf("the member has been silent for %s", t.After), 0
+	}
+	return "", left
+}

@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package failover
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+func TestTermsOf(t *testing.T) {
+	cases := map[string]struct {
+		annotations map[string]string
+		want        Terms
+		fault       string
+	}{
+		"none":             {nil, Terms{}, ""},
+		"seconds":          {map[string]string{AfterAnnotation: "300"}, Terms{After: 5 * time.Minute}, ""},
+		"taints":           {map[string]string{TaintsAnnotation: "maintenance, gone,,gone"}, Terms{Taints: []string{"maintenance", "gone"}}, ""},
+		"not a number":     {map[string]string{AfterAnnotation: "5m", TaintsAnnotation: "gone"}, Terms{Taints: []string{"gone"}}, `"5m"`},
+		"no time at all":   {map[string]string{AfterAnnotation: "0"}, Terms{}, "from 2"},
+		"too long":         {map[string]string{AfterAnnotation: "9999999"}, Terms{}, "to 604800"},
+		"too many taints":  {map[string]string{TaintsAnnotation: "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u"}, Terms{}, "21 taints"},
+		"larger than ints": {map[string]string{AfterAnnotation: "99999999999999999999"}, Terms{}, "number of seconds"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := TermsOf(tc.annotations)
+			if (err == nil) != (tc.fault == "") || err != nil && !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("TermsOf() error = %v, want %q", err, tc.fault)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("TermsOf() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestMembersAreLeftAfterTheTimeAndNotBefore: one second decides.
+func TestMembersAreLeftAfterTheTimeAndNotBefore(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	member := &clusterv1beta1.MemberCluster{}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(noon)}}
+	terms := Terms{After: 300 * time.Second, Taints: []string{"maintenance"}}
+
+	if reason, again := terms.Met(member, noon.Add(299*time.Second)); reason != "" || again != time.Second {
+		t.Errorf("after 299 s: %q, again after %s; want to stay for another second", reason, again)
+	}
+	if reason, _ := terms.Met(member, noon.Add(301*time.Second)); !strings.Contains(reason, "silent") {
+		t.Errorf("after 301 s: %q, want to leave", reason)
+	}
+	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "other"}}
+	if reason, _ := terms.Met(member, noon); reason != "" {
+		t.Errorf("under another taint: %q, want to stay", reason)
+	}
+	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
+	if reason, _ := terms.Met(member, noon); !strings.Contains(reason, "maintenance") {
+		t.Errorf("under the taint: %q, want to leave", reason)
+	}
+	if reason, again := (Terms{}).Met(member, noon.Add(time.Hour)); reason != "" || again != 0 {
+		t.Errorf("without terms: %q, again after %s", reason, again)
+	}
+	if reason, again := terms.Met(&clusterv1beta1.MemberCluster{}, noon); reason != "" || again != 0 {
+		t.Errorf("a member that never came: %q, again after %s", reason, again)
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Diagnosis explains a decision in numbers.
+type Diagnosis struct {
+	// Total counts the clusters of the fleet.
+	Total int
+	// Selected counts those that are selected.
+	Selected int
+	// Others count the rest by what stands against them, the largest number
+	// first.
+	Others []Count
+}
+
+// Count is how many clusters share a reason.
+type Count struct {
+	Clusters int
+	// Reason is a few words: "lacked label env=prod".
+	Reason string
+}
+
+// maxReasons is how many reasons a sentence has; fleets can have as many taints
+// as clusters.
+const maxReasons = 10
+
+// String is a sentence: "3 of 40 clusters fit: 20 lacked label env=prod, 17
+// tainted team=red".
+func (d Diagnosis) String() string {
+	head := fmt.Sprintf("%d of %d clusters fit", d.Selected, d.Total)
+	if len(d.Others) == 0 {
+		return head
+	}
+	parts, rest := make([]string, 0, maxReasons+1), 0
+	for i, o := range d.Others {
+		if i < maxReasons {
+			parts = append(parts, fmt.Sprintf("%d %s", o.Clusters, o.Reason))
+		} else {
+			rest += o.Clusters
+		}
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d for other reasons", rest))
+	}
+	return head + ": " + strings.Join(parts, ", ")
+}
+
+// Diagnose explains a decision that this profile made for the policy and the
+// fleet. It is apart from deciding because few decisions are ever looked at.
+func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diagnosis {
+	counts := map[string]int{}
+	rules := map[string]Rule{}
+	for _, rule := range p.Rules[policy.Kind] {
+		rules[rule.Name()] = rule
+	}
+	clusters := make(map[string]*Cluster, len(fleet.Clusters))
+	for i := range fleet.Clusters {
+		clusters[fleet.Clusters[i].Name] = &fleet.Clusters[i]
+	}
+	for _, r := range decision.Refusals {
+		if rule := rules[r.Rule]; rule != nil {
+			counts[rule.Brief(policy, fleet, clusters[r.Cluster])]++
+		} else {
+			counts[r.Reason]++
+		}
+	}
+	if decision.Outscored > 0 {
+		counts["scored lower"] = decision.Outscored
+	}
+	for _, u := range decision.Unselected {
+		if clusters[u.Cluster] == nil {
+			counts["named but not in the fleet"]++
+		}
+	}
+	d := Diagnosis{Total: len(fleet.Clusters), Selected: len(decision.Selected)}
+	for reason, n := range counts {
+		d.Others = append(d.Others, Count{Clusters: n, Reason: reason})
+	}
+	slices.SortFunc(d.Others, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.Clusters, a.Clusters), strings.Compare(a.Reason, b.Reason))
+	})
+	return d
+}

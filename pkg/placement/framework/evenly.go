@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"cmp"
+	"slices"
+)
+
+// queue is the candidates of one class, the best first.
+type queue struct {
+	class      int
+	candidates []candidate
+	// score and reason are the spread's verdict on taking the first of them, as
+	// of the latest round.
+	score  int32
+	reason string
+}
+
+// fillEvenly picks one cluster at a time, since each changes what the spread
+// says of all others. Candidates of one class are judged together: where many
+// clusters share few groups, that is most of the work saved.
+func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, need int) {
+	queues := queuesOf(candidates, spread)
+	for ; need > 0; need-- {
+		// In the last round all are judged: it is what the others are told.
+		at := judge(queues, spread, need == 1)
+		if at < 0 {
+			break
+		}
+		best := queues[at]
+		c.take(best.candidates[0].cluster.Name, &Score{Spread: best.score, Affinity: best.candidates[0].affinity})
+		if need > 1 {
+			spread.Take(best.class)
+		}
+		queues = advance(queues, at)
+	}
+	c.tellRest(queues, rule)
+}
+
+// queuesOf sorts candidates, which are in order, into queues; the queue with the
+// best candidate comes first.
+func queuesOf(candidates []candidate, spread Spread) []*queue {
+	var queues []*queue
+	byClass := map[int]*queue{}
+	for _, candidate := range candidates {
+		class := spread.Class(candidate.cluster)
+		q := byClass[class]
+		if q == nil {
+			q = &queue{class: class}
+			byClass[class] = q
+			queues = append(queues, q)
+		}
+		q.candidates = append(q.candidates, candidate)
+	}
+	return queues
+}
+
+// judge brings verdicts up to date and returns which queue has the best
+// candidate, or -1. Unless all are asked for, it stops at the first that cannot
+// be beaten.
+func judge(queues []*queue, spread Spread, all bool) int {
+	best, limit := -1, spread.Best()
+	for i, q := range queues {
+		q.score, q.reason = spread.Judge(q.class)
+		if q.reason != "" || best >= 0 && q.score <= queues[best].score {
+			continue
+		}
+		if best = i; q.score >= limit && !all {
+			break
+		}
+	}
+	return best
+}
+
+// advance takes the first candidate off a queue and puts the queue where it then
+// belongs, if anything is left of it.
+func advance(queues []*queue, at int) []*queue {
+	q := queues[at]
+	q.candidates = q.candidates[1:]
+	queues = slices.Delete(queues, at, at+1)
+	if len(q.candidates) == 0 {
+		return queues
+	}
+	to, _ := slices.BinarySearchFunc(queues, q.candidates[0], func(q *queue, c candidate) int { return byMerit(q.candidates[0], c) })
+	return slices.Insert(queues, to, q)
+}
+
+// tellRest writes down why the candidates that are left were not picked, by the
+// verdicts of the last round.
+func (c *cycle) tellRest(queues []*queue, rule string) {
+	type scored struct {
+		candidate
+		score int32
+	}
+	var rest []scored
+	for _, q := range queues {
+		for _, left := range q.candidates {
+			if q.reason != "" {
+				c.refuse(left.cluster.Name, rule, q.reason)
+			} else {
+				rest = append(rest, scored{left, q.score})
+			}
+		}
+	}
+	c.decision.Outscored = len(rest)
+	best := first(rest, c.room(), func(a, b scored) int {
+		if a.score != b.score {
+			return cmp.Compare(b.score, a.score)
+		}
+		return byMerit(a.candidate, b.candidate)
+	})
+	for _, r := range best {
+		c.pass(r.candidate, r.score)
+	}
+	c.tellRefused()
+}
+
+// first returns the n first elements by an order, in that order. It is for few
+// out of many; s is left in some other order.
+func first[E any](s []E, n int, compare func(a, b E) int) []E {
+	if n >= len(s) {
+		slices.SortFunc(s, compare)
+		return s
+	}
+	if n == 0 {
+		return nil
+	}
+	found := s[:n]
+	slices.SortFunc(found, compare)
+	for i := n; i < len(s); i++ {
+		if compare(s[i], found[n-1]) >= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, s[i], compare)
+		next := s[i]
+		s[i] = found[n-1]
+		copy(found[at+1:], found[at:n-1])
+		found[at] = next
+	}
+	return found
+}

@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// candidate is a cluster that the rules let pass.
+type candidate struct {
+	cluster  *Cluster
+	affinity int32
+	// held is true for a cluster that has the placement by an earlier policy.
+	held bool
+}
+
+// byMerit orders candidates of one spread score, the best first: by affinity,
+// then those that have the placement already, then the larger name. That the
+// larger name wins is arbitrary, and clients rely on it.
+func byMerit(a, b candidate) int {
+	if a.affinity != b.affinity {
+		return cmp.Compare(b.affinity, a.affinity)
+	}
+	if a.held != b.held {
+		if a.held {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(b.cluster.Name, a.cluster.Name)
+}
+
+// pickN keeps the clusters that have the placement by the policy of now, as many
+// as are wanted, and fills up with the best of the others.
+func (c *cycle) pickN(ranker Ranker, spreader Spreader) {
+	var kept []Holding
+	for _, cluster := range c.clusters {
+		if h, ok := c.kept(cluster.Name); ok {
+			kept = append(kept, h)
+		}
+	}
+	if surplus := len(kept) - c.policy.Count; surplus >= 0 {
+		c.decision.Settled = true
+		c.dismiss(kept, surplus)
+		c.dropObsolete()
+		return
+	}
+	for _, h := range kept {
+		c.take(h.Cluster, h.Score)
+	}
+	c.fill(c.candidates(ranker), c.start(spreader, kept), spreader)
+	c.dropObsolete()
+	c.decision.Fulfilled = len(c.decision.Selected) >= c.policy.Count
+}
+
+// dismiss keeps all but a number of clusters.
+func (c *cycle) dismiss(kept []Holding, surplus int) {
+	if surplus > 0 {
+		slices.SortFunc(kept, byFarewell)
+	}
+	for i, h := range kept {
+		if i < surplus {
+			c.drop(h.Cluster)
+		} else {
+			c.take(h.Cluster, h.Score)
+		}
+	}
+}
+
+// dropObsolete drops what earlier policies picked and this one did not.
+func (c *cycle) dropObsolete() {
+	adopted := make(map[string]bool, len(c.decision.Adopt))
+	for _, name := range c.decision.Adopt {
+		adopted[name] = true
+	}
+	for name, h := range c.holdings {
+		if h.selected() && !h.Current && !adopted[name] {
+			c.drop(name)
+		}
+	}
+}
+
+// candidates judges and ranks the clusters that do not have the placement by the
+// policy of now.
+func (c *cycle) candidates(ranker Ranker) []candidate {
+	passed := make([]candidate, 0, len(c.clusters))
+	rank := ranker.Rank(c.policy, c.fleet)
+	for _, cluster := range c.clusters {
+		h, held := c.holdings[cluster.Name]
+		if _, kept := c.kept(cluster.Name); kept || c.judge(cluster) != "" {
+			continue
+		}
+		passed = append(passed, candidate{cluster: cluster, affinity: rank(cluster), held: held && h.selected()})
+	}
+	slices.SortFunc(passed, byMerit)
+	return passed
+}
+
+// start begins to spread from what is kept; nil if the policy has no spread.
+func (c *cycle) start(spreader Spreader, kept []Holding) Spread {
+	taken := make([]*Cluster, 0, len(kept))
+	for _, h := range kept {
+		taken = append(taken, c.find(h.Cluster))
+	}
+	return spreader.Start(c.policy, c.fleet, taken)
+}
+
+// fill picks from the candidates, which are in order, until there are enough.
+func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
+	need := c.policy.Count - len(c.decision.Selected)
+	if spread != nil {
+		c.fillEvenly(candidates, spread, spreader.Name(), need)
+		return
+	}
+	n := min(need, len(candidates))
+	for _, picked := range candidates[:n] {
+		c.take(picked.cluster.Name, &Score{Affinity: picked.affinity})
+	}
+	c.decision.Outscored = len(candidates) - n
+	for _, rest := range candidates[n:][:min(c.room(), len(candidates)-n)] {
+		c.pass(rest, 0)
+	}
+	c.tellRefused()
+}
+
+// room is how many more unselected clusters are to be told.
+func (c *cycle) room() int {
+	if c.limit == 0 {
+		return math.MaxInt
+	}
+	return max(0, c.limit-len(c.decision.Unselected))
+}
+
+// pass tells that a cluster was not good enough.
+func (c *cycle) pass(rest candidate, spread int32) {
+	c.decision.Unselected = append(c.decision.Unselected, Choice{
+		Cluster: rest.cluster.Name, Score: &Score{Spread: spread, Affinity: rest.affinity},
+		Reason: fmt.Sprintf(notPickedFormat, rest.cluster.Name, rest.affinity, spread),
+	})
+}
+
+// tellRefused tells the refusals in the order of their names, as far as there is
+// room.
+func (c *cycle) tellRefused() {
+	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
+	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {
+		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Reason: refusedPrefix + r.Reason})
+	}
+}

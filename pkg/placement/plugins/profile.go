@@ -1,0 +1,30 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugins puts the rules below it together. Each rule is a package with
+// its sentence on top.
+package plugins
+
+import (
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clusteraffinity"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/namespaceaffinity"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/tainttoleration"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/topologyspread"
+)
+
+// Profile is which rules judge for which kind of policy. Who names a cluster
+// gets it whatever its labels and taints.
+func Profile() framework.Profile {
+	choosing := []framework.Rule{clusteraffinity.Rule{}, clustereligibility.Rule{}, namespaceaffinity.Rule{}, tainttoleration.Rule{}}
+	return framework.Profile{
+		Rules: map[framework.Kind][]framework.Rule{
+			framework.PickAll:   choosing,
+			framework.PickN:     choosing,
+			framework.PickFixed: {clustereligibility.Rule{}},
+		},
+		Affinity: clusteraffinity.Ranker{},
+		Spread:   topologyspread.Spreader{},
+	}
+}

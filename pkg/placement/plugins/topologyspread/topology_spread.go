@@ -1,0 +1,205 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package topologyspread is the rule "the fullest group of clusters is never
+// further ahead of the emptiest than the placement allows", and the ranking that
+// comes of it. Groups are clusters with the same value of a label.
+//
+// All clusters of the fleet make groups, those that cannot be picked too: a
+// region in which every cluster is tainted stays empty and holds the others
+// back, as that is what the limit says. What counts are clusters that have the
+// placement by the policy of now.
+//
+// A cluster's score is what taking it does to the spread: 1 for each constraint
+// whose skew becomes smaller, -1 for each whose skew becomes larger, and -1000
+// for each soft one that it would break. A constraint does not concern clusters
+// without its label.
+package topologyspread
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// Name is the rule's name in diagnoses.
+const Name = "TopologySpreadConstraints"
+
+// penalty is what breaking a soft constraint costs.
+const penalty = 1000
+
+// none is the group of a cluster that a constraint does not concern.
+const none = -1
+
+// Spreader implements framework.Spreader.
+type Spreader struct{}
+
+var (
+	_ framework.Spreader = Spreader{}
+	_ framework.Spread   = (*spread)(nil)
+)
+
+// Name implements framework.Spreader.
+func (Spreader) Name() string { return Name }
+
+// Start implements framework.Spreader.
+func (Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken []*framework.Cluster) framework.Spread {
+	if len(policy.Spread) == 0 {
+		return nil
+	}
+	s := &spread{classes: map[string]int{}}
+	for _, wanted := range policy.Spread {
+		s.constraints = append(s.constraints, newConstraint(wanted, fleet))
+	}
+	for _, cluster := range taken {
+		s.Take(s.Class(cluster))
+	}
+	return s
+}
+
+type spread struct {
+	constraints []*constraint
+	// classes numbers the combinations of groups that there are.
+	classes map[string]int
+	// groups has a class's group for each constraint, class after class.
+	groups []int
+	key    []byte
+}
+
+// Class implements framework.Spread: clusters in the same groups are of one
+// class.
+func (s *spread) Class(cluster *framework.Cluster) int {
+	s.key = s.key[:0]
+	for _, c := range s.constraints {
+		s.key = binary.AppendVarint(s.key, int64(c.groupOf(cluster)))
+	}
+	class, known := s.classes[string(s.key)]
+	if !known {
+		class = len(s.classes)
+		s.classes[string(s.key)] = class
+		for _, c := range s.constraints {
+			s.groups = append(s.groups, c.groupOf(cluster))
+		}
+	}
+	return class
+}
+
+// Judge implements framework.Spread.
+func (s *spread) Judge(class int) (score int32, reason string) {
+	for i, c := range s.constraints {
+		group := s.groups[class*len(s.constraints)+i]
+		if group == none {
+			continue
+		}
+		change := c.change(group)
+		broken := c.largest-c.smallest+change > c.maxSkew
+		switch {
+		case broken && !c.soft:
+			return 0, c.reason
+		case broken:
+			score -= penalty
+		default:
+			score -= int32(change)
+		}
+	}
+	return score, ""
+}
+
+// Best implements framework.Spread.
+func (s *spread) Best() int32 {
+	var best int32
+	for _, c := range s.constraints {
+		best += c.best()
+	}
+	return best
+}
+
+// Take implements framework.Spread.
+func (s *spread) Take(class int) {
+	for i, c := range s.constraints {
+		if group := s.groups[class*len(s.constraints)+i]; group != none {
+			c.take(group)
+		}
+	}
+}
+
+// constraint is one constraint with what has been taken.
+type constraint struct {
+	label   string
+	maxSkew int
+	soft    bool
+	reason  string
+	// groups numbers the values of the label; without is true if a cluster lacks
+	// it.
+	groups  map[string]int
+	without bool
+	// taken counts the clusters by group; with counts the groups by that count.
+	taken, with []int
+	// smallest and largest are the ends of taken.
+	smallest, largest int
+}
+
+func newConstraint(wanted framework.SpreadConstraint, fleet *framework.Fleet) *constraint {
+	c := &constraint{
+		label: wanted.Label, maxSkew: wanted.MaxSkew, soft: wanted.Soft, groups: map[string]int{},
+		reason: fmt.Sprintf("violated topology spread constraint %q (max skew %d)", wanted.Label, wanted.MaxSkew),
+	}
+	for i := range fleet.Clusters {
+		value, ok := fleet.Clusters[i].Labels[c.label]
+		if !ok {
+			c.without = true
+			continue
+		}
+		if _, known := c.groups[value]; !known {
+			c.groups[value] = len(c.groups)
+		}
+	}
+	c.taken, c.with = make([]int, len(c.groups)), []int{len(c.groups)}
+	return c
+}
+
+func (c *constraint) groupOf(cluster *framework.Cluster) int {
+	if value, ok := cluster.Labels[c.label]; ok {
+		return c.groups[value]
+	}
+	return none
+}
+
+// change is by how much one more cluster of the group changes the skew.
+func (c *constraint) change(group int) int {
+	switch count := c.taken[group]; {
+	case count == c.largest: // Also when all are equal.
+		return 1
+	case count == c.smallest && c.with[c.smallest] == 1:
+		return -1
+	}
+	return 0
+}
+
+// best is the highest score that the constraint can give now.
+func (c *constraint) best() int32 {
+	evenUp := c.smallest < c.largest && c.with[c.smallest] == 1
+	others := len(c.taken) - c.with[c.largest]
+	switch {
+	case evenUp:
+		return 1
+	case c.without || others > 0:
+		return 0
+	}
+	return -1
+}
+
+func (c *constraint) take(group int) {
+	count := c.taken[group]
+	c.taken[group]++
+	c.with[count]--
+	if len(c.with) == count+1 {
+		c.with = append(c.with, 0)
+	}
+	c.with[count+1]++
+	c.largest = max(c.largest, count+1)
+	if count == c.smallest && c.with[count] == 0 {
+		c.smallest++
+	}
+}

@@ -1,0 +1,117 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// conditionNamespacesCollected is True on a MemberCluster whose status.namespaces
+// is complete.
+const conditionNamespacesCollected = "NamespaceCollectionSucceeded"
+
+// roster has the members in the terms of the framework. It translates again only
+// what has changed since it was asked before: a large fleet is mostly the same.
+// The zero value is ready for use.
+type roster struct {
+	mu sync.Mutex // guards known
+	// known is the last translation of each member, by name.
+	known map[string]translation
+}
+
+type translation struct {
+	version string
+	cluster framework.Cluster
+}
+
+// clusters lists all members.
+func (r *roster) clusters(ctx context.Context, reader client.Reader) ([]framework.Cluster, error) {
+	var members clusterv1beta1.MemberClusterList
+	// Nothing below changes what it reads.
+	if err := reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := make(map[string]translation, len(members.Items))
+	clusters := make([]framework.Cluster, 0, len(members.Items))
+	for i := range members.Items {
+		member := &members.Items[i]
+		version := string(member.UID) + "/" + member.ResourceVersion
+		t := r.known[member.Name]
+		if t.version != version {
+			t = translation{version: version, cluster: ClusterOf(member)}
+		}
+		known[member.Name] = t
+		clusters = append(clusters, t.cluster)
+	}
+	r.known = known
+	return clusters, nil
+}
+
+// ClusterOf translates a member.
+func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
+	cluster := framework.Cluster{
+		Name: member.Name, Labels: member.Labels,
+		Leaving:    member.DeletionTimestamp != nil,
+		Properties: propertiesOf(&member.Status),
+		Agent:      agentOf(&member.Status),
+	}
+	if meta.IsStatusConditionTrue(member.Status.Conditions, conditionNamespacesCollected) {
+		cluster.Namespaces = member.Status.Namespaces
+		if cluster.Namespaces == nil {
+			cluster.Namespaces = map[string]string{}
+		}
+	}
+	for _, t := range member.Spec.Taints {
+		cluster.Taints = append(cluster.Taints, framework.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return cluster
+}
+
+func agentOf(status *clusterv1beta1.MemberClusterStatus) framework.Agent {
+	reported := status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if reported == nil {
+		return framework.Agent{}
+	}
+	agent := framework.Agent{
+		Reported:      true,
+		LastHeartbeat: reported.LastReceivedHeartbeat.Time,
+		Joined:        meta.IsStatusConditionTrue(reported.Conditions, clusterv1beta1.ConditionJoined),
+	}
+	if health := meta.FindStatusCondition(reported.Conditions, clusterv1beta1.ConditionHealthy); health != nil {
+		agent.Health, agent.HealthSince = framework.Unhealthy, health.LastTransitionTime.Time
+		if health.Status == metav1.ConditionTrue {
+			agent.Health = framework.Healthy
+		}
+	}
+	return agent
+}
+
+// propertiesOf puts reported properties and those that stand for resources into
+// one map.
+func propertiesOf(status *clusterv1beta1.MemberClusterStatus) map[string]string {
+	properties := make(map[string]string, len(status.Properties))
+	for name, property := range status.Properties {
+		properties[string(name)] = property.Value
+	}
+	usage := status.ResourceUsage
+	for kind, list := range map[string]corev1.ResourceList{"total-": usage.Capacity, "allocatable-": usage.Allocatable, "available-": usage.Available} {
+		for name, quantity := range list {
+			properties[placementv1beta1.ResourcePropertyPrefix+kind+string(name)] = quantity.String()
+		}
+	}
+	return properties
+}

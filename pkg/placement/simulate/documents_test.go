@@ -1,0 +1,65 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/simulate"
+)
+
+// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md marks each example
+// with a comment, "# simulate:" with the members that it gets in the document's
+// fleet, or "# apply".
+func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fleet string
+	simulated := 0
+	for _, match := range regexp.MustCompile("(?s)```yaml\n# ([a-z]+):? ?([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		mark, members, example := match[1], strings.Fields(match[2]), match[3]
+		switch mark {
+		case "fleet":
+			fleet = example
+		case "simulate":
+			simulated++
+			input := &simulate.Input{}
+			if err := input.Parse("docs/placement.md", strings.NewReader(fleet+"\n---\n"+example)); err != nil {
+				t.Errorf("%v in\n%s", err, example)
+				continue
+			}
+			results, err := simulate.Run(plugins.Profile(), input, simulate.Options{Now: time.Now()})
+			if err != nil || len(results) != 1 {
+				t.Errorf("%d results, error %v of\n%s", len(results), err, example)
+				continue
+			}
+			var got []string
+			for _, c := range results[0].Clusters {
+				if c.Selected {
+					got = append(got, c.Name)
+				}
+			}
+			slices.Sort(members)
+			if diff := cmp.Diff(members, got); diff != "" {
+				t.Errorf("%s (-document +decision):\n%s", results[0].Placement, diff)
+			}
+		case "apply":
+		default:
+			t.Errorf("an example is marked %q, which nobody knows", mark)
+		}
+	}
+	if simulated < 8 {
+		t.Errorf("only %d examples are found: this test reads the document wrongly", simulated)
+	}
+}

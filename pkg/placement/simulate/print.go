@@ -1,0 +1,57 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+)
+
+// Print writes results as tables, one for each placement.
+func Print(out io.Writer, results []Result) error {
+	for i, r := range results {
+		if i > 0 {
+			if _, err := fmt.Fprintln(out); err != nil {
+				return err
+			}
+		}
+		if err := r.print(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Result) print(out io.Writer) error {
+	verdict := "fulfilled"
+	if !r.Fulfilled {
+		verdict = "not fulfilled"
+	}
+	if _, err := fmt.Fprintf(out, "%s (%s): %s, %s\n\n", r.Placement, r.Type, verdict, r.Summary); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "CLUSTER\tSELECTED\tCHANGE\tAFFINITY\tSPREAD\tREASON")
+	for _, c := range r.Clusters {
+		selected := "no"
+		if c.Selected {
+			selected = "yes"
+		}
+		reason := c.Reason
+		if c.Rule != "" {
+			reason = c.Rule + ": " + reason
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, selected, c.Change, number(c.AffinityScore), number(c.TopologySpreadScore), reason)
+	}
+	return table.Flush()
+}
+
+func number(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(int(*n))
+}
