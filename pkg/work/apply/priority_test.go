@@ -7,8 +7,10 @@ import "testing"
 
 func TestLaneIsAsWideAsItIs(t *testing.T) {
 	l := newLane(2)
-	if !l.enter() || !l.enter() {
-		t.Fatal("it is full before it is")
+	for range 2 {
+		if !l.enter() {
+			t.Fatal("it is full before it is")
+		}
 	}
 	if l.enter() {
 		t.Error("a third has entered")

@@ -31,7 +31,7 @@ const (
 
 // reservedDomains are those whose labels and annotations are not for users to
 // write: clusters differ in them by nature.
-var reservedDomains = []string{"kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/", "fleetgate.io/"}
+var reservedDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleetgate.io"}
 
 // Missing is the difference of an object that is not on the member.
 func Missing() []placementv1beta1.PatchDetail {
@@ -63,7 +63,7 @@ func ownKeys(field any) map[string]any {
 	values, _ := field.(map[string]any)
 	own := map[string]any{}
 	for key, value := range values {
-		if !slices.ContainsFunc(reservedDomains, func(domain string) bool { return strings.Contains(key, domain) }) {
+		if !slices.ContainsFunc(reservedDomains, func(domain string) bool { return strings.Contains(key, domain+"/") }) {
 			own[key] = value
 		}
 	}
