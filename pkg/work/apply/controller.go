@@ -66,6 +66,7 @@ type Reconciler struct {
 	events    events.EventRecorder
 	retries   workqueue.TypedRateLimiter[string] // of refused manifests, by Work
 	slow      lane                               // for Works that fail
+	turns     workqueue.TypedRateLimiter[string] // of Works that wait for the lane
 	touched   chan event.GenericEvent
 }
 
@@ -82,6 +83,7 @@ func New(options Options) (*Reconciler, error) {
 		memory:  newMemory(),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
 		slow:    newLane(o.Works / 2),
+		turns:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
 		touched: make(chan event.GenericEvent, 1024),
 	}
 	if err := r.reachMember(); err != nil {
@@ -248,4 +250,5 @@ func (r *Reconciler) forget(work string) {
 	r.watcher.Follow(work, nil, nil)
 	r.memory.forget(work)
 	r.retries.Forget(work)
+	r.turns.Forget(work)
 }

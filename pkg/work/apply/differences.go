@@ -77,8 +77,9 @@ func (e *engine) stand(ctx context.Context, t task, it item, live *unstructured.
 		if takingOver {
 			reason = placementv1beta1.ReasonFailedToTakeOver
 		}
-		out = failed(it, live, reason, err)
-		return &out, !overtaken(err, live)
+		failure := failed(it, live, reason, err)
+		failure.holds = out.holds
+		return &failure, !overtaken(err, live)
 	}
 	if len(found.fields) == 0 {
 		return nil, true

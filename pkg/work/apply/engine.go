@@ -153,6 +153,9 @@ func (e *engine) attempt(ctx context.Context, t task, it item) (outcome, bool) {
 func (e *engine) writeOnce(ctx context.Context, t task, it item, live *unstructured.Unstructured) (outcome, bool) {
 	written, err := e.write(ctx, t, it, live)
 	switch {
+	case err == nil && written.GetUID() == "":
+		return outcome{id: it.id, settled: true, refused: &refusal{placementv1beta1.ReasonManifestApplyFailed,
+			"The member answers objects of this kind and keeps none: take it out of the placement"}}, true
 	case err == nil:
 		return e.applied(t, it, live, written), true
 	case overtaken(err, live):

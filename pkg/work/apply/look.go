@@ -34,9 +34,10 @@ func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.W
 	memory := r.memory.of(work.Name)
 	if memory.fails(work.Generation) {
 		if !r.slow.enter() {
-			return reconcile.Result{RequeueAfter: slowDelay, Priority: ptr.To(retryPriority)}, nil
+			return reconcile.Result{RequeueAfter: r.turns.When(work.Name), Priority: ptr.To(retryPriority)}, nil
 		}
 		defer r.slow.leave()
+		r.turns.Forget(work.Name)
 	}
 	record, err := r.ensureRecord(ctx, work.Name)
 	if err != nil {

@@ -26,8 +26,12 @@ const (
 	resyncPriority  = handler.LowPriority
 )
 
-// slowDelay is after what time a Work that fails asks again for its turn.
-const slowDelay = 500 * time.Millisecond
+// firstTurn is after what time a Work that fails asks again whether it is its turn.
+// It asks less and less often: all Works fail while a member is away.
+const (
+	firstTurn   = 500 * time.Millisecond
+	longestTurn = 10 * time.Second
+)
 
 // enqueueTouched queues a Work because of a change on the member.
 func enqueueTouched(_ context.Context, e event.GenericEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
