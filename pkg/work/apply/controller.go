@@ -5,22 +5,20 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +45,8 @@ const (
 	// reached, and comes back for all Works at once.
 	firstErrorRetry   = 200 * time.Millisecond
 	longestErrorRetry = time.Minute
+	// requestTimeout is longer than an API server waits for webhooks, 30 s at most.
+	requestTimeout = 40 * time.Second
 	// cacheDelay is how long the cache is given to see our own write.
 	cacheDelay = 50 * time.Millisecond
 	// cacheGrace is after what time that is not waited for any more.
@@ -63,7 +63,10 @@ type Reconciler struct {
 	engine    *engine
 	memory    *memory
 	watcher   *memberwatch.Watcher
+	events    events.EventRecorder
 	retries   workqueue.TypedRateLimiter[string] // of refused manifests, by Work
+	slow      lane                               // for Works that fail
+	turns     workqueue.TypedRateLimiter[string] // of Works that wait for the lane
 	touched   chan event.GenericEvent
 }
 
@@ -79,6 +82,8 @@ func New(options Options) (*Reconciler, error) {
 		options: o,
 		memory:  newMemory(),
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+		slow:    newLane(o.Works / 2),
+		turns:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
 		touched: make(chan event.GenericEvent, 1024),
 	}
 	if err := r.reachMember(); err != nil {
@@ -108,7 +113,11 @@ func (r *Reconciler) reachMember() error {
 	if err != nil {
 		return fmt.Errorf("making the member's client: %w", err)
 	}
-	objects, err := dynamic.NewForConfigAndClient(config, transport)
+	// A request that hangs, mostly in a webhook of the member, must not keep a worker
+	// for ever. Watches are meant to last: they keep the client without a limit.
+	limited := *transport
+	limited.Timeout = requestTimeout
+	objects, err := dynamic.NewForConfigAndClient(config, &limited)
 	if err != nil {
 		return fmt.Errorf("making the member's client: %w", err)
 	}
@@ -130,6 +139,7 @@ func (r *Reconciler) reachMember() error {
 // hold the Works of the member's namespace and need not hold more.
 func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
+	r.events = hub.GetEventRecorder(ControllerName)
 	if err := hub.Add(manager.RunnableFunc(r.watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
@@ -140,7 +150,7 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		// A member that leaves lets go of Works whose deletion waits.
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.deletedWorks),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Channel(r.touched, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.touched, handler.Funcs{GenericFunc: enqueueTouched})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.options.Works,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
@@ -183,6 +193,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
 	}
+	if err != nil && result.Priority == nil {
+		result.Priority = ptr.To(retryPriority)
+	}
 	return result, err
 }
 
@@ -190,7 +203,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	work := &placementv1beta1.Work{}
 	err := r.hub.Get(ctx, request.NamespacedName, work)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, r.removeVanished(ctx, request.NamespacedName)
+		return r.removeVanished(ctx, request.NamespacedName)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting Work %q: %w", request.Name, err)
@@ -205,98 +218,6 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	return r.reconcileWork(ctx, work)
-}
-
-func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
-	record, err := r.ensureRecord(ctx, work.Name)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if record.DeletionTimestamp != nil {
-		return reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
-	}
-	items, err := plan(work.Spec.Workload.Manifests, r.kinds)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	strategy := withDefaults(work.Spec.ApplyStrategy)
-	if !r.isOurs(record) {
-		refuseAll(items, foreignRecord(record))
-		return r.report(ctx, work, untouched(items), nil)
-	}
-	if strategy.Type == placementv1beta1.ReportDiff {
-		r.forget(work.Name)
-		status := withoutDiff(work, items, metav1.NewTime(r.options.Clock.Now()))
-		return reconcile.Result{}, r.writeStatus(ctx, work, status)
-	}
-	if refused := unserved(strategy); refused != nil {
-		refuseAll(items, refused)
-	}
-	outcomes, failure := r.bring(ctx, work, record, items, strategy)
-	return r.report(ctx, work, outcomes, failure)
-}
-
-// bring applies items and removes what is left of earlier ones. The outcomes
-// are nil if it did not come to applying.
-func (r *Reconciler) bring(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, items []item, strategy placementv1beta1.ApplyStrategy) ([]outcome, error) {
-	before := known(record.Status.AppliedResources, work.Status.ManifestConditions)
-	if err := r.writeLedger(ctx, record, intended(record.Status.AppliedResources, before, items)); err != nil {
-		return nil, err
-	}
-	r.watcher.Follow(work.Name, followed(items, before), groupsOf(items))
-
-	memory := r.memory.of(work.Name)
-	owner := ownerOf(record)
-	memory.begin(items, terms(strategy, owner), r.options.Clock.Now(), r.options.Resync)
-	outcomes := r.engine.run(ctx, task{
-		owner:      owner,
-		strategy:   strategy,
-		compatible: func(other string) bool { return r.shares(ctx, other, strategy) },
-		memory:     memory,
-		seen: func(it item) (string, bool) {
-			return r.watcher.ResourceVersion(objectOf(it.resource, it.id))
-		},
-	}, items)
-	gone, failure := r.engine.prune(ctx, owner, leftovers(before, items))
-	failure = errors.Join(failure, r.writeLedger(ctx, record, recorded(record.Status.AppliedResources, before, items, outcomes, gone)))
-	for _, out := range outcomes {
-		if out.err != nil {
-			failure = errors.Join(failure, fmt.Errorf("applying %s: %w", called(out.id), out.err))
-		}
-	}
-	return outcomes, failure
-}
-
-// report writes the status that follows from outcomes and says when to look
-// again.
-func (r *Reconciler) report(ctx context.Context, work *placementv1beta1.Work, outcomes []outcome, failure error) (reconcile.Result, error) {
-	if outcomes == nil && failure != nil {
-		return reconcile.Result{}, failure
-	}
-	status := desiredStatus(work, outcomes, metav1.NewTime(r.options.Clock.Now()))
-	if err := errors.Join(failure, r.writeStatus(ctx, work, status)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: r.nextLook(work, outcomes)}, nil
-}
-
-// nextLook is soon for what was refused or postponed, and late otherwise.
-func (r *Reconciler) nextLook(work *placementv1beta1.Work, outcomes []outcome) time.Duration {
-	next := r.options.Resync + rand.N(r.options.Resync)
-	refused := false
-	for _, out := range outcomes {
-		refused = refused || out.refused != nil
-		if out.postponed > 0 {
-			next = min(next, out.postponed)
-		}
-	}
-	if !refused || r.memory.of(work.Name).renewed(work.Generation) {
-		r.retries.Forget(work.Name)
-	}
-	if refused {
-		next = min(next, r.retries.When(work.Name))
-	}
-	return next
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, status placementv1beta1.WorkStatus) error {
@@ -325,30 +246,9 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 	return nil
 }
 
-// shares reports whether another Work lets its objects have a second owner that
-// writes them the same way. One that is gone has no say.
-func (r *Reconciler) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
-	work := &placementv1beta1.Work{}
-	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: other}
-	err := r.hub.Get(ctx, key, work)
-	if apierrors.IsNotFound(err) {
-		return true
-	}
-	theirs := withDefaults(work.Spec.ApplyStrategy)
-	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
-}
-
 func (r *Reconciler) forget(work string) {
 	r.watcher.Follow(work, nil, nil)
 	r.memory.forget(work)
 	r.retries.Forget(work)
-}
-
-// terms is all that outcomes depend on besides manifest and object.
-func terms(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference) string {
-	text, err := json.Marshal(strategy)
-	if err != nil {
-		return string(owner.UID)
-	}
-	return string(owner.UID) + string(text)
+	r.turns.Forget(work)
 }

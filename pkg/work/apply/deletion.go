@@ -6,10 +6,14 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // recheckDeletion is after what time a deletion is looked at again although the
@@ -35,16 +40,109 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 		return ctrl.Result{}, err
 	}
 	if membership != "" {
-		gone, err := r.removeRecord(ctx, work.Name)
+		d := departure{name: work.Name, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
+		if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+			d.policy = metav1.DeletePropagationOrphan
+		}
+		left, err := r.depart(ctx, d)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		if !gone {
-			return ctrl.Result{RequeueAfter: recheckDeletion}, nil
+		if left != nil {
+			err := r.reportRemaining(ctx, work, left)
+			return ctrl.Result{RequeueAfter: recheckDeletion}, err
 		}
 	}
 	r.forget(work.Name)
 	return ctrl.Result{}, r.removeFinalizer(ctx, work)
+}
+
+// departure is the end of what one Work applied.
+type departure struct {
+	name string
+	// reported are the manifests that the Work's status names, if there still is a
+	// Work: what was applied is in the ledger or here.
+	reported []placementv1beta1.ManifestCondition
+	// policy is Foreground to delete all with what depends on it, or Orphan to leave
+	// it on the member.
+	policy metav1.DeletionPropagation
+}
+
+// depart removes or releases what a Work applied, and its AppliedWork. It returns
+// what is left to wait for, nil if nothing is. Objects come first and the
+// AppliedWork last: the member's garbage collector would remove them too, but not
+// those of a kind that it has not heard of yet. What we may not remove is left to
+// it.
+func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) {
+	record, err := r.findRecord(ctx, d.name)
+	if err != nil {
+		return nil, err
+	}
+	owner := metav1.OwnerReference{Name: d.name}
+	var ledger []entry
+	if record != nil {
+		if !r.isOurs(record) {
+			return nil, nil
+		}
+		owner, ledger = ownerOf(record), record.Status.AppliedResources
+	}
+	left := known(ledger, d.reported)
+	r.watcher.Follow(d.name, followed(nil, left), nil)
+	removed, err := r.engine.prune(ctx, owner, left, d.policy)
+	if err != nil {
+		return nil, err
+	}
+	if record == nil && len(removed.remaining) == 0 {
+		return nil, nil
+	}
+	if record != nil && record.DeletionTimestamp == nil {
+		err := r.member.Delete(ctx, record, client.PropagationPolicy(d.policy), client.Preconditions{UID: ptr.To(record.UID)})
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", d.name, err)
+		}
+	}
+	return removed, nil // the watch tells when the AppliedWork is gone
+}
+
+// reportRemaining says in the Work's status what its deletion waits for.
+func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1.Work, left *removal) error {
+	text := left.describe()
+	if text == "" {
+		return nil
+	}
+	status := *work.Status.DeepCopy()
+	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               placementv1beta1.ConditionRemoved,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: work.Generation,
+		LastTransitionTime: metav1.NewTime(r.options.Clock.Now()),
+		Reason:             placementv1beta1.ReasonObjectsRemain,
+		Message:            shorten(text),
+	})
+	return r.writeStatus(ctx, work, status)
+}
+
+// describe names the first object that is not gone and what holds it, or what we
+// may not do; empty if there is neither.
+func (r *removal) describe() string {
+	if len(r.denied) > 0 {
+		return slices.Min(r.denied)
+	}
+	if len(r.remaining) == 0 {
+		return ""
+	}
+	first := slices.MinFunc(r.remaining, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(keyOfObject(a).String(), keyOfObject(b).String())
+	})
+	text := fmt.Sprintf("%d objects are not gone from the member yet. %s", len(r.remaining), keyOfObject(first))
+	if finalizers := first.GetFinalizers(); len(finalizers) > 0 {
+		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
+	}
+	return text
+}
+
+func keyOfObject(object *unstructured.Unstructured) manifest.Key {
+	return manifest.KeyOf(manifest.Identify(0, object, ""))
 }
 
 // removeVanished removes what a Work applied that is no longer on the hub: it
@@ -52,57 +150,32 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 // Only a hub that says so is believed, and only about what was applied under the
 // present membership: what a member kept when it left the fleet stays when it
 // joins again, until a Work of that name comes back for it.
-func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) error {
+func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	record, err := r.findRecord(ctx, key.Name)
-	if record == nil || err != nil {
-		return err
-	}
-	if !r.isOurs(record) {
-		return nil
+	if record == nil || err != nil || !r.isOurs(record) {
+		return ctrl.Result{}, err
 	}
 	err = r.hubReader.Get(ctx, key, &placementv1beta1.Work{})
 	if err == nil {
-		return nil // the cache was behind, it brings the Work here
+		return ctrl.Result{}, nil // the cache was behind, it brings the Work here
 	}
 	if !saysNoSuchWork(err) {
-		return fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
+		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
 	membership, err := r.membership(ctx, r.hubReader)
 	if err != nil || membership == "" || membership != record.Annotations[MembershipAnnotation] {
-		return err
+		return ctrl.Result{}, err
 	}
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
-	_, err = r.removeRecord(ctx, key.Name)
-	return err
+	_, err = r.depart(ctx, departure{name: key.Name, policy: metav1.DeletePropagationForeground})
+	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 
 // saysNoSuchWork tells a hub's answer that there is no such object from the 404
 // of a server that does not serve Works, or is no API server at all.
 func saysNoSuchWork(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// removeRecord deletes the AppliedWork and, through it, what it owns. It reports
-// whether all of it is gone.
-func (r *Reconciler) removeRecord(ctx context.Context, name string) (bool, error) {
-	record, err := r.findRecord(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	if record == nil || !r.isOurs(record) {
-		return true, nil
-	}
-	if record.DeletionTimestamp != nil {
-		return false, nil
-	}
-	err = r.member.Delete(ctx, record,
-		client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: ptr.To(record.UID)})
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("deleting AppliedWork %q on the member: %w", name, err)
-	}
-	return false, nil
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1.Work) error {

@@ -13,23 +13,26 @@
 //  3. What is about to be written is entered in the AppliedWork's status, the
 //     ledger, so that nothing is lost if the agent dies in the middle.
 //  4. Manifests are applied in waves (engine), client-side by a three-way merge
-//     or server-side, and the availability of each object is judged.
+//     or server-side, and the availability of each object is judged. A strategy can
+//     ask for a comparison before, after or instead (differences). If a kind is
+//     defined by the same Work, the look waits for it and goes on.
 //  5. What is in the ledger and no longer in the Work is removed.
 //  6. The Work's status is computed (desiredStatus) and written if it differs.
 //
 // What starts a look: a change of the Work's spec, a change of one of its
 // objects on the member (package memberwatch), a new kind for which it waits, a
-// back-off after a refusal, and a slow resync. A look that finds by the watch
-// that nothing changed asks the member for nothing but the AppliedWork, and
-// writes nothing anywhere.
+// back-off after a refusal, and a slow resync. Changed Works come first (priority).
+// A look that finds by the watch that nothing changed asks nobody for anything, and
+// writes nothing anywhere. An object that is changed back after each repair is
+// contested: repairs of it wait (pace), and the Work says who does it (contest).
 //
-// Three sub-packages are pure or stand alone: merge computes patches,
-// availability judges objects, memberwatch watches. The engine knows owners,
-// strategies and manifests but not Works.
+// Four sub-packages are pure or stand alone: merge computes patches, compare
+// differences, availability judges objects, memberwatch watches. The engine knows
+// owners, strategies and manifests but not Works, so that another kind of work can
+// stand on it.
 //
-// Not served by this version, and reported as such in the conditions of the
-// manifests: strategy type ReportDiff, whenToApply IfNotDrifted and
-// whenToTakeOver IfNoDiff.
+// A deleted Work is finalized object by object and the AppliedWork last
+// (deletion), or abandoned if the hub says so.
 //
 // It refuses to write objects that another AppliedWork owns unless both sides
 // allow co-ownership, to delete an object that does not carry its own owner

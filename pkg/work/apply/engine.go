@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply/availability"
+	"fleetgate.io/fleetgate/pkg/work/apply/compare"
 	"fleetgate.io/fleetgate/pkg/work/apply/merge"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -39,6 +42,8 @@ type engine struct {
 type task struct {
 	owner    metav1.OwnerReference
 	strategy placementv1beta1.ApplyStrategy
+	// mirror asks for the status of each object.
+	mirror bool
 	// compatible tells whether the work of another AppliedWork shares objects.
 	compatible func(work string) bool
 	memory     *workMemory
@@ -49,19 +54,31 @@ type task struct {
 // outcome is what became of one manifest.
 type outcome struct {
 	id placementv1beta1.WorkResourceIdentifier
-	// refused is nil when the manifest is applied.
+	// refused is nil when the manifest is applied, or compared.
 	refused *refusal
+	// settled is set when another look brings nothing as long as nothing changes.
+	settled bool
 	// verdict is set when the manifest is applied.
 	verdict availability.Verdict
+	// compared is set when the manifest was to be compared only, and was.
+	compared bool
+	// drift is how the object of an applied manifest differs from it, diff how one
+	// differs that is not applied.
+	drift, diff differences
 	// generation and uid are those of the object on the member, if there is one.
 	generation int64
 	uid        types.UID
+	// mirrored is the object with its status and little else, if that was asked for.
+	mirrored *unstructured.Unstructured
 	// holds is set when the object carries, or may carry, our ownership.
 	holds bool
 	// err is set when nothing could be found out: the member did not answer.
 	err error
 	// postponed is set when a repair has to wait that long.
 	postponed time.Duration
+	// against is set while the object is contested, for at least quietIn.
+	against *contest
+	quietIn time.Duration
 }
 
 // run applies items wave by wave. Outcomes are in the order of the items.
@@ -87,6 +104,12 @@ func (e *engine) run(ctx context.Context, t task, items []item) []outcome {
 // process brings one manifest to the member, unless the watch says that the
 // object is as it was left.
 func (e *engine) process(ctx context.Context, t task, it item) outcome {
+	out := e.settleOne(ctx, t, it)
+	out.against, out.quietIn = t.memory.contest(it, e.clock.Now())
+	return out
+}
+
+func (e *engine) settleOne(ctx context.Context, t task, it item) outcome {
 	version, seen := t.seen(it)
 	if known, ok := t.memory.unchanged(it, version); seen && ok {
 		known.id = it.id
@@ -97,36 +120,81 @@ func (e *engine) process(ctx context.Context, t task, it item) outcome {
 			return out
 		}
 	}
-	return outcome{id: it.id, holds: true, err: errors.New("the object kept changing while it was written")}
+	return outcome{id: it.id, holds: true, err: errors.New("the object kept changing while it was looked at")}
 }
 
-// attempt is one look at the object and at most one change of it. It is not
-// done if the object changed between the two.
+// attempt is one look at the object and at most one change of it. It is not done
+// if the object changed between the two.
 func (e *engine) attempt(ctx context.Context, t task, it item) (outcome, bool) {
 	live, err := e.find(ctx, it)
 	if err != nil {
 		return failed(it, nil, placementv1beta1.ReasonFailedToFindObjInMemberCluster, err), true
 	}
+	if t.strategy.Type == placementv1beta1.ReportDiff {
+		return e.reportDiff(ctx, t, it, live)
+	}
 	if live != nil {
-		if held := e.holdBack(t, it, live); held != nil {
-			return *held, true
+		if refused := mayWrite(t, live); refused != nil {
+			out := seen(it, live, t.owner)
+			out.refused = refused
+			return out, true
+		}
+		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
+			return ptr.Deref(out, outcome{}), done
 		}
 	}
+	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
+		return postponed(t, it, live, wait), true
+	}
+	return e.writeOnce(ctx, t, it, live)
+}
+
+// writeOnce writes the object, and says what it was good for.
+func (e *engine) writeOnce(ctx context.Context, t task, it item, live *unstructured.Unstructured) (outcome, bool) {
 	written, err := e.write(ctx, t, it, live)
 	switch {
+	case err == nil && written.GetUID() == "":
+		return outcome{id: it.id, settled: true, refused: &refusal{placementv1beta1.ReasonManifestApplyFailed,
+			"The member answers objects of this kind and keeps none: take it out of the placement"}}, true
 	case err == nil:
+		return e.applied(t, it, live, written), true
 	case overtaken(err, live):
 		return outcome{}, false
-	default:
-		out := failed(it, live, placementv1beta1.ReasonManifestApplyFailed, err)
-		out.holds = out.err != nil || live != nil && standingOf(live.GetOwnerReferences(), t.owner).ours
+	}
+	out := failed(it, live, placementv1beta1.ReasonManifestApplyFailed, err)
+	out.holds = out.err != nil || live != nil && standingOf(live.GetOwnerReferences(), t.owner).ours
+	if live == nil || !isImmutable(err) {
 		return out, true
 	}
-	out := outcome{id: it.id, holds: true, verdict: availability.Of(written),
-		generation: written.GetGeneration(), uid: written.GetUID()}
-	repaired := live != nil && live.GetResourceVersion() != written.GetResourceVersion()
-	t.memory.settle(it, written.GetResourceVersion(), out, repaired, e.clock.Now())
+	if against := mayRecreate(it, live, t.owner); against != "" {
+		out.refused.message = shorten(out.refused.message + ". " + against)
+		return out, true
+	}
+	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
+	if err == nil || overtaken(err, live) {
+		return outcome{}, false // the next attempt makes it again
+	}
+	out = failed(it, live, placementv1beta1.ReasonManifestApplyFailed, err)
+	out.holds = true
 	return out, true
+}
+
+// applied is the outcome of a write that went well.
+func (e *engine) applied(t task, it item, live, written *unstructured.Unstructured) outcome {
+	out := seen(it, written, t.owner)
+	out.holds, out.verdict = true, availability.Of(written)
+	if t.strategy.ComparisonOption == placementv1beta1.FullComparison {
+		out.drift = differences{fields: compare.Objects(it.object, written)}
+	}
+	if t.mirror {
+		out.mirrored = mirrored(written)
+	}
+	var undone *contest
+	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
+		undone = contestOf(live, written)
+	}
+	t.memory.settle(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	return out
 }
 
 // find gets the object that a manifest is for, nil if there is none.
@@ -138,26 +206,41 @@ func (e *engine) find(ctx context.Context, it item) (*unstructured.Unstructured,
 	return live, err
 }
 
-// holdBack says why an object that exists is not written, or nil.
-func (e *engine) holdBack(t task, it item, live *unstructured.Unstructured) *outcome {
-	out := outcome{
-		id:         it.id,
-		generation: live.GetGeneration(),
-		uid:        live.GetUID(),
-		holds:      standingOf(live.GetOwnerReferences(), t.owner).ours,
+// mayWrite says why an object that exists must not be written, or nil.
+func mayWrite(t task, live *unstructured.Unstructured) *refusal {
+	if refused := mayOwn(live, t.owner, t.strategy, t.compatible); refused != nil {
+		return refused
 	}
-	if out.refused = mayOwn(live, t.owner, t.strategy, t.compatible); out.refused != nil {
-		return &out
+	if live.GetDeletionTimestamp() == nil {
+		return nil
 	}
-	if live.GetDeletionTimestamp() != nil {
-		out.refused = &refusal{placementv1beta1.ReasonManifestApplyFailed,
-			"The object is being deleted on the member; it is made again when it is gone"}
-		return &out
+	text := "The object is being deleted on the member; it is made again when it is gone"
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		text += fmt.Sprintf(". It waits for finalizers %q", finalizers)
 	}
-	if out.postponed = t.memory.wait(it, e.clock.Now()); out.postponed > 0 {
-		return &out
+	return &refusal{placementv1beta1.ReasonManifestApplyFailed, shorten(text)}
+}
+
+// postponed is the outcome of a repair that has to wait.
+func postponed(t task, it item, live *unstructured.Unstructured, wait time.Duration) outcome {
+	out := outcome{id: it.id, holds: true}
+	if live != nil {
+		out = seen(it, live, t.owner)
 	}
-	return nil
+	out.postponed = wait
+	return out
+}
+
+// mirrored is what a report of an object's status holds.
+func mirrored(object *unstructured.Unstructured) *unstructured.Unstructured {
+	status, found := object.Object["status"]
+	if !found {
+		return nil
+	}
+	report := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	report.SetGroupVersionKind(object.GroupVersionKind())
+	report.SetName(object.GetName())
+	return report
 }
 
 func (e *engine) at(it item) dynamic.ResourceInterface {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -43,10 +44,14 @@ type workMemory struct {
 	objects map[manifest.Key]settled
 	// under is what all outcomes were made under: strategy and owner.
 	under string
+	// record is the AppliedWork as it was read or written last.
+	record *placementv1beta1.AppliedWork
 	// fullLook is when all objects were last read from the member.
 	fullLook time.Time
 	// generation is that of the Work at the last look.
 	generation int64
+	// failed is set when the last look at this generation came to no good end.
+	failed bool
 	// written is the resourceVersion of the Work that our last write made, and
 	// writtenAt when.
 	written   string
@@ -59,6 +64,7 @@ type settled struct {
 	resourceVersion string
 	outcome         outcome
 	pace            pace
+	against         *contest // of the last repair
 }
 
 // begin prepares for a look at the items: it forgets objects that are no longer
@@ -111,30 +117,79 @@ func (m *workMemory) wait(it item, now time.Time) time.Duration {
 	return s.pace.wait(now)
 }
 
-// settle remembers how an object was left. Written says that this look changed
-// an object that existed: with the same manifest as before, that is a repair.
-func (m *workMemory) settle(it item, resourceVersion string, out outcome, written bool, now time.Time) {
+// contest says against whom the item's object is being repaired and for how long
+// it counts as contested if nothing else happens; nil if it does not.
+func (m *workMemory) contest(it item, now time.Time) (*contest, time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := m.objects[it.key()]
+	if !ok || s.hash != it.hash {
+		return nil, 0
+	}
+	quietIn := s.pace.quietIn(now)
+	if quietIn <= 0 {
+		return nil, 0
+	}
+	return s.against, quietIn
+}
+
+// settle remembers how an object was left. With undone this look has changed the
+// object or made it: with the same manifest as before, that is a repair.
+func (m *workMemory) settle(it item, resourceVersion string, out outcome, undone *contest, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, known := m.objects[it.key()]
 	after := settled{hash: it.hash, resourceVersion: resourceVersion, outcome: out}
 	if known && before.hash == it.hash {
-		after.pace = before.pace
-		if written {
-			after.pace = before.pace.repaired(now)
+		after.pace, after.against = before.pace, before.against
+		if undone != nil {
+			after.pace, after.against = before.pace.repaired(now), undone
 		}
 	}
 	m.objects[it.key()] = after
 }
 
-// renewed reports whether the Work has another generation than when this was
-// asked last.
-func (m *workMemory) renewed(generation int64) bool {
+// ended remembers how a look at a generation of the Work ended, and reports whether
+// it was the first look at that generation.
+func (m *workMemory) ended(generation int64, well bool) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	changed := m.generation != generation
-	m.generation = generation
-	return changed
+	first = m.generation != generation
+	m.generation, m.failed = generation, !well
+	return first
+}
+
+// isNew reports whether no look at this generation of the Work has ended yet.
+func (m *workMemory) isNew(generation int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.generation != generation
+}
+
+// fails reports whether the last look at this generation of the Work came to no
+// good end.
+func (m *workMemory) fails(generation int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed && m.generation == generation
+}
+
+// keepRecord remembers the AppliedWork as it is now.
+func (m *workMemory) keepRecord(record *placementv1beta1.AppliedWork) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.record = record.DeepCopy()
+}
+
+// knownRecord is the AppliedWork if it has, by the watch, still the
+// resourceVersion with which it was read or written; nil otherwise.
+func (m *workMemory) knownRecord(resourceVersion string) *placementv1beta1.AppliedWork {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record == nil || m.record.ResourceVersion != resourceVersion {
+		return nil
+	}
+	return m.record.DeepCopy()
 }
 
 // wrote remembers the resourceVersion of the Work after a write.

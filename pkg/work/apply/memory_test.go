@@ -31,9 +31,6 @@ func TestPaceOfAWar(t *testing.T) {
 	if wait := p.wait(now.Add(quietUntilPast + time.Second)); wait > 0 {
 		t.Errorf("after a quiet while a repair waits %s", wait)
 	}
-	if quiet := p.repaired(now.Add(quietUntilPast + time.Second)); quiet.repairs != 1 {
-		t.Errorf("after a quiet while %d repairs are counted", quiet.repairs)
-	}
 }
 
 func TestMemory(t *testing.T) {
@@ -48,7 +45,7 @@ func TestMemory(t *testing.T) {
 	prepared := func() *workMemory {
 		m := newMemory().of("work")
 		m.begin([]item{it}, "terms", now, resync)
-		m.settle(it, "100", left, false, now)
+		m.settle(it, "100", left, nil, now)
 		return m
 	}
 	t.Run("an object that is as it was left is not looked at", func(t *testing.T) {
@@ -103,7 +100,13 @@ func TestMemory(t *testing.T) {
 	t.Run("only repairs of the same manifest have to wait", func(t *testing.T) {
 		m := prepared()
 		for range freeRepairs {
-			m.settle(it, "101", left, true, now)
+			m.settle(it, "101", left, &contest{manager: "other"}, now)
+		}
+		if against, quietIn := m.contest(it, now); against == nil || against.manager != "other" || quietIn != quietUntilPast {
+			t.Errorf("it is contested by %v for %s", against, quietIn)
+		}
+		if against, _ := m.contest(it, now.Add(quietUntilPast)); against != nil {
+			t.Error("it is contested after a quiet while")
 		}
 		if m.wait(it, now) <= 0 {
 			t.Error("a repair after many does not wait")
@@ -111,7 +114,7 @@ func TestMemory(t *testing.T) {
 		if m.wait(changed, now) > 0 {
 			t.Error("a changed manifest waits")
 		}
-		m.settle(changed, "102", left, true, now)
+		m.settle(changed, "102", left, &contest{}, now)
 		if m.wait(changed, now) > 0 {
 			t.Error("repairs of the manifest before are counted")
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -33,7 +34,8 @@ type Options struct {
 	Manifests int
 	// Resync is after what time all objects of a Work are looked at again
 	// although nothing seems to have changed; up to as much is added at random.
-	// Zero: 5 minutes.
+	// Zero: 15 minutes. What changes is seen at once; this is for what a watch may
+	// have missed.
 	Resync time.Duration
 	// Clock is for tests. Nil: the real one.
 	Clock clock.PassiveClock
@@ -56,7 +58,7 @@ func (o Options) complete() (Options, error) {
 		o.Manifests = 4
 	}
 	if o.Resync == 0 {
-		o.Resync = 5 * time.Minute
+		o.Resync = 15 * time.Minute
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -78,6 +80,11 @@ func HubRules(string) []rbacv1.PolicyRule {
 			APIGroups: []string{placementv1beta1.GroupName},
 			Resources: []string{"works/status"},
 			Verbs:     []string{"patch"},
+		},
+		{
+			APIGroups: []string{eventsv1.GroupName},
+			Resources: []string{"events"},
+			Verbs:     []string{"create", "patch"},
 		},
 		{
 			APIGroups: []string{clusterv1beta1.GroupVersion.Group},

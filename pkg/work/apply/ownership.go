@@ -105,10 +105,6 @@ func mayOwn(live *unstructured.Unstructured, owner metav1.OwnerReference, strate
 	if text := mayShare(s, strategy, compatible); text != "" {
 		return &refusal{reason, text}
 	}
-	if !s.ours && strategy.WhenToTakeOver == placementv1beta1.TakeOverIfNoDiff {
-		return &refusal{reason,
-			"The object was on the member before, and whenToTakeOver IfNoDiff is not served by this version: choose Always or Never"}
-	}
 	return nil
 }
 

@@ -26,7 +26,6 @@ func TestMayOwn(t *testing.T) {
 	v1 := us
 	v1.APIVersion = "placement.kubernetes-fleet.io/v1"
 	never := placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
-	ifNoDiff := placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff}
 	sharing := placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
 
 	cases := map[string]struct {
@@ -39,11 +38,9 @@ func TestMayOwn(t *testing.T) {
 		"an object without owners":                          {},
 		"our own object":                                    {owners: []metav1.OwnerReference{us}},
 		"our own object, with Never":                        {owners: []metav1.OwnerReference{us}, strategy: never},
-		"our own object, with IfNoDiff":                     {owners: []metav1.OwnerReference{us}, strategy: ifNoDiff},
 		"our own object, named in another version":          {owners: []metav1.OwnerReference{v1}, strategy: never},
 		"an object of the AppliedWork before this":          {owners: []metav1.OwnerReference{old}, strategy: never},
 		"an object without owners, with Never":              {strategy: never, wantReason: "NotTakenOver"},
-		"an object without owners, with IfNoDiff":           {strategy: ifNoDiff, wantReason: "FailedToTakeOver", wantMention: "IfNoDiff"},
 		"an object of another Work, with Never":             {owners: []metav1.OwnerReference{other}, strategy: never, wantReason: "NotTakenOver"},
 		"an object of another Work":                         {owners: []metav1.OwnerReference{other}, wantReason: "FailedToTakeOver", wantMention: "other"},
 		"our object that another Work got too":              {owners: []metav1.OwnerReference{us, other}, wantReason: "ManifestApplyFailed", wantMention: "other"},

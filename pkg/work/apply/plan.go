@@ -25,6 +25,8 @@ type item struct {
 	// resource is where objects of the kind are found on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
+	// unknownKind is set when the member has no such kind.
+	unknownKind bool
 	// refused is set when it is clear without asking for the object that the
 	// manifest is not applied.
 	refused *refusal
@@ -79,6 +81,7 @@ func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
 	kind := object.GroupVersionKind()
 	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
+		it.unknownKind = true
 		it.refused = &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
 			"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
 			kind.Kind, kind.GroupVersion())}

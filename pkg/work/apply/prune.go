@@ -8,8 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,57 +22,87 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// prune removes what was applied and is no longer wanted, the last wave first.
-// It returns what needs no entry in the ledger any more: objects that are gone
-// and objects that are not ours. What is still terminating is in neither.
-func (e *engine) prune(ctx context.Context, owner metav1.OwnerReference, left []entry) (map[manifest.Key]bool, error) {
-	ordered := slices.Clone(left)
-	slices.SortStableFunc(ordered, func(a, b entry) int {
-		return manifest.Wave(resourceOf(b).GroupResource()) - manifest.Wave(resourceOf(a).GroupResource())
-	})
-	gone := map[manifest.Key]bool{}
-	var errs []error
-	for _, entry := range ordered {
-		key := manifest.KeyOf(entry.WorkResourceIdentifier)
-		released, err := e.remove(ctx, owner, entry)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("removing %s, which is no longer in the Work: %w", key, err))
-		}
-		if released {
-			gone[key] = true
-		}
-	}
-	return gone, errors.Join(errs...)
+// removal is what became of objects that are no longer wanted.
+type removal struct {
+	mu sync.Mutex // guards what follows: a wave goes in parallel
+	// gone needs no entry in the ledger any more: it does not exist, or is not ours.
+	gone map[manifest.Key]bool
+	// remaining is still there: it is terminating.
+	remaining []*unstructured.Unstructured
+	// denied says what we may not do about the rest, a sentence for each.
+	denied []string
+	errs   []error
 }
 
-// remove deletes the object of an entry, or takes our name off it if others own
-// it too. It reports whether the object is free of us.
-func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry entry) (bool, error) {
+// prune removes what was applied and is no longer wanted, the last wave first. It
+// does not wait until objects are gone: the watch tells.
+func (e *engine) prune(ctx context.Context, owner metav1.OwnerReference, left []entry, policy metav1.DeletionPropagation) (*removal, error) {
+	r := &removal{gone: map[manifest.Key]bool{}}
+	for wave := manifest.LastWave; wave >= 0; wave-- {
+		var group errgroup.Group
+		group.SetLimit(e.parallel)
+		for _, entry := range left {
+			if manifest.Wave(resourceOf(entry).GroupResource()) != wave {
+				continue
+			}
+			group.Go(func() error {
+				live, err := e.remove(ctx, owner, entry, policy)
+				r.note(entry, live, err)
+				return nil
+			})
+		}
+		_ = group.Wait() // the removal carries the errors
+	}
+	return r, errors.Join(r.errs...)
+}
+
+func (r *removal) note(entry entry, live *unstructured.Unstructured, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := manifest.KeyOf(entry.WorkResourceIdentifier)
+	switch {
+	case apierrors.IsForbidden(err):
+		r.denied = append(r.denied, fmt.Sprintf("%s: %s", key, explain(err, groupKind(key))))
+	case err != nil:
+		r.errs = append(r.errs, fmt.Errorf("removing %s: %w", key, err))
+	case live != nil:
+		r.remaining = append(r.remaining, live)
+	default:
+		r.gone[key] = true
+	}
+}
+
+// remove deletes the object of an entry, or takes our name off it if others own it
+// too. It returns the object if it is still ours, and nil if it is free of us.
+func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry entry, policy metav1.DeletionPropagation) (*unstructured.Unstructured, error) {
 	client := e.entryClient(entry)
+	var live *unstructured.Unstructured
 	for range attempts {
-		live, err := client.Get(ctx, entry.Name, metav1.GetOptions{})
+		var err error
+		live, err = client.Get(ctx, entry.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return true, nil
+			return nil, nil
 		}
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		s := standingOf(live.GetOwnerReferences(), owner)
 		if !s.ours {
-			return true, nil
+			return nil, nil
 		}
-		if s.shared() {
+		switch {
+		case s.shared() || policy == metav1.DeletePropagationOrphan:
 			err = leave(ctx, client, live, owner)
-		} else if live.GetDeletionTimestamp() != nil {
-			return false, nil // the watch tells when it is gone
-		} else {
-			err = deleteExactly(ctx, client, live)
+		case live.GetDeletionTimestamp() != nil:
+			return live, nil
+		default:
+			err = deleteExactly(ctx, client, live, policy)
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return false, err
+			return nil, err
 		}
 	}
-	return false, nil
+	return live, nil
 }
 
 func (e *engine) entryClient(entry entry) dynamic.ResourceInterface {
@@ -100,12 +131,12 @@ func leave(ctx context.Context, client dynamic.ResourceInterface, live *unstruct
 
 // deleteExactly deletes the object that was seen: not another of the same name,
 // nor one that got a second owner in the meantime.
-func deleteExactly(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured) error {
+func deleteExactly(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	return client.Delete(ctx, live.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{
 			UID:             ptr.To(live.GetUID()),
 			ResourceVersion: ptr.To(live.GetResourceVersion()),
 		},
-		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+		PropagationPolicy: &policy,
 	})
 }

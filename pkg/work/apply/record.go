@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 )
 
 // MembershipAnnotation is on an AppliedWork and says under which membership in
@@ -39,7 +40,7 @@ func (r *Reconciler) ensureRecord(ctx context.Context, work string) (*placementv
 	if err != nil {
 		return nil, err
 	}
-	record, err := r.findRecord(ctx, work)
+	record, err := r.currentRecord(ctx, work)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,28 @@ func (r *Reconciler) ensureRecord(ctx context.Context, work string) (*placementv
 	if err := r.member.Create(ctx, record, client.FieldOwner(FieldManager)); err != nil {
 		return nil, fmt.Errorf("creating AppliedWork %q on the member: %w", work, err)
 	}
+	r.memory.of(work).keepRecord(record)
 	return record, nil
+}
+
+// currentRecord is findRecord without asking the member, if the watch says that
+// the record is as it was left.
+func (r *Reconciler) currentRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
+	memory := r.memory.of(work)
+	if version, seen := r.watcher.ResourceVersion(recordObject(work)); seen {
+		if record := memory.knownRecord(version); record != nil {
+			return record, nil
+		}
+	}
+	record, err := r.findRecord(ctx, work)
+	if record != nil {
+		memory.keepRecord(record)
+	}
+	return record, err
+}
+
+func recordObject(work string) memberwatch.Object {
+	return memberwatch.Object{Resource: memberwatch.AppliedWorks(), Name: work}
 }
 
 // renewRecord takes a record of an earlier membership into the present one.
@@ -70,6 +92,7 @@ func (r *Reconciler) renewRecord(ctx context.Context, record *placementv1beta1.A
 	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
+	r.memory.of(record.Name).keepRecord(record)
 	return nil
 }
 
@@ -88,5 +111,6 @@ func (r *Reconciler) writeLedger(ctx context.Context, record *placementv1beta1.A
 	if err := r.member.Status().Update(ctx, record, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", record.Name, err)
 	}
+	r.memory.of(record.Name).keepRecord(record)
 	return nil
 }

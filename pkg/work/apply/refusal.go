@@ -66,6 +66,9 @@ func explain(err error, kind schema.GroupKind) string {
 		return shorten("The member was not reached: " + err.Error())
 	}
 	status := answer.Status()
+	if rule := missingRule(status.Message); apierrors.IsForbidden(err) && rule != "" {
+		return shorten(rule)
+	}
 	causes := describeCauses(status.Details, secret)
 	if isFieldConflict(err) {
 		return shorten("Other field managers hold fields of the manifest: " + causes +

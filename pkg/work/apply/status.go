@@ -17,24 +17,29 @@ import (
 )
 
 // desiredStatus is the status of a work after its manifests had these outcomes.
-// What could not be found out stays as it was reported before. Conditions that
-// do not change keep their times.
+// What could not be found out stays as it was reported before. What does not
+// change keeps its times.
 func desiredStatus(work *placementv1beta1.Work, outcomes []outcome, now metav1.Time) placementv1beta1.WorkStatus {
 	before := work.Status.DeepCopy()
+	comparing := withDefaults(work.Spec.ApplyStrategy).Type == placementv1beta1.ReportDiff
 	status := placementv1beta1.WorkStatus{Conditions: before.Conditions}
 	for _, out := range outcomes {
 		previous := reported(before.ManifestConditions, out.id)
-		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
-			Identifier: out.id,
-			Conditions: manifestConditions(previous, out, now),
-		})
+		status.ManifestConditions = append(status.ManifestConditions, manifestStatus(previous, out, comparing, now))
 	}
-	summarize(&status, work.Generation, now)
+	s := summary{status: &status, generation: work.Generation, now: now}
+	if comparing {
+		s.compared()
+	} else {
+		s.applied()
+	}
+	s.contested()
+	s.trimmed(work)
 	return status
 }
 
 // reported is what was said before of a manifest, wherever it stood.
-func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.WorkResourceIdentifier) []metav1.Condition {
+func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.WorkResourceIdentifier) placementv1beta1.ManifestCondition {
 	at := slices.IndexFunc(before, func(m placementv1beta1.ManifestCondition) bool { return m.Identifier == id })
 	if at < 0 && id.Kind != "" {
 		at = slices.IndexFunc(before, func(m placementv1beta1.ManifestCondition) bool {
@@ -42,43 +47,106 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 		})
 	}
 	if at < 0 {
-		return nil
+		return placementv1beta1.ManifestCondition{}
 	}
-	return slices.Clone(before[at].Conditions)
+	return *before[at].DeepCopy()
 }
 
-func manifestConditions(previous []metav1.Condition, out outcome, now metav1.Time) []metav1.Condition {
-	unknown := out.err != nil || out.postponed > 0
-	if unknown && len(previous) > 0 {
-		return previous
-	}
-	if unknown {
+// manifestStatus is what is said of one manifest. Comparing says that it was not to
+// be applied.
+func manifestStatus(previous placementv1beta1.ManifestCondition, out outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
+	next := previous
+	next.Identifier = out.id
+	m := manifestReport{conditions: &next.Conditions, generation: out.generation, now: now}
+	m.contested(out.against)
+	if out.err != nil || out.postponed > 0 {
+		main := placementv1beta1.ConditionApplied
+		if comparing {
+			main = placementv1beta1.ConditionDiffReported
+		}
+		if apimeta.FindStatusCondition(next.Conditions, main) != nil {
+			return next
+		}
 		out.refused = &refusal{placementv1beta1.ReasonManifestApplyFailed, whyUnknown(out)}
 	}
-	conditions := previous
-	apimeta.RemoveStatusCondition(&conditions, placementv1beta1.ConditionDiffReported)
-	set := func(c metav1.Condition) {
-		c.ObservedGeneration, c.LastTransitionTime = out.generation, now
-		apimeta.SetStatusCondition(&conditions, c)
+	if comparing {
+		m.compared(out)
+	} else {
+		m.applied(out)
 	}
+	next.DriftDetails = driftDetails(previous.DriftDetails, out, now)
+	next.DiffDetails = diffDetails(previous.DiffDetails, out, now)
+	next.BackReportedStatus = backReported(previous.BackReportedStatus, out, now)
+	return next
+}
+
+// manifestReport writes the conditions of one manifest.
+type manifestReport struct {
+	conditions *[]metav1.Condition
+	generation int64
+	now        metav1.Time
+}
+
+func (m manifestReport) set(c metav1.Condition) {
+	c.ObservedGeneration, c.LastTransitionTime = m.generation, m.now
+	apimeta.SetStatusCondition(m.conditions, c)
+}
+
+func (m manifestReport) remove(kinds ...string) {
+	for _, kind := range kinds {
+		apimeta.RemoveStatusCondition(m.conditions, kind)
+	}
+}
+
+func (m manifestReport) contested(against *contest) {
+	if against == nil {
+		m.remove(placementv1beta1.ConditionContested)
+		return
+	}
+	m.set(against.condition())
+}
+
+func (m manifestReport) applied(out outcome) {
+	m.remove(placementv1beta1.ConditionDiffReported)
 	if out.refused != nil {
-		apimeta.RemoveStatusCondition(&conditions, placementv1beta1.ConditionAvailable)
-		set(metav1.Condition{
+		m.remove(placementv1beta1.ConditionAvailable)
+		m.set(metav1.Condition{
 			Type:    placementv1beta1.ConditionApplied,
 			Status:  metav1.ConditionFalse,
 			Reason:  out.refused.reason,
 			Message: out.refused.message,
 		})
-		return conditions
+		return
 	}
-	set(metav1.Condition{
+	m.set(metav1.Condition{
 		Type:    placementv1beta1.ConditionApplied,
 		Status:  metav1.ConditionTrue,
 		Reason:  placementv1beta1.ReasonApplied,
 		Message: "The manifest is applied",
 	})
-	set(availableCondition(out.verdict))
-	return conditions
+	m.set(availableCondition(out.verdict))
+}
+
+func (m manifestReport) compared(out outcome) {
+	m.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
+	condition := metav1.Condition{
+		Type:    placementv1beta1.ConditionDiffReported,
+		Status:  metav1.ConditionTrue,
+		Reason:  placementv1beta1.ReasonNoDiffFound,
+		Message: "The object is as the manifest wants it",
+	}
+	switch {
+	case out.refused != nil:
+		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff
+		condition.Message = out.refused.message
+	case out.diff.degraded:
+		condition.Reason = placementv1beta1.ReasonFoundDiffInDegradedMode
+		condition.Message = "The object differs; all fields were compared, since the member does not accept the manifest"
+	case len(out.diff.fields) > 0:
+		condition.Reason = placementv1beta1.ReasonFoundDiff
+		condition.Message = "The object differs from the manifest"
+	}
+	m.set(condition)
 }
 
 func whyUnknown(out outcome) string {
@@ -101,20 +169,62 @@ func availableCondition(verdict availability.Verdict) metav1.Condition {
 	return condition
 }
 
-// summarize sets the conditions of the whole Work from those of its manifests.
-func summarize(status *placementv1beta1.WorkStatus, generation int64, now metav1.Time) {
-	apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionDiffReported)
-	set := func(c metav1.Condition) {
-		c.ObservedGeneration, c.LastTransitionTime = generation, now
-		apimeta.SetStatusCondition(&status.Conditions, c)
+// summary writes the conditions of the whole Work from those of its manifests.
+type summary struct {
+	status     *placementv1beta1.WorkStatus
+	generation int64
+	now        metav1.Time
+}
+
+func (s summary) set(c metav1.Condition) {
+	c.ObservedGeneration, c.LastTransitionTime = s.generation, s.now
+	apimeta.SetStatusCondition(&s.status.Conditions, c)
+}
+
+func (s summary) remove(kinds ...string) {
+	for _, kind := range kinds {
+		apimeta.RemoveStatusCondition(&s.status.Conditions, kind)
 	}
-	applied := appliedSummary(status.ManifestConditions)
-	set(applied)
+}
+
+func (s summary) applied() {
+	s.remove(placementv1beta1.ConditionDiffReported)
+	applied := appliedSummary(s.status.ManifestConditions)
+	s.set(applied)
 	if applied.Status != metav1.ConditionTrue {
-		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionAvailable)
+		s.remove(placementv1beta1.ConditionAvailable)
 		return
 	}
-	set(availableSummary(status.ManifestConditions))
+	s.set(availableSummary(s.status.ManifestConditions))
+}
+
+func (s summary) compared() {
+	s.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
+	condition := metav1.Condition{
+		Type:    placementv1beta1.ConditionDiffReported,
+		Status:  metav1.ConditionTrue,
+		Reason:  placementv1beta1.ReasonAllManifestsDiffReported,
+		Message: "All manifests are compared",
+	}
+	if text := firstOther(s.status.ManifestConditions, placementv1beta1.ConditionDiffReported, "compared"); text != "" {
+		condition.Status = metav1.ConditionFalse
+		condition.Reason = placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
+		condition.Message = text
+	}
+	s.set(condition)
+}
+
+func (s summary) contested() {
+	for _, m := range s.status.ManifestConditions {
+		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested)
+		if c == nil {
+			continue
+		}
+		s.set(metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason,
+			Message: shorten(called(m.Identifier) + ": " + c.Message)})
+		return
+	}
+	s.remove(placementv1beta1.ConditionContested)
 }
 
 func appliedSummary(manifests []placementv1beta1.ManifestCondition) metav1.Condition {
@@ -154,37 +264,6 @@ func availableSummary(manifests []placementv1beta1.ManifestCondition) metav1.Con
 		condition.Message = "All manifests that can be tracked are available"
 	}
 	return condition
-}
-
-// withoutDiff is the status of a work whose strategy asks for a report of
-// differences, which this version does not make.
-func withoutDiff(work *placementv1beta1.Work, items []item, now metav1.Time) placementv1beta1.WorkStatus {
-	before := work.Status.DeepCopy()
-	missing := metav1.Condition{
-		Type:               placementv1beta1.ConditionDiffReported,
-		Status:             metav1.ConditionFalse,
-		LastTransitionTime: now,
-		Reason:             placementv1beta1.ReasonFailedToReportDiff,
-		Message:            "Strategy type ReportDiff is not served by this version; nothing was written",
-	}
-	status := placementv1beta1.WorkStatus{Conditions: before.Conditions}
-	for _, it := range items {
-		conditions := onlyDiff(reported(before.ManifestConditions, it.id))
-		apimeta.SetStatusCondition(&conditions, missing)
-		status.ManifestConditions = append(status.ManifestConditions,
-			placementv1beta1.ManifestCondition{Identifier: it.id, Conditions: conditions})
-	}
-	status.Conditions = onlyDiff(status.Conditions)
-	missing.Reason = placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
-	missing.ObservedGeneration = work.Generation
-	apimeta.SetStatusCondition(&status.Conditions, missing)
-	return status
-}
-
-func onlyDiff(conditions []metav1.Condition) []metav1.Condition {
-	return slices.DeleteFunc(conditions, func(c metav1.Condition) bool {
-		return c.Type != placementv1beta1.ConditionDiffReported
-	})
 }
 
 // firstOther tells how many manifests lack a condition and names the first;

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply/availability"
+	"fleetgate.io/fleetgate/pkg/work/apply/compare"
 )
 
 var (
@@ -135,21 +138,160 @@ func TestDesiredStatusFollowsAManifestToAnotherPlace(t *testing.T) {
 	}
 }
 
-func TestWithoutDiffReplacesWhatWasSaidOfApplying(t *testing.T) {
-	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-	work.Status = desiredStatus(work, []outcome{done("a", availability.Available)}, early)
-	status := withoutDiff(work, []item{itemOf("a")}, later)
-	for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
-		if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
-			t.Errorf("it still says that it is applied: %v", conditions)
+func comparedTo(name string, found differences) outcome {
+	return outcome{id: id(name), compared: true, settled: true, uid: "1", generation: 2, diff: found}
+}
+
+func fieldsAt(paths ...string) differences {
+	var found differences
+	for _, path := range paths {
+		found.fields = append(found.fields, placementv1beta1.PatchDetail{Path: path, ValueInHub: "1", ValueInMember: "2"})
+	}
+	return found
+}
+
+func TestDesiredStatusOfAComparison(t *testing.T) {
+	reporting := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	degraded := fieldsAt("/data/a")
+	degraded.degraded = true
+	cases := map[string]struct {
+		outcome        outcome
+		work, manifest string
+	}{
+		"the same":            {comparedTo("a", differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
+		"a difference":        {comparedTo("a", fieldsAt("/data/a")), "True/AllManifestsDiffReported", "True/FoundDiff"},
+		"all fields compared": {comparedTo("a", degraded), "True/AllManifestsDiffReported", "True/FoundDiffInDegradedMode"},
+		"unreadable":          {not("a", "DecodingErred"), "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+		"not reached":         {outcome{id: id("a"), err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+			work.Status = desiredStatus(work, []outcome{done("a", availability.Available)}, early)
+			work.Spec.ApplyStrategy = reporting
+			status := desiredStatus(work, []outcome{tc.outcome}, later)
+			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
+				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
+					t.Errorf("it still says that it is applied: %v", conditions)
+				}
+			}
+			if got := said(status.Conditions, "DiffReported"); got != tc.work {
+				t.Errorf("DiffReported of the Work is %q, want %q", got, tc.work)
+			}
+			if got := said(status.ManifestConditions[0].Conditions, "DiffReported"); got != tc.manifest {
+				t.Errorf("DiffReported of the manifest is %q, want %q", got, tc.manifest)
+			}
+			work.Status, work.Spec.ApplyStrategy = status, nil
+			back := desiredStatus(work, []outcome{done("a", availability.Available)}, later)
+			if got := said(back.Conditions, "DiffReported") + said(back.ManifestConditions[0].Conditions, "DiffReported"); got != "" {
+				t.Errorf("DiffReported is %q after the strategy was changed back", got)
+			}
+			if back.ManifestConditions[0].DiffDetails != nil {
+				t.Error("differences are told after the strategy was changed back")
+			}
+		})
+	}
+}
+
+func TestDesiredStatusSaysSinceWhenAnObjectDrifts(t *testing.T) {
+	drifted := func(found differences) outcome {
+		out := not("a", "FoundDrifts")
+		out.drift, out.generation, out.uid = found, 2, "1"
+		return out
+	}
+	work := &placementv1beta1.Work{}
+	work.Status = desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, early)
+
+	if same := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+		t.Errorf("the same drift is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
+	}
+	more := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a", "/data/b"))}, later)
+	want := &placementv1beta1.DriftDetails{
+		ObservationTime: later, ObservedInMemberClusterGeneration: 2, FirstDriftedObservedTime: early,
+		ObservedDrifts: fieldsAt("/data/a", "/data/b").fields,
+	}
+	if diff := cmp.Diff(want, more.ManifestConditions[0].DriftDetails); diff != "" {
+		t.Errorf("drift (-want +got):\n%s", diff)
+	}
+	unreached := desiredStatus(work, []outcome{{id: id("a"), err: errors.New("no answer")}}, later)
+	if diff := cmp.Diff(work.Status.ManifestConditions, unreached.ManifestConditions); diff != "" {
+		t.Errorf("a member that is not reached changes what was said (-before +after):\n%s", diff)
+	}
+	if over := desiredStatus(work, []outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
+		t.Error("the drift is told after it was undone")
+	}
+}
+
+func TestDesiredStatusOfAnObjectThatIsNotThere(t *testing.T) {
+	work := &placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}}}
+	missing := comparedTo("a", differences{fields: compare.Missing()})
+	missing.uid, missing.generation = "", 0
+	got := desiredStatus(work, []outcome{missing}, early).ManifestConditions[0].DiffDetails
+	want := &placementv1beta1.DiffDetails{ObservationTime: early, FirstDiffedObservedTime: early,
+		ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: "(the whole object)"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("difference (-want +got):\n%s", diff)
+	}
+}
+
+func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
+	work := &placementv1beta1.Work{}
+	out := done("a", availability.Available)
+	out.against = &contest{manager: "other", fields: []string{"/data/a"}}
+	work.Status = desiredStatus(work, []outcome{done("b", availability.Available), out}, early)
+	for _, conditions := range [][]metav1.Condition{work.Status.Conditions, work.Status.ManifestConditions[1].Conditions} {
+		c := apimeta.FindStatusCondition(conditions, placementv1beta1.ConditionContested)
+		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"other"`) || !strings.Contains(c.Message, "/data/a") {
+			t.Errorf("Contested is %+v", c)
 		}
 	}
-	if got := said(status.ManifestConditions[0].Conditions, "DiffReported"); got != "False/FailedToReportDiff" {
-		t.Errorf("DiffReported of the manifest is %q", got)
+	waiting := out
+	waiting.postponed = time.Minute
+	if same := desiredStatus(work, []outcome{done("b", availability.Available), waiting}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+		t.Errorf("a repair that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
-	work.Status = status
-	back := desiredStatus(work, []outcome{done("a", availability.Available)}, later)
-	if got := said(back.Conditions, "DiffReported"); got != "" {
-		t.Errorf("DiffReported is %q after the strategy was changed back", got)
+	over := desiredStatus(work, []outcome{done("b", availability.Available), done("a", availability.Available)}, later)
+	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
+		t.Error("it is contested after the contest")
+	}
+}
+
+func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
+	work := &placementv1beta1.Work{}
+	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
+	out := not("a", "FoundDrifts")
+	out.drift, out.generation, out.uid = fieldsAt("/data/"+strings.Repeat("a", 2000)), 2, "1"
+	work.Status = desiredStatus(work, []outcome{out}, early)
+	if got := said(work.Status.Conditions, "StatusTrimmed"); got != "True/StatusOversized" {
+		t.Errorf("StatusTrimmed is %q", got)
+	}
+	if drift := work.Status.ManifestConditions[0].DriftDetails; drift == nil || drift.ObservedDrifts != nil {
+		t.Errorf("the drift is %+v", drift)
+	}
+	if same := desiredStatus(work, []outcome{out}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
+	}
+	work.Spec.Workload.Manifests = nil
+	full := desiredStatus(work, []outcome{out}, later)
+	if said(full.Conditions, "StatusTrimmed") != "" || len(full.ManifestConditions[0].DriftDetails.ObservedDrifts) != 1 {
+		t.Error("it is trimmed for ever")
+	}
+}
+
+func TestDesiredStatusBringsBackTheStatusOfAnObject(t *testing.T) {
+	work := &placementv1beta1.Work{}
+	out := done("a", availability.Available)
+	out.mirrored = mirrored(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{}, "status": map[string]any{"phase": "x"}}})
+	work.Status = desiredStatus(work, []outcome{out}, early)
+	const want = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"status":{"phase":"x"}}`
+	report := &work.Status.ManifestConditions[0].BackReportedStatus.ObservedStatus
+	if diff := cmp.Diff(want, string(report.Raw)); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	report.Raw = []byte(`{"status":{"phase":"x"},"kind":"Service","metadata":{"name":"a"},"apiVersion":"v1"}`)
+	if same := desiredStatus(work, []outcome{out}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+		t.Errorf("another order of keys is another status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 }

@@ -34,15 +34,6 @@ func withDefaults(strategy *placementv1beta1.ApplyStrategy) placementv1beta1.App
 	return s
 }
 
-// unserved says what of a strategy this version cannot do, or nil.
-func unserved(strategy placementv1beta1.ApplyStrategy) *refusal {
-	if strategy.WhenToApply != placementv1beta1.ApplyAlways {
-		return &refusal{placementv1beta1.ReasonFailedToRunDriftDetection, fmt.Sprintf(
-			"whenToApply %s is not served by this version: choose Always", strategy.WhenToApply)}
-	}
-	return nil
-}
-
 func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
 	return &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
 		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: rename the placement",

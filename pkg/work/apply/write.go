@@ -84,6 +84,9 @@ func (e *engine) serverSide(ctx context.Context, t task, it item, desired, live 
 		force = force || onlyOurs(live.GetManagedFields())
 	}
 	desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
+	if live != nil && t.strategy.WhenToApply == placementv1beta1.ApplyIfNotDrifted {
+		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten
+	}
 	return e.at(it).Apply(ctx, it.id.Name, desired, metav1.ApplyOptions{FieldManager: FieldManager, Force: force})
 }
 

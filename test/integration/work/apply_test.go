@@ -192,27 +192,6 @@ var _ = Describe("Applying a Work", func() {
 		createWork(ctx, "kind-again", nil, widgets)
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))
 	})
-
-	It("says what it does not serve, and writes nothing then", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "unserved", &placementv1beta1.ApplyStrategy{WhenToApply: placementv1beta1.ApplyIfNotDrifted}, configMap(ns, "a", "x", "1"))
-		Eventually(reportedOf(ctx, "unserved")).Should(HaveExactElements(refused("FailedToRunDriftDetection")))
-
-		updateWork(ctx, "unserved", func(work *placementv1beta1.Work) {
-			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
-		})
-		Eventually(func() []string {
-			work := getWork(ctx, "unserved")
-			return []string{
-				condition(work.Status.Conditions, placementv1beta1.ConditionDiffReported),
-				condition(work.Status.Conditions, placementv1beta1.ConditionApplied),
-			}
-		}).Should(HaveExactElements("False/SomeManifestsHaveNotReportedDiff", ""))
-		Consistently(data(ctx, ns, "a")).Should(BeNil())
-
-		updateWork(ctx, "unserved", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = nil })
-		Eventually(reported(ctx, "unserved")).Should(beDone())
-	})
 })
 
 var _ = Describe("Availability", func() {

@@ -119,15 +119,6 @@ var _ = Describe("Objects that were there before", func() {
 		Consistently(data(ctx, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
 	})
 
-	It("say that IfNoDiff is not served", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		foreign(ctx, ns)
-		strategy := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff}
-		createWork(ctx, "if-no-diff", strategy, configMap(ns, "a", "x", "ours"))
-		Eventually(reportedOf(ctx, "if-no-diff")).Should(HaveExactElements(refused("FailedToTakeOver")))
-		Expect(message(ctx, "if-no-diff", 0, "Applied")).To(ContainSubstring("IfNoDiff"))
-	})
-
 	It("are refused while another Work owns them", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		createWork(ctx, "owner-1", nil, configMap(ns, "a", "x", "1"))

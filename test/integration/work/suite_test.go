@@ -129,12 +129,16 @@ func unlimited(config *rest.Config) *rest.Config {
 func testScheme() *runtime.Scheme {
 	GinkgoHelper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		scheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	} {
+	for _, add := range schemes() {
 		Expect(add(s)).To(Succeed())
 	}
 	return s
+}
+
+func schemes() []func(*runtime.Scheme) error {
+	return []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	}
 }
 
 // runningAgent is the part of an agent that this suite is about.
@@ -148,21 +152,37 @@ func startAgent(memberConfig *rest.Config) *runningAgent {
 	GinkgoHelper()
 	hubConfig, err := hub.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
-	skip := true
-	manager, err := ctrl.NewManager(unlimited(hubConfig), ctrl.Options{
-		Scheme:     testScheme(),
-		Metrics:    server.Options{BindAddress: "0"},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{hubNamespace: {}}},
-		Controller: config.Controller{SkipNameValidation: &skip},
-	})
+	manager, err := newAgent(hubConfig, memberConfig)
 	Expect(err).NotTo(HaveOccurred())
-	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(reconciler.SetupWithManager(manager)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	started := &runningAgent{cancel: cancel, done: make(chan error, 1)}
 	go func() { started.done <- manager.Start(ctx) }()
 	return started
+}
+
+// newAgent makes what startAgent starts.
+func newAgent(hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
+	known := runtime.NewScheme()
+	for _, add := range schemes() {
+		if err := add(known); err != nil {
+			return nil, err
+		}
+	}
+	skip := true
+	manager, err := ctrl.NewManager(unlimited(hubConfig), ctrl.Options{
+		Scheme:     known,
+		Metrics:    server.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{hubNamespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig})
+	if err != nil {
+		return nil, err
+	}
+	return manager, reconciler.SetupWithManager(manager)
 }
 
 func (a *runningAgent) stop() {

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -245,3 +247,87 @@ func beRefused() gomegatypes.GomegaMatcher {
 func applied() outcome { return outcome{Applied: "True/Applied", Available: "True/Available"} }
 
 func refused(reason string) outcome { return outcome{Applied: "False/" + reason} }
+
+// foreignConfigMap makes ConfigMap a in the name of somebody else.
+func foreignConfigMap(ctx context.Context, namespace string, data ...string) *corev1.ConfigMap {
+	GinkgoHelper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Data: map[string]string{}}
+	for i := 0; i+1 < len(data); i += 2 {
+		object.Data[data[i]] = data[i+1]
+	}
+	Expect(memberClient.Create(ctx, object)).To(Succeed())
+	return object
+}
+
+// manifestOf is what is reported of the manifest at a place; empty while nothing is.
+func manifestOf(ctx context.Context, work string, place int) placementv1beta1.ManifestCondition {
+	GinkgoHelper()
+	reported := getWork(ctx, work).Status.ManifestConditions
+	if len(reported) <= place {
+		return placementv1beta1.ManifestCondition{}
+	}
+	return reported[place]
+}
+
+// conditionOf is a condition of a Work, once it is about the latest generation.
+func conditionOf(ctx context.Context, name, kind string) func() string {
+	return func() string {
+		work := getWork(ctx, name)
+		c := apimeta.FindStatusCondition(work.Status.Conditions, kind)
+		if c == nil || c.ObservedGeneration != work.Generation {
+			return ""
+		}
+		return string(c.Status) + "/" + c.Reason
+	}
+}
+
+// diffsOf lists the differences of all manifests of a Work.
+func diffsOf(ctx context.Context, work string) [][]placementv1beta1.PatchDetail {
+	GinkgoHelper()
+	var all [][]placementv1beta1.PatchDetail
+	for _, m := range getWork(ctx, work).Status.ManifestConditions {
+		var fields []placementv1beta1.PatchDetail
+		if m.DiffDetails != nil {
+			fields = m.DiffDetails.ObservedDiffs
+		}
+		all = append(all, fields)
+	}
+	return all
+}
+
+// withAnnotation adds one to a manifest in JSON.
+func withAnnotation(text, key, value string) string {
+	GinkgoHelper()
+	object := &unstructured.Unstructured{}
+	Expect(object.UnmarshalJSON([]byte(text))).To(Succeed())
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+	raw, err := object.MarshalJSON()
+	Expect(err).NotTo(HaveOccurred())
+	return string(raw)
+}
+
+// watchWorks watches the Works of the member on the hub.
+func watchWorks(ctx context.Context) (watch.Interface, error) {
+	objects, err := dynamic.NewForConfig(unlimited(hub.Config()))
+	if err != nil {
+		return nil, err
+	}
+	return objects.Resource(placementv1beta1.GroupVersion.WithResource("works")).Namespace(hubNamespace).Watch(ctx, metav1.ListOptions{})
+}
+
+// statusOf is that of a condition of a Work, empty if it has none.
+func statusOf(work *unstructured.Unstructured, kind string) string {
+	conditions, _, _ := unstructured.NestedSlice(work.Object, "status", "conditions")
+	for _, c := range conditions {
+		if fields, ok := c.(map[string]any); ok && fields["type"] == kind {
+			text, _ := fields["status"].(string)
+			return text
+		}
+	}
+	return ""
+}

@@ -37,6 +37,25 @@ const (
 	ParentClusterResourceOverrideSnapshotHashAnnotation = KeyPrefix + "parent-cluster-resource-override-snapshot-hash"
 )
 
+// DeletePolicyAnnotation is on a Work that is about to be deleted, and says what
+// happens to what it applied. The hub writes it before it deletes the Work.
+const (
+	DeletePolicyAnnotation = "fleetgate.io/delete-policy"
+	// DeletePolicyAbandon leaves the objects on the member, owned by nobody. Any
+	// other value, and none, removes them.
+	DeletePolicyAbandon = "Abandon"
+)
+
+// ImmutableChangeAnnotation is on a manifest and says what happens when a field is
+// to change that cannot be changed. Its author writes it, on the resource that is
+// placed.
+const (
+	ImmutableChangeAnnotation = "fleetgate.io/immutable-change"
+	// ImmutableChangeRecreate has the object deleted and made again. Any other
+	// value, and none, leaves it as it is and reports the field.
+	ImmutableChangeRecreate = "Recreate"
+)
+
 // Annotations of an applied object, on the member.
 const (
 	// ManifestHashAnnotation is the hash of the manifest last applied.
@@ -51,6 +70,19 @@ const (
 // ConditionDiffReported.
 const ConditionStatusTrimmed = "StatusTrimmed"
 
+// Conditions of a Work that are fleetgate's own. Each is there only while it has
+// something to say.
+const (
+	// ConditionContested is true, of a Work and of a manifest, while somebody on the
+	// member changes an object back as often as it is repaired.
+	ConditionContested = "Contested"
+	// ConditionWatched is false while the agent may not watch all that the Work
+	// applies: changes there are found late.
+	ConditionWatched = "Watched"
+	// ConditionRemoved is false while a deleted Work waits for objects to be gone.
+	ConditionRemoved = "Removed"
+)
+
 // The reasons of a Work's conditions.
 const (
 	ReasonAllManifestsApplied        = "AllManifestsApplied"
@@ -62,6 +94,15 @@ const (
 
 	ReasonAllManifestsDiffReported         = "AllManifestsDiffReported"
 	ReasonSomeManifestsHaveNotReportedDiff = "SomeManifestsHaveNotReportedDiff"
+
+	// ReasonStatusOversized is of ConditionStatusTrimmed.
+	ReasonStatusOversized = "StatusOversized"
+	// ReasonRepairsReverted is of ConditionContested.
+	ReasonRepairsReverted = "RepairsReverted"
+	// ReasonMayNotWatch is of ConditionWatched.
+	ReasonMayNotWatch = "MayNotWatch"
+	// ReasonObjectsRemain is of ConditionRemoved.
+	ReasonObjectsRemain = "ObjectsRemain"
 )
 
 // The reasons of the conditions of one manifest of a Work.

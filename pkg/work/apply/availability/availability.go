@@ -115,7 +115,7 @@ func deployment(d *appsv1.Deployment) Verdict {
 		return Verdict{NotYet, "The Deployment controller has not seen the latest change yet"}
 	case d.Status.UpdatedReplicas != wanted:
 		return Verdict{NotYet, "Not all replicas run the latest template yet"}
-	case d.Status.AvailableReplicas != wanted || d.Status.UnavailableReplicas != 0:
+	case d.Status.AvailableReplicas != wanted || d.Status.Replicas != wanted:
 		return Verdict{NotYet, "Not all replicas are available yet"}
 	}
 	return Verdict{Available, "All replicas run the latest template and are available"}

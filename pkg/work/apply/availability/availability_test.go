@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		},
 		"a Deployment without replicas wants one": {
 			object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1},
-				status: {observedGeneration: 1, updatedReplicas: 1, availableReplicas: 1}}`,
+				status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}`,
 			want: Available,
 		},
 		"a Deployment scaled to nothing": {
@@ -40,9 +40,9 @@ func TestOf(t *testing.T) {
 				status: {observedGeneration: 2, updatedReplicas: 1, availableReplicas: 2}}`,
 			want: NotYet,
 		},
-		"a Deployment with an unavailable replica": {
+		"a Deployment with one replica too many, which is going": {
 			object: `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, spec: {replicas: 2},
-				status: {observedGeneration: 2, updatedReplicas: 2, availableReplicas: 2, unavailableReplicas: 1}}`,
+				status: {observedGeneration: 2, replicas: 3, updatedReplicas: 2, availableReplicas: 2, unavailableReplicas: 1}}`,
 			want: NotYet,
 		},
 		"a Deployment in a shape that is not one": {

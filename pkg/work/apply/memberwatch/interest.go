@@ -67,6 +67,17 @@ func (i *interest) in(object Object) []string {
 	return slices.Sorted(maps.Keys(i.works[object]))
 }
 
+// inResource lists the works that are interested in an object of a resource.
+func (i *interest) inResource(resource schema.GroupVersionResource) []string {
+	found := map[string]struct{}{}
+	for object, works := range i.works {
+		if object.Resource == resource {
+			maps.Copy(found, works)
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 // waitingFor lists the works that wait for a kind of an API group.
 func (i *interest) waitingFor(group string) []string {
 	return slices.Sorted(maps.Keys(i.waiting[group]))

@@ -5,9 +5,12 @@ package memberwatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -42,20 +45,23 @@ type Watcher struct {
 	// changed wakes Run when the set of resources may have changed.
 	changed chan struct{}
 
-	mu       sync.Mutex // guards interest and stores
+	mu       sync.Mutex // guards what follows
 	interest *interest
 	stores   map[schema.GroupVersionResource]cache.Store
+	// forbidden are the resources that we may not watch, as far as we know.
+	forbidden map[schema.GroupVersionResource]bool
 }
 
 // New returns a watcher that calls notify, from several goroutines, for every
 // Work that a change touches. notify may block until its context is done.
 func New(client metadata.Interface, notify func(context.Context, Event)) *Watcher {
 	return &Watcher{
-		client:   client,
-		notify:   notify,
-		changed:  make(chan struct{}, 1),
-		interest: newInterest(),
-		stores:   map[schema.GroupVersionResource]cache.Store{},
+		client:    client,
+		notify:    notify,
+		changed:   make(chan struct{}, 1),
+		interest:  newInterest(),
+		stores:    map[schema.GroupVersionResource]cache.Store{},
+		forbidden: map[schema.GroupVersionResource]bool{},
 	}
 }
 
@@ -75,9 +81,9 @@ func (w *Watcher) Follow(work string, objects []Object, groups []string) {
 // if it has not seen the object or does not watch its resource.
 func (w *Watcher) ResourceVersion(object Object) (string, bool) {
 	w.mu.Lock()
-	store := w.stores[object.Resource]
+	store, blind := w.stores[object.Resource], w.forbidden[object.Resource]
 	w.mu.Unlock()
-	if store == nil {
+	if store == nil || blind {
 		return "", false
 	}
 	key := cache.NewObjectName(object.Namespace, object.Name).String()
@@ -90,6 +96,44 @@ func (w *Watcher) ResourceVersion(object Object) (string, bool) {
 		return "", false
 	}
 	return seen.ResourceVersion, true
+}
+
+// Blind lists the resources of a work's objects that we may not watch, in order.
+func (w *Watcher) Blind(work string) []schema.GroupVersionResource {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.forbidden) == 0 {
+		return nil
+	}
+	found := map[schema.GroupVersionResource]struct{}{}
+	for _, object := range w.interest.objects[work] {
+		if w.forbidden[object.Resource] {
+			found[object.Resource] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// setForbidden notes whether we may watch a resource, and tells all works that are
+// interested in it when that has changed.
+func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersionResource, forbidden bool) {
+	w.mu.Lock()
+	changed := w.forbidden[resource] != forbidden
+	if forbidden {
+		w.forbidden[resource] = true
+	} else {
+		delete(w.forbidden, resource)
+	}
+	var works []string
+	if changed {
+		works = w.interest.inResource(resource)
+	}
+	w.mu.Unlock()
+	for _, work := range works {
+		w.notify(ctx, Event{Work: work})
+	}
 }
 
 // Run watches until the context is done and every informer has stopped.
@@ -142,6 +186,7 @@ func (w *Watcher) setStore(resource schema.GroupVersionResource, store cache.Sto
 	defer w.mu.Unlock()
 	if store == nil {
 		delete(w.stores, resource)
+		delete(w.forbidden, resource)
 		return
 	}
 	w.stores[resource] = store
@@ -154,6 +199,9 @@ func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionReso
 		w.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	_ = informer.SetTransform(slim)
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			w.setForbidden(ctx, resource, true)
+		}
 		klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", resource, "err", err)
 	})
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -200,6 +248,7 @@ func differ(resource schema.GroupVersionResource, before, after any) bool {
 }
 
 func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any) {
+	w.setForbidden(ctx, resource, false)
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
 		return // not an object: nothing can be interested in it

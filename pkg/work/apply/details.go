@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"slices"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// driftDetails say how the object of an applied manifest differs. When they have
+// not changed they keep their times: a look that finds nothing new writes nothing.
+func driftDetails(before *placementv1beta1.DriftDetails, out outcome, now metav1.Time) *placementv1beta1.DriftDetails {
+	if len(out.drift.fields) == 0 {
+		return nil
+	}
+	details := &placementv1beta1.DriftDetails{
+		ObservationTime:                   now,
+		ObservedInMemberClusterGeneration: out.generation,
+		FirstDriftedObservedTime:          now,
+		ObservedDrifts:                    out.drift.fields,
+	}
+	if before == nil {
+		return details
+	}
+	details.FirstDriftedObservedTime = before.FirstDriftedObservedTime
+	if before.ObservedInMemberClusterGeneration == out.generation && sameFields(before.ObservedDrifts, out.drift.fields) {
+		details.ObservationTime = before.ObservationTime
+	}
+	return details
+}
+
+// diffDetails say how an object differs that is not applied, in the same way.
+func diffDetails(before *placementv1beta1.DiffDetails, out outcome, now metav1.Time) *placementv1beta1.DiffDetails {
+	if len(out.diff.fields) == 0 {
+		return nil
+	}
+	details := &placementv1beta1.DiffDetails{
+		ObservationTime:         now,
+		FirstDiffedObservedTime: now,
+		ObservedDiffs:           out.diff.fields,
+	}
+	if out.uid != "" {
+		details.ObservedInMemberClusterGeneration = ptr.To(out.generation)
+	}
+	if before == nil {
+		return details
+	}
+	details.FirstDiffedObservedTime = before.FirstDiffedObservedTime
+	if ptr.Equal(before.ObservedInMemberClusterGeneration, details.ObservedInMemberClusterGeneration) &&
+		sameFields(before.ObservedDiffs, out.diff.fields) {
+		details.ObservationTime = before.ObservationTime
+	}
+	return details
+}
+
+// sameFields compares with fields that were reported, which may have been left out
+// of a status that became too large.
+func sameFields(before, now []placementv1beta1.PatchDetail) bool {
+	return len(before) == 0 || slices.Equal(before, now)
+}
+
+// backReported is the status of the object, if it was asked for.
+func backReported(before *placementv1beta1.BackReportedStatus, out outcome, now metav1.Time) *placementv1beta1.BackReportedStatus {
+	if out.mirrored == nil {
+		return nil
+	}
+	text, err := json.Marshal(out.mirrored.Object)
+	if err != nil {
+		return nil // it came as JSON
+	}
+	report := &placementv1beta1.BackReportedStatus{
+		ObservedStatus:  placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: text}},
+		ObservationTime: now,
+	}
+	if before != nil && sameJSON(before.ObservedStatus.Raw, text) {
+		return before
+	}
+	return report
+}
+
+// sameJSON compares what a hub has stored, in an order of keys of its own, with
+// what json.Marshal has sorted.
+func sameJSON(stored, sorted []byte) bool {
+	var value any
+	if json.Unmarshal(stored, &value) != nil {
+		return false
+	}
+	text, err := json.Marshal(value)
+	return err == nil && string(text) == string(sorted)
+}
+
+// maxWork is how large a Work may become by its status: what an API server stores
+// by default, less some for the rest of the object.
+const maxWork = 1415578
+
+// trimmed keeps a status from becoming too large to be written: it drops first what
+// is long and can be looked up on the member.
+func (s summary) trimmed(work *placementv1beta1.Work) {
+	size := statusBytes(s.status)
+	for _, m := range work.Spec.Workload.Manifests {
+		size += len(m.Raw)
+	}
+	if size <= maxWork {
+		s.remove(placementv1beta1.ConditionStatusTrimmed)
+		return
+	}
+	for i := range s.status.ManifestConditions {
+		m := &s.status.ManifestConditions[i]
+		m.BackReportedStatus = nil
+		if m.DriftDetails != nil {
+			m.DriftDetails.ObservedDrifts = nil
+		}
+		if m.DiffDetails != nil {
+			m.DiffDetails.ObservedDiffs = nil
+		}
+	}
+	apimeta.SetStatusCondition(&s.status.Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue,
+		ObservedGeneration: s.generation, LastTransitionTime: s.now,
+		Reason:  placementv1beta1.ReasonStatusOversized,
+		Message: "The status was too large to be written in full: drifts, differences and statuses of objects are left out",
+	})
+}
+
+// statusBytes estimates the size of a status as JSON, rather too much than too
+// little: writing it to measure it would cost as much as all else in a look.
+func statusBytes(status *placementv1beta1.WorkStatus) int {
+	const perManifest, perDetail = 1024, 64
+	size := 0
+	for _, m := range status.ManifestConditions {
+		size += perManifest
+		for _, c := range m.Conditions {
+			size += len(c.Message)
+		}
+		var fields []placementv1beta1.PatchDetail
+		if m.DriftDetails != nil {
+			fields = append(fields, m.DriftDetails.ObservedDrifts...)
+		}
+		if m.DiffDetails != nil {
+			fields = append(fields, m.DiffDetails.ObservedDiffs...)
+		}
+		for _, field := range fields {
+			size += perDetail + len(field.Path) + len(field.ValueInHub) + len(field.ValueInMember)
+		}
+		if m.BackReportedStatus != nil {
+			size += len(m.BackReportedStatus.ObservedStatus.Raw)
+		}
+	}
+	return size
+}

@@ -1,0 +1,186 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// look is one look at one Work.
+type look struct {
+	*Reconciler
+	work     *placementv1beta1.Work
+	record   *placementv1beta1.AppliedWork
+	strategy placementv1beta1.ApplyStrategy
+	memory   *workMemory
+}
+
+// reconcileWork brings a Work that is not deleted to the member.
+func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
+	memory := r.memory.of(work.Name)
+	if memory.fails(work.Generation) {
+		if !r.slow.enter() {
+			return reconcile.Result{RequeueAfter: r.turns.When(work.Name), Priority: ptr.To(retryPriority)}, nil
+		}
+		defer r.slow.leave()
+		r.turns.Forget(work.Name)
+	}
+	record, err := r.ensureRecord(ctx, work.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if record.DeletionTimestamp != nil {
+		return reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
+	}
+	items, err := plan(work.Spec.Workload.Manifests, r.kinds)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	l := look{Reconciler: r, work: work, record: record, strategy: withDefaults(work.Spec.ApplyStrategy), memory: memory}
+	if !r.isOurs(record) {
+		refuseAll(items, foreignRecord(record))
+		return l.report(ctx, untouched(items), nil)
+	}
+	if l.strategy.Type == placementv1beta1.ReportDiff {
+		r.watcher.Follow(work.Name, followed(items, record.Status.AppliedResources), groupsOf(items))
+		outcomes := l.run(ctx, items)
+		return l.report(ctx, outcomes, failures(outcomes))
+	}
+	outcomes, failure := l.bring(ctx, items)
+	if lacking := ownKinds(items, outcomes); len(lacking) > 0 && memory.isNew(work.Generation) && r.engine.awaitKinds(ctx, r.kinds, lacking) {
+		if items, err = plan(work.Spec.Workload.Manifests, r.kinds); err != nil {
+			return reconcile.Result{}, err
+		}
+		outcomes, failure = l.bring(ctx, items)
+	}
+	return l.report(ctx, outcomes, failure)
+}
+
+// bring applies items and removes what is left of earlier ones. The outcomes
+// are nil if it did not come to applying.
+func (l look) bring(ctx context.Context, items []item) ([]outcome, error) {
+	before := known(l.record.Status.AppliedResources, l.work.Status.ManifestConditions)
+	if err := l.writeLedger(ctx, l.record, intended(l.record.Status.AppliedResources, before, items)); err != nil {
+		return nil, err
+	}
+	l.watcher.Follow(l.work.Name, followed(items, before), groupsOf(items))
+	outcomes := l.run(ctx, items)
+	pruned, failure := l.engine.prune(ctx, ownerOf(l.record), leftovers(before, items), metav1.DeletePropagationBackground)
+	ledger := recorded(l.record.Status.AppliedResources, before, items, outcomes, pruned.gone)
+	for _, text := range pruned.denied {
+		failure = errors.Join(failure, errors.New("removing what is no longer in the Work: "+text))
+	}
+	return outcomes, errors.Join(failure, l.writeLedger(ctx, l.record, ledger), failures(outcomes))
+}
+
+// run has the engine process the items.
+func (l look) run(ctx context.Context, items []item) []outcome {
+	owner := ownerOf(l.record)
+	mirror := l.work.Spec.ReportBackStrategy != nil && l.work.Spec.ReportBackStrategy.Type == placementv1beta1.ReportBackMirror
+	l.memory.begin(items, terms(l.strategy, owner, mirror), l.options.Clock.Now(), l.options.Resync)
+	return l.engine.run(ctx, task{
+		owner:      owner,
+		strategy:   l.strategy,
+		mirror:     mirror,
+		compatible: func(other string) bool { return l.shares(ctx, other, l.strategy) },
+		memory:     l.memory,
+		seen: func(it item) (string, bool) {
+			return l.watcher.ResourceVersion(objectOf(it.resource, it.id))
+		},
+	}, items)
+}
+
+// failures is the error of what could not be found out.
+func failures(outcomes []outcome) error {
+	var errs []error
+	for _, out := range outcomes {
+		if out.err != nil {
+			errs = append(errs, fmt.Errorf("applying %s: %w", called(out.id), out.err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// report writes the status that follows from outcomes and says when to look
+// again.
+func (l look) report(ctx context.Context, outcomes []outcome, failure error) (reconcile.Result, error) {
+	if outcomes == nil && failure != nil {
+		l.memory.ended(l.work.Generation, false)
+		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
+	}
+	before := l.work.Status.DeepCopy()
+	now := metav1.NewTime(l.options.Clock.Now())
+	status := desiredStatus(l.work, outcomes, now)
+	blind := l.watcher.Blind(l.work.Name)
+	setWatched(&status, blind, l.work.Generation, now)
+	failure = errors.Join(failure, l.writeStatus(ctx, l.work, status))
+	if failure == nil {
+		l.tellOfContests(before.ManifestConditions, status.ManifestConditions)
+	}
+	next := l.nextLook(outcomes, failure == nil)
+	if len(blind) > 0 {
+		next.RequeueAfter = min(next.RequeueAfter, blindResync)
+	}
+	if failure != nil {
+		return reconcile.Result{Priority: next.Priority}, failure
+	}
+	return next, nil
+}
+
+// nextLook is soon for what was refused or postponed, and late otherwise. Whatever
+// it is for, it comes after Works that changed.
+func (l look) nextLook(outcomes []outcome, well bool) reconcile.Result {
+	next := l.options.Resync + rand.N(l.options.Resync)
+	refused := false
+	for _, out := range outcomes {
+		refused = refused || out.refused != nil && !out.settled
+		for _, wait := range []time.Duration{out.postponed, out.quietIn} {
+			if wait > 0 {
+				next = min(next, wait)
+			}
+		}
+	}
+	if first := l.memory.ended(l.work.Generation, well && !refused); first || !refused {
+		l.retries.Forget(l.work.Name)
+	}
+	if !refused {
+		return reconcile.Result{RequeueAfter: next, Priority: ptr.To(resyncPriority)}
+	}
+	return reconcile.Result{RequeueAfter: min(next, l.retries.When(l.work.Name)), Priority: ptr.To(retryPriority)}
+}
+
+// shares reports whether another Work lets its objects have a second owner that
+// writes them the same way. One that is gone has no say.
+func (r *Reconciler) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
+	work := &placementv1beta1.Work{}
+	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: other}
+	err := r.hub.Get(ctx, key, work)
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	theirs := withDefaults(work.Spec.ApplyStrategy)
+	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
+}
+
+// terms is all that outcomes depend on besides manifest and object.
+func terms(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference, mirror bool) string {
+	text, err := json.Marshal(strategy)
+	if err != nil {
+		return string(owner.UID)
+	}
+	return fmt.Sprint(owner.UID, mirror, string(text))
+}

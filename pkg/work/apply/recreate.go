@@ -1,0 +1,64 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// immutableWords are how API servers say that a field may not change: there is no
+// code for it.
+var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed",
+	"updates to", "pod updates may not", "may not be updated"}
+
+// isImmutable reports whether a write was refused because of a field that cannot
+// be changed on an object that exists.
+func isImmutable(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return slices.ContainsFunc(immutableWords, func(words string) bool { return strings.Contains(cause.Message, words) })
+	})
+}
+
+// holdsOthers lists the kinds that are never deleted to be made again: what is in
+// them would go too, and nobody has it.
+func holdsOthers(kind schema.GroupKind) bool {
+	switch kind {
+	case schema.GroupKind{Kind: "Namespace"},
+		schema.GroupKind{Kind: "PersistentVolume"},
+		schema.GroupKind{Kind: "PersistentVolumeClaim"},
+		schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return true
+	}
+	return false
+}
+
+// mayRecreate decides whether an object that cannot be changed is deleted and made
+// again: empty, or what stands against it, for people.
+func mayRecreate(it item, live *unstructured.Unstructured, owner metav1.OwnerReference) string {
+	s := standingOf(live.GetOwnerReferences(), owner)
+	switch {
+	case holdsOthers(it.object.GroupVersionKind().GroupKind()):
+		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: delete it yourself", it.id.Kind)
+	case it.object.GetAnnotations()[placementv1beta1.ImmutableChangeAnnotation] != placementv1beta1.ImmutableChangeRecreate:
+		return fmt.Sprintf("To have it deleted and made again, annotate the resource with %s=%s",
+			placementv1beta1.ImmutableChangeAnnotation, placementv1beta1.ImmutableChangeRecreate)
+	case !s.ours || s.shared():
+		return "It is not deleted and made again, because others own it too"
+	}
+	return ""
+}

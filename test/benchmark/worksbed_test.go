@@ -1,0 +1,261 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const worksMember = "member-1"
+
+// worksBed is a hub and a member without anything but an agent's part for Works,
+// which runs in this process.
+type worksBed struct {
+	hub, member      client.WithWatch
+	hubConfig        *rest.Config
+	memberConfig     *rest.Config // counted
+	memberKubeconfig string
+	kubectlPath      string
+	asked            *asked
+	stop             func()
+}
+
+func newWorksBed(b *testing.B) *worksBed {
+	b.Helper()
+	ctrl.SetLogger(klog.Background())
+	home, err := env.Home()
+	if err != nil {
+		b.Fatal(err)
+	}
+	clusters, err := env.StartAll(b.Context(), env.Options{Name: "hub"}, env.Options{Name: worksMember})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		for _, c := range clusters {
+			if err := c.Stop(context.Background()); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	w := &worksBed{asked: &asked{}, kubectlPath: filepath.Join(home, "bin", "kubectl")}
+	w.hubConfig, w.memberConfig = clusters[0].Config(), clusters[1].Config()
+	w.hubConfig.QPS, w.memberConfig.QPS = -1, -1
+	if w.memberKubeconfig, err = clusters[1].Kubeconfig("kubectl", "system:masters"); err != nil {
+		b.Fatal(err)
+	}
+	if w.hub, err = client.NewWithWatch(w.hubConfig, client.Options{Scheme: worksScheme(b)}); err != nil {
+		b.Fatal(err)
+	}
+	if w.member, err = client.NewWithWatch(w.memberConfig, client.Options{Scheme: worksScheme(b)}); err != nil {
+		b.Fatal(err)
+	}
+	w.memberConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{w.asked, next} })
+	if err := w.prepare(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	w.start(b)
+	b.Cleanup(func() { w.stop() })
+	return w
+}
+
+func worksScheme(b *testing.B) *runtime.Scheme {
+	b.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	} {
+		if err := add(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s
+}
+
+// prepare makes what joining makes.
+func (w *worksBed) prepare(ctx context.Context) error {
+	definitions, err := crds.ForHub(placementv1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
+	if err != nil {
+		return err
+	}
+	for _, crd := range definitions {
+		if err := w.hub.Create(ctx, crd); err != nil {
+			return err
+		}
+	}
+	namespace := clusterv1beta1.MemberNamespace(worksMember)
+	if err := w.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	membership := &clusterv1beta1.InternalMemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: worksMember},
+		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin},
+	}
+	for {
+		err := w.hub.Create(ctx, membership)
+		if err == nil {
+			break
+		}
+		if !meta.IsNoMatchError(err) && client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return apply.EnsureCRD(ctx, w.member)
+}
+
+func (w *worksBed) start(b *testing.B) {
+	b.Helper()
+	skip := true
+	namespace := clusterv1beta1.MemberNamespace(worksMember)
+	manager, err := ctrl.NewManager(w.hubConfig, ctrl.Options{
+		Scheme:     worksScheme(b),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	reconciler, err := apply.New(apply.Options{Member: worksMember, MemberConfig: w.memberConfig})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := reconciler.SetupWithManager(manager); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Start(ctx) }()
+	w.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+func (w *worksBed) restart(b *testing.B) {
+	b.Helper()
+	w.stop()
+	w.start(b)
+}
+
+func (w *worksBed) namespace(ctx context.Context) (string, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}
+	err := w.member.Create(ctx, namespace)
+	return namespace.Name, err
+}
+
+func workOf(name string, objects []*corev1.ConfigMap) (*placementv1beta1.Work, error) {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace(worksMember), Name: name}}
+	for _, object := range objects {
+		text, err := json.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests,
+			placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: text}})
+	}
+	return work, nil
+}
+
+// deliver makes Works and waits until all of them say that they are applied.
+func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	watched, err := w.hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(clusterv1beta1.MemberNamespace(worksMember)))
+	if err != nil {
+		return err
+	}
+	defer watched.Stop()
+	missing := map[string]bool{}
+	for _, work := range works {
+		missing[work.Name] = true
+	}
+	made := make(chan error, 1)
+	go func() {
+		made <- sideways(works, func(work *placementv1beta1.Work) error { return w.hub.Create(ctx, work.DeepCopy()) })
+	}()
+	for len(missing) > 0 {
+		event, open := <-watched.ResultChan()
+		if !open {
+			return fmt.Errorf("waiting for %d of %d Works: %w", len(missing), len(works), errors.Join(ctx.Err(), <-made))
+		}
+		work, ok := event.Object.(*placementv1beta1.Work)
+		if ok && meta.IsStatusConditionTrue(work.Status.Conditions, placementv1beta1.ConditionApplied) {
+			delete(missing, work.Name)
+		}
+	}
+	return <-made
+}
+
+// withdraw deletes Works and waits until they are gone.
+func (w *worksBed) withdraw(ctx context.Context, works []*placementv1beta1.Work) error {
+	err := sideways(works, func(work *placementv1beta1.Work) error { return w.hub.Delete(ctx, work.DeepCopy()) })
+	if err != nil {
+		return err
+	}
+	for _, work := range works {
+		for {
+			err := w.hub.Get(ctx, client.ObjectKeyFromObject(work), &placementv1beta1.Work{})
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err != nil {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// asked counts what the agent asks the member for, watches and their lists apart.
+type asked struct{ reads, writes atomic.Int64 }
+
+func (a *asked) counts() (reads, writes int) { return int(a.reads.Load()), int(a.writes.Load()) }
+
+func (a *asked) total() int { return int(a.reads.Load() + a.writes.Load()) }
+
+type counted struct {
+	asked *asked
+	next  http.RoundTripper
+}
+
+func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
+	switch {
+	case request.Method != http.MethodGet:
+		c.asked.writes.Add(1)
+	case strings.Count(request.URL.Path, "/") > 3 && !strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata"):
+		c.asked.reads.Add(1)
+	}
+	return c.next.RoundTrip(request)
+}

@@ -1,0 +1,284 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// agentEnvironment makes the test's program an agent, for a test that has to kill
+// one: it holds the paths of the kubeconfigs of hub and member.
+const agentEnvironment = "FLEETGATE_TEST_WORK_AGENT"
+
+func TestMain(m *testing.M) {
+	if paths := os.Getenv(agentEnvironment); paths != "" {
+		if err := beAgent(paths); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func beAgent(paths string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	hubPath, memberPath, _ := strings.Cut(paths, ",")
+	hubConfig, err := clientcmd.BuildConfigFromFlags("", hubPath)
+	if err != nil {
+		return err
+	}
+	memberConfig, err := clientcmd.BuildConfigFromFlags("", memberPath)
+	if err != nil {
+		return err
+	}
+	manager, err := newAgent(hubConfig, memberConfig)
+	if err != nil {
+		return err
+	}
+	return manager.Start(ctx)
+}
+
+// agentProcess is an agent that can be killed.
+type agentProcess struct {
+	paths string
+	run   *exec.Cmd
+}
+
+func (a *agentProcess) start() {
+	GinkgoHelper()
+	a.run = exec.Command(os.Args[0])
+	a.run.Env = append(os.Environ(), agentEnvironment+"="+a.paths)
+	a.run.Stdout, a.run.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(a.run.Start()).To(Succeed())
+}
+
+// kill ends it as kill -9 does.
+func (a *agentProcess) kill() {
+	GinkgoHelper()
+	Expect(a.run.Process.Kill()).To(Succeed())
+	_ = a.run.Wait() // it says that it was killed
+}
+
+// rollout is many Works at once: each has one object that stays through all
+// versions, one of its version only, and some of them share one more.
+type rollout struct {
+	namespace string
+	works     int
+}
+
+func (r rollout) name(work int) string { return fmt.Sprintf("%s-%d", r.namespace, work) }
+
+func (r rollout) manifests(work, version int) []string {
+	value := fmt.Sprint(version)
+	texts := []string{
+		configMap(r.namespace, fmt.Sprintf("stays-%d", work), "version", value),
+		configMap(r.namespace, fmt.Sprintf("only-%d-in-%d", work, version), "version", value),
+	}
+	if r.shares(work) {
+		texts = append(texts, configMap(r.namespace, "shared", "version", "1"))
+	}
+	return texts
+}
+
+// shares reports whether a work has the object that some of them share.
+func (rollout) shares(work int) bool { return work%20 == 5 }
+
+// each does something for a range of works, eight at a time.
+func (r rollout) each(from, to int, do func(work int) error) error {
+	var group errgroup.Group
+	group.SetLimit(8)
+	for work := from; work < to; work++ {
+		group.Go(func() error { return do(work) })
+	}
+	return group.Wait()
+}
+
+func (r rollout) deliver(ctx context.Context, version int) error {
+	contents := make([][]placementv1beta1.Manifest, r.works)
+	for work := range contents {
+		contents[work] = manifests(r.manifests(work, version)...)
+	}
+	return r.each(0, r.works, func(work int) error {
+		object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
+		object.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
+		object.Spec.Workload.Manifests = contents[work]
+		if version == 1 {
+			return hubClient.Create(ctx, object)
+		}
+		patch := &placementv1beta1.Work{ObjectMeta: *object.ObjectMeta.DeepCopy()}
+		return hubClient.Patch(ctx, object, client.MergeFrom(patch))
+	})
+}
+
+// found are the objects of the rollout on the member, with their UIDs.
+func (r rollout) found(ctx context.Context) map[string]types.UID {
+	GinkgoHelper()
+	list := &corev1.ConfigMapList{}
+	Expect(memberClient.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels{"app": "spec"})).To(Succeed())
+	found := map[string]types.UID{}
+	for _, object := range list.Items {
+		found[object.Name+"="+object.Data["version"]] = object.UID
+	}
+	return found
+}
+
+// wanted are the objects that have to be there when only works from on are left.
+func (r rollout) wanted(from, version int) []string {
+	wanted := []string{"shared=1"}
+	for work := from; work < r.works; work++ {
+		wanted = append(wanted, fmt.Sprintf("stays-%d=%d", work, version), fmt.Sprintf("only-%d-in-%d=%d", work, version, version))
+	}
+	return wanted
+}
+
+func (r rollout) arrived(ctx context.Context, version int) func() int {
+	return func() int {
+		count := 0
+		for name := range r.found(ctx) {
+			if strings.HasSuffix(name, fmt.Sprintf("=%d", version)) && strings.HasPrefix(name, "stays-") {
+				count++
+			}
+		}
+		return count
+	}
+}
+
+// keys are the names of found objects.
+func keys(found map[string]types.UID) []string {
+	names := []string{}
+	for name := range found {
+		names = append(names, name)
+	}
+	return names
+}
+
+var _ = Describe("A rollout of 200 Works", func() {
+	It("ends well though the agent is killed five times and the member is cut off for a minute", func(ctx SpecContext) {
+		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(link.Close)
+		agent.stop()
+		DeferCleanup(restartAgent)
+		doomed := &agentProcess{paths: agentKubeconfigs(link)}
+		doomed.start()
+		DeferCleanup(func() { doomed.kill() })
+
+		r := rollout{namespace: freshNamespace(ctx), works: 200}
+		foreign := foreignConfigMap(ctx, r.namespace, "x", "theirs")
+		DeferCleanup(func(ctx SpecContext) { r.removeAll(ctx) })
+
+		By("killing it while it applies the first version")
+		Expect(r.deliver(ctx, 1)).To(Succeed())
+		for _, reached := range []int{20, 80, 140} {
+			Eventually(r.arrived(ctx, 1)).Should(BeNumerically(">=", reached))
+			doomed.kill()
+			doomed.start()
+		}
+		Eventually(func() []string { return keys(r.found(ctx)) }).Should(ConsistOf(r.wanted(0, 1)))
+		first := r.found(ctx)
+
+		By("cutting the member off while it applies the second")
+		Expect(r.deliver(ctx, 2)).To(Succeed())
+		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 30))
+		link.Cut()
+		Consistently(func() int { return len(r.found(ctx)) }).WithTimeout(time.Minute).WithPolling(time.Second).
+			Should(BeNumerically(">=", r.works+1), "what stays is there")
+		link.Mend()
+
+		By("killing it twice more, with Works deleted and Works gone meanwhile")
+		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 120))
+		doomed.kill()
+		const deleted, vanished = 20, 30
+		Expect(r.each(0, vanished, func(work int) error { return r.remove(ctx, work, work >= deleted) })).To(Succeed())
+		doomed.start()
+		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 150))
+		doomed.kill()
+		doomed.start()
+
+		By("checking all that is there and all that is not")
+		Eventually(func() []string { return keys(r.found(ctx)) }).WithTimeout(2 * time.Minute).Should(ConsistOf(r.wanted(vanished, 2)))
+		last := r.found(ctx)
+		Expect(last["shared=1"]).To(Equal(first["shared=1"]), "others needed it all the time")
+		for work := vanished; work < r.works; work++ {
+			before, after := fmt.Sprintf("stays-%d=1", work), fmt.Sprintf("stays-%d=2", work)
+			Expect(last[after]).To(Equal(first[before]), "object stays-%d was never deleted", work)
+		}
+		Expect(getConfigMap(ctx, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
+		for work := vanished; work < r.works; work++ {
+			Eventually(reported(ctx, r.name(work))).Should(beDone())
+		}
+		records := r.records(ctx)
+		Expect(records).To(HaveLen(r.works - vanished))
+		for _, owner := range getConfigMap(ctx, r.namespace, "shared").OwnerReferences {
+			Expect(records).To(ContainElement(owner.Name))
+		}
+	})
+})
+
+// records are the names of the AppliedWorks of the rollout.
+func (r rollout) records(ctx context.Context) []string {
+	GinkgoHelper()
+	list := &placementv1beta1.AppliedWorkList{}
+	Expect(memberClient.List(ctx, list)).To(Succeed())
+	var names []string
+	for _, record := range list.Items {
+		if strings.HasPrefix(record.Name, r.namespace+"-") {
+			names = append(names, record.Name)
+		}
+	}
+	return names
+}
+
+// remove deletes a Work, or has it vanish as if nobody had to clean up.
+func (r rollout) remove(ctx context.Context, work int, vanish bool) error {
+	object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
+	if vanish {
+		if err := hubClient.Patch(ctx, object, mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+			return err
+		}
+	}
+	return client.IgnoreNotFound(hubClient.Delete(ctx, object))
+}
+
+func (r rollout) removeAll(ctx context.Context) {
+	GinkgoHelper()
+	Expect(r.each(0, r.works, func(work int) error { return r.remove(ctx, work, false) })).To(Succeed())
+	for work := range r.works {
+		object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
+		Eventually(gone(ctx, hubClient, object)).Should(BeTrue())
+	}
+}
+
+// agentKubeconfigs writes those of an agent that reaches its member over a link.
+func agentKubeconfigs(link *env.Link) string {
+	GinkgoHelper()
+	hubPath, err := hub.Kubeconfig(agentUser)
+	Expect(err).NotTo(HaveOccurred())
+	over := filepath.Join(GinkgoT().TempDir(), "member.kubeconfig")
+	Expect(env.WriteKubeconfig(over, link.Config(member.Config()))).To(Succeed())
+	return hubPath + "," + over
+}

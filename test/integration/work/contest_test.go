@@ -1,0 +1,113 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+)
+
+var _ = Describe("A controller on the member that undoes repairs", func() {
+	It("is given way to, named, and told of once", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "war", nil, configMap(ns, "a", "x", "ours"), configMap(ns, "b", "x", "ours"))
+		Eventually(reported(ctx, "war")).Should(beDone())
+		enemy := startRival(ctx, ns, "a")
+
+		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(Equal("True/RepairsReverted"))
+		Expect(message(ctx, "war", 0, placementv1beta1.ConditionContested)).To(And(
+			ContainSubstring(`"rival"`), ContainSubstring("/data/x")))
+		Expect(condition(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "nobody fights for the other")
+		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "ours"}))
+
+		Consistently(enemy.repairs.Load).WithTimeout(time.Until(enemy.started.Add(time.Minute))).
+			Should(BeNumerically("<=", 10), "repairs in the first minute")
+		Expect(enemy.repairs.Load()).To(BeNumerically(">", 3), "it is not given up")
+		Expect(contestsTold(ctx, "war")).To(Equal(1))
+
+		By("applying a manifest that changed at once")
+		changeWork(ctx, "war", configMap(ns, "a", "y", "new"), configMap(ns, "b", "x", "ours"))
+		Eventually(data(ctx, ns, "a")).Should(HaveKeyWithValue("y", "new"))
+		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(BeEmpty())
+	})
+
+	It("is told of when it deletes", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "deletions", nil, configMap(ns, "a", "x", "ours"))
+		for range 3 {
+			Eventually(reported(ctx, "deletions")).Should(beDone())
+			object := getConfigMap(ctx, ns, "a")
+			Expect(memberClient.Delete(ctx, object)).To(Succeed())
+			Eventually(func() bool {
+				now := &corev1.ConfigMap{}
+				return memberClient.Get(ctx, client.ObjectKeyFromObject(object), now) == nil && now.UID != object.UID
+			}).Should(BeTrue())
+		}
+		Eventually(conditionOf(ctx, "deletions", placementv1beta1.ConditionContested)).Should(Equal("True/RepairsReverted"))
+		Expect(message(ctx, "deletions", 0, placementv1beta1.ConditionContested)).To(ContainSubstring("Somebody deletes the object"))
+	})
+})
+
+// rival changes a ConfigMap back as soon as it sees a repair.
+type rival struct {
+	started time.Time
+	repairs atomic.Int32
+}
+
+func startRival(ctx SpecContext, namespace, name string) *rival {
+	GinkgoHelper()
+	clientset, err := kubernetes.NewForConfig(unlimited(member.Config()))
+	Expect(err).NotTo(HaveOccurred())
+	watched, err := clientset.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	Expect(err).NotTo(HaveOccurred())
+	r := &rival{started: time.Now()}
+	fight, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watched.ResultChan() {
+			object, ok := event.Object.(*corev1.ConfigMap)
+			if !ok || object.Data["x"] != "ours" {
+				continue
+			}
+			r.repairs.Add(1)
+			_ = memberClient.Patch(fight, object, mergePatch(`{"data":{"x":"theirs"}}`), client.FieldOwner("rival"))
+		}
+	}()
+	r.repairs.Store(-1) // the first that it sees is no repair
+	DeferCleanup(func() {
+		end()
+		watched.Stop()
+		Eventually(done).Should(BeClosed())
+	})
+	return r
+}
+
+// contestsTold counts the events of a Work that tell of a contest.
+func contestsTold(ctx context.Context, work string) int {
+	GinkgoHelper()
+	list := &eventsv1.EventList{}
+	Expect(hubClient.List(ctx, list, client.InNamespace(hubNamespace))).To(Succeed())
+	count := 0
+	for i := range list.Items {
+		event := &list.Items[i]
+		if event.Regarding.Name == work && event.Reason == apply.EventContested {
+			count++
+			Expect(event.Note).To(ContainSubstring(`"rival"`))
+		}
+	}
+	return count
+}

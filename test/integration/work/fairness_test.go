@@ -1,0 +1,141 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// requests keeps what a client asks a server for, watches and discovery apart.
+type requests struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex // guards seen
+	seen []string
+}
+
+// count has a configuration's requests counted.
+func count(config *rest.Config) (*rest.Config, *requests) {
+	r := &requests{}
+	counted := rest.CopyConfig(config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		r.next = next
+		return r
+	})
+	return counted, r
+}
+
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	isObject := strings.Count(request.URL.Path, "/") > 3 && request.URL.Query().Get("watch") == "" &&
+		request.URL.Query().Get("resourceVersion") == "" && !strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata")
+	if isObject {
+		r.mu.Lock()
+		r.seen = append(r.seen, request.Method+" "+request.URL.Path)
+		r.mu.Unlock()
+	}
+	return r.next.RoundTrip(request)
+}
+
+// since lists the requests after the first n.
+func (r *requests) since(n int) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.seen[n:]...)
+}
+
+func (r *requests) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.seen)
+}
+
+var _ = Describe("Requests to the member", func() {
+	It("are none for a Work that has not changed, and two for a repair", func(ctx SpecContext) {
+		config, asked := count(member.Config())
+		agent.stop()
+		agent = startAgent(config)
+		DeferCleanup(restartAgent)
+		ns := freshNamespace(ctx)
+		createWork(ctx, "quiet", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "quiet")).Should(beDone())
+		path := "/api/v1/namespaces/" + ns + "/configmaps/a"
+
+		By("looking at it often")
+		settled := 0
+		Eventually(func() bool { // until the watch has told of all that was written
+			before := settled
+			settled = asked.len()
+			return before == settled
+		}).WithPolling(time.Second).Should(BeTrue())
+		for i := range 5 {
+			Expect(hubClient.Patch(ctx, getWork(ctx, "quiet"), mergePatch(fmt.Sprintf(`{"metadata":{"labels":{"look":"%d"}}}`, i)))).To(Succeed())
+		}
+		Consistently(func() []string { return asked.since(settled) }).Should(BeEmpty())
+
+		By("repairing it")
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Consistently(func() []string { return asked.since(settled) }).Should(HaveExactElements("GET "+path, "PATCH "+path))
+	})
+})
+
+var _ = Describe("Works that fail", func() {
+	It("do not hold up the others, not even in a webhook that does not answer", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		silence(ctx, ns)
+		const stuck = 24 // three times as many as the agent has workers
+		for i := range stuck {
+			createWork(ctx, fmt.Sprintf("stuck-%d", i), nil, configMap(ns, fmt.Sprintf("stuck-%d", i)))
+		}
+		for i := range stuck {
+			Eventually(reported(ctx, fmt.Sprintf("stuck-%d", i))).Should(beRefused())
+		}
+		other := freshNamespace(ctx)
+		for i := range 20 {
+			name := fmt.Sprintf("not-stuck-%d", i)
+			createWork(ctx, name, nil, configMap(other, name))
+			Eventually(reported(ctx, name)).WithTimeout(4*time.Second).Should(beDone(), "it does not wait for those in the webhook")
+		}
+	})
+})
+
+// silence makes the member ask a webhook that never answers for every ConfigMap in
+// a namespace that is created.
+func silence(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	sideEffects := admissionregistrationv1.SideEffectClassNone
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    "silent.example.com",
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://" + listener.Addr().String())},
+			TimeoutSeconds:          ptr.To[int32](5),
+			SideEffects:             &sideEffects,
+			AdmissionReviewVersions: []string{"v1"},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+		}},
+	}
+	Expect(memberClient.Create(ctx, configuration)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, configuration)).To(Succeed()) })
+}

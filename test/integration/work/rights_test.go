@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const limitedUser = "agent-with-few-rights"
+
+var _ = Describe("An agent that may not do everything on its member", func() {
+	BeforeEach(func(ctx SpecContext) {
+		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})
+		allow(ctx, "objects", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
+		config, err := member.ConfigFor(limitedUser)
+		Expect(err).NotTo(HaveOccurred())
+		agent.stop()
+		agent = startAgent(config)
+		DeferCleanup(restartAgent)
+	})
+
+	It("applies what it may, and names the rule that it lacks for the rest", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "few-rights", nil, configMap(ns, "a", "x", "1"),
+			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: hidden}}`)
+		Eventually(reportedOf(ctx, "few-rights")).Should(HaveExactElements(applied(), refused("FailedToFindObjInMemberCluster")))
+		Expect(message(ctx, "few-rights", 1, "Applied")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [get]}`))
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+
+		By("going on as soon as it has the right")
+		allow(ctx, "more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
+		Eventually(reported(ctx, "few-rights")).Should(beDone())
+	})
+
+	It("says so when it may not watch, and looks itself", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "blind", nil, configMap(ns, "a", "x", "1"))
+		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(Equal("False/MayNotWatch"))
+		Expect(getWork(ctx, "blind").Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWatched),
+			HaveField("Message", ContainSubstring(`{apiGroups: [""], resources: ["configmaps"], verbs: [list, watch]}`)))))
+		Eventually(reported(ctx, "blind")).Should(beDone())
+
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by looking")
+
+		allow(ctx, "watching", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
+		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(BeEmpty())
+	})
+
+	It("names rights that it may not give away", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		allow(ctx, "roles", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+		createWork(ctx, "escalation", nil, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: `+ns+`, name: a},
+			rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`)
+		Eventually(reportedOf(ctx, "escalation")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "escalation", 0, "Applied")).To(And(ContainSubstring("attempting to grant"), ContainSubstring("secrets")))
+	})
+})
+
+// allow gives the limited agent a right on the member for the rest of the spec.
+func allow(ctx context.Context, name string, rule rbacv1.PolicyRule) {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Name: "few-rights-" + name}
+	objects := []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: limitedUser}}},
+	}
+	for _, object := range objects {
+		Expect(memberClient.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, object)).To(Succeed()) })
+	}
+}

@@ -1,0 +1,285 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+var _ = Describe("whenToTakeOver IfNoDiff", func() {
+	strategy := func(option placementv1beta1.ComparisonOption) *placementv1beta1.ApplyStrategy {
+		return &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff, ComparisonOption: option}
+	}
+
+	It("leaves an object that differs, says in what, and takes it over once it does not", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		before := foreignConfigMap(ctx, ns, "x", "theirs", "y", "theirs")
+		createWork(ctx, "if-no-diff", strategy(""), configMap(ns, "a", "x", "ours"))
+		Eventually(reportedOf(ctx, "if-no-diff")).Should(HaveExactElements(refused("FailedToTakeOver")))
+		diff := manifestOf(ctx, "if-no-diff", 0).DiffDetails
+		Expect(diff.ObservedDiffs).To(ConsistOf(
+			placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "ours", ValueInMember: "theirs"},
+			placementv1beta1.PatchDetail{Path: "/metadata/labels/app", ValueInHub: "spec"}))
+		Expect(*diff.ObservedInMemberClusterGeneration).To(Equal(before.Generation))
+		Expect(getConfigMap(ctx, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion), "nothing was written")
+		Expect(ledger(ctx, "if-no-diff")()).To(BeEmpty())
+
+		Expect(memberClient.Patch(ctx, before, mergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
+		Eventually(reported(ctx, "if-no-diff")).Should(beDone())
+		Expect(manifestOf(ctx, "if-no-diff", 0).DiffDetails).To(BeNil())
+		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(1))
+		Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("y", "theirs"))
+	})
+
+	It("looks at all fields with FullComparison", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		foreignConfigMap(ctx, ns, "x", "ours", "y", "theirs")
+		createWork(ctx, "if-no-full-diff", strategy(placementv1beta1.FullComparison), configMap(ns, "a", "x", "ours"))
+		Eventually(reportedOf(ctx, "if-no-full-diff")).Should(HaveExactElements(refused("FailedToTakeOver")))
+		Expect(manifestOf(ctx, "if-no-full-diff", 0).DiffDetails.ObservedDiffs).To(ContainElement(
+			placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
+	})
+})
+
+var _ = Describe("whenToApply IfNotDrifted", func() {
+	ifNotDrifted := func(kind placementv1beta1.ApplyStrategyType) *placementv1beta1.ApplyStrategy {
+		return &placementv1beta1.ApplyStrategy{Type: kind, WhenToApply: placementv1beta1.ApplyIfNotDrifted}
+	}
+
+	for _, kind := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
+		It("reports a drift instead of undoing it, with "+string(kind), func(ctx SpecContext) {
+			ns := freshNamespace(ctx)
+			name := "drifted-" + ns
+			createWork(ctx, name, ifNotDrifted(kind), configMap(ns, "a", "x", "1"))
+			Eventually(reported(ctx, name)).Should(beDone())
+
+			By("not minding what the manifest does not mention")
+			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
+			Consistently(reported(ctx, name)).Should(beDone())
+
+			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+			Eventually(reportedOf(ctx, name)).Should(HaveExactElements(refused("FoundDrifts")))
+			drift := manifestOf(ctx, name, 0).DriftDetails
+			Expect(drift.ObservedDrifts).To(HaveExactElements(
+				placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "1", ValueInMember: "2"}))
+			Expect(drift.ObservedInMemberClusterGeneration).To(Equal(getConfigMap(ctx, ns, "a").Generation))
+			Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("x", "2"))
+			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "it still is ours")
+
+			By("remembering since when")
+			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"3"}}`))).To(Succeed())
+			Eventually(func() string {
+				return manifestOf(ctx, name, 0).DriftDetails.ObservedDrifts[0].ValueInMember
+			}).Should(Equal("3"))
+			Expect(manifestOf(ctx, name, 0).DriftDetails.FirstDriftedObservedTime).To(Equal(drift.FirstDriftedObservedTime))
+
+			By("being content when the change is undone by hand")
+			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"1"}}`))).To(Succeed())
+			Eventually(reported(ctx, name)).Should(beDone())
+			Expect(manifestOf(ctx, name, 0).DriftDetails).To(BeNil())
+		})
+	}
+
+	It("writes a manifest that changed over a drift", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "drift-over", ifNotDrifted(""), configMap(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "drift-over")).Should(beDone())
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(reportedOf(ctx, "drift-over")).Should(HaveExactElements(refused("FoundDrifts")))
+		changeWork(ctx, "drift-over", configMap(ns, "a", "x", "4"))
+		Eventually(reported(ctx, "drift-over")).Should(beDone())
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "4"}))
+	})
+
+	It("compares all fields when the manifest would not be accepted any more", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "degraded", ifNotDrifted(""), deployment(ns, "web", "one"))
+		Eventually(reported(ctx, "degraded")).Should(beDone())
+		web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		Expect(err).NotTo(HaveOccurred())
+		other, owners := web.DeepCopy(), web.GetOwnerReferences()
+		hash := web.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
+		agent.stop()
+		Expect(memberClient.Delete(ctx, web, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Eventually(gone(ctx, memberClient, web)).Should(BeTrue())
+		other.Object["metadata"] = map[string]any{"namespace": ns, "name": "web", "annotations": map[string]any{placementv1beta1.ManifestHashAnnotation: hash}}
+		other.SetOwnerReferences(owners)
+		spec := other.Object["spec"].(map[string]any)
+		spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "two"}}
+		spec["template"].(map[string]any)["metadata"] = map[string]any{"labels": map[string]any{"app": "two"}}
+		Expect(memberClient.Create(ctx, other)).To(Succeed())
+		agent = startAgent(member.Config())
+		Eventually(reportedOf(ctx, "degraded")).Should(HaveExactElements(refused("FoundDriftsInDegradedMode")))
+		Expect(manifestOf(ctx, "degraded", 0).DriftDetails.ObservedDrifts).To(ContainElement(
+			placementv1beta1.PatchDetail{Path: "/spec/selector/matchLabels/app", ValueInHub: "one", ValueInMember: "two"}))
+	})
+})
+
+var _ = Describe("comparisonOption FullComparison", func() {
+	It("reports what others added, and counts the manifest as applied", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "full", &placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.FullComparison}, configMap(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "full")).Should(beDone())
+		Expect(manifestOf(ctx, "full", 0).DriftDetails).To(BeNil())
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2","y":"theirs"}}`))).To(Succeed())
+		Eventually(func() []placementv1beta1.PatchDetail {
+			if drift := manifestOf(ctx, "full", 0).DriftDetails; drift != nil {
+				return drift.ObservedDrifts
+			}
+			return nil
+		}).Should(HaveExactElements(placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "what is ours was repaired")
+		Eventually(reported(ctx, "full")).Should(beDone())
+	})
+})
+
+var _ = Describe("Strategy type ReportDiff", func() {
+	It("writes nothing, says what differs, and applies when it is changed", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		before := foreignConfigMap(ctx, ns, "x", "theirs")
+		secret := func(value string) string {
+			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, stringData: {key: ` + value + `}}`
+		}
+		Expect(memberClient.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"},
+			StringData: map[string]string{"key": "their-secret"}})).To(Succeed())
+		createWork(ctx, "diff", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff},
+			configMap(ns, "a", "x", "ours"), configMap(ns, "absent"), secret("our-secret"),
+			`{apiVersion: v1, kind: Namespace, metadata: {name: `+ns+`}}`)
+		Eventually(conditionOf(ctx, "diff", placementv1beta1.ConditionDiffReported)).Should(Equal("True/AllManifestsDiffReported"))
+		Expect(conditionOf(ctx, "diff", placementv1beta1.ConditionApplied)()).To(BeEmpty())
+		Expect(diffsOf(ctx, "diff")).To(HaveExactElements(
+			ConsistOf(
+				placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "ours", ValueInMember: "theirs"},
+				placementv1beta1.PatchDetail{Path: "/metadata/labels/app", ValueInHub: "spec"}),
+			HaveExactElements(placementv1beta1.PatchDetail{Path: "/", ValueInHub: "(the whole object)"}),
+			HaveExactElements(placementv1beta1.PatchDetail{Path: "/data/key",
+				ValueInHub: "(redacted for security reasons)", ValueInMember: "(redacted for security reasons)"}),
+			BeEmpty()))
+		absent := manifestOf(ctx, "diff", 1)
+		Expect(absent.DiffDetails.ObservedInMemberClusterGeneration).To(BeNil())
+		Expect(condition(absent.Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/FoundDiff"))
+		Expect(condition(manifestOf(ctx, "diff", 3).Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/NoDiffFound"))
+		Expect(getConfigMap(ctx, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion))
+		Expect(data(ctx, ns, "absent")()).To(BeNil())
+
+		By("following changes on the member")
+		Expect(memberClient.Patch(ctx, before, mergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
+		Eventually(func() string {
+			return condition(manifestOf(ctx, "diff", 0).Conditions, placementv1beta1.ConditionDiffReported)
+		}).Should(Equal("True/NoDiffFound"))
+
+		updateWork(ctx, "diff", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy = nil
+			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "ours"), configMap(ns, "absent"))
+		})
+		Eventually(reported(ctx, "diff")).Should(beDone())
+		Expect(conditionOf(ctx, "diff", placementv1beta1.ConditionDiffReported)()).To(BeEmpty())
+	})
+
+	It("says what stands in the way", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "no-diff", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff},
+			configMap(ns, "a"), `{apiVersion: nowhere.example.com/v1, kind: Nothing, metadata: {name: a}}`)
+		Eventually(conditionOf(ctx, "no-diff", placementv1beta1.ConditionDiffReported)).Should(Equal("False/SomeManifestsHaveNotReportedDiff"))
+		Expect(message(ctx, "no-diff", 1, placementv1beta1.ConditionDiffReported)).To(ContainSubstring("no kind Nothing"))
+	})
+
+	It("keeps what was applied before, and removes none of it", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "then-diff", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "then-diff")).Should(beDone())
+		updateWork(ctx, "then-diff", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2"))
+		})
+		Eventually(conditionOf(ctx, "then-diff", placementv1beta1.ConditionDiffReported)).Should(Equal("True/AllManifestsDiffReported"))
+		Consistently(data(ctx, ns, "b")).ShouldNot(BeNil())
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+	})
+})
+
+var _ = Describe("A field that cannot be changed", func() {
+	recreate := func(text string) string {
+		object := manifests(text)[0]
+		return withAnnotation(string(object.Raw), placementv1beta1.ImmutableChangeAnnotation, placementv1beta1.ImmutableChangeRecreate)
+	}
+
+	It("has the object made again when its manifest asks for that", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "recreated", nil, recreate(deployment(ns, "web", "one")), configMap(ns, "a"))
+		Eventually(reported(ctx, "recreated")).Should(beDone())
+		before, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		Expect(err).NotTo(HaveOccurred())
+
+		changeWork(ctx, "recreated", recreate(deployment(ns, "web", "two")), configMap(ns, "a"))
+		Eventually(reported(ctx, "recreated")).Should(beDone())
+		after, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.GetUID()).NotTo(Equal(before.GetUID()))
+		Expect(after.Object["spec"]).To(HaveKeyWithValue("selector", map[string]any{"matchLabels": map[string]any{"app": "two"}}))
+		Eventually(ledger(ctx, "recreated")).Should(HaveExactElements("web", "a"))
+	})
+
+	It("is named for a Job too, with the remedy", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		job := func(image string) string {
+			return `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ` + ns + `, name: once}, spec: {suspend: true,
+				template: {spec: {restartPolicy: Never, containers: [{name: main, image: "` + image + `"}]}}}}`
+		}
+		createWork(ctx, "job", nil, job("example.com/main:1"))
+		untracked := outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}
+		Eventually(reported(ctx, "job")).Should(Equal(untracked))
+		changeWork(ctx, "job", job("example.com/main:2"))
+		Eventually(reported(ctx, "job")).Should(beRefused())
+		Expect(message(ctx, "job", 0, "Applied")).To(And(ContainSubstring("spec.template"), ContainSubstring("immutable"),
+			ContainSubstring(placementv1beta1.ImmutableChangeAnnotation)))
+
+		changeWork(ctx, "job", recreate(job("example.com/main:2")))
+		Eventually(reported(ctx, "job")).Should(Equal(untracked))
+	})
+
+	It("leaves an object alone that another Work shares", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
+		createWork(ctx, "recreate-1", sharing, recreate(deployment(ns, "web", "one")))
+		Eventually(reported(ctx, "recreate-1")).Should(beDone())
+		createWork(ctx, "recreate-2", sharing, recreate(deployment(ns, "web", "one")))
+		Eventually(reported(ctx, "recreate-2")).Should(beDone())
+		before, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		Expect(err).NotTo(HaveOccurred())
+		changeWork(ctx, "recreate-1", recreate(deployment(ns, "web", "two")))
+		Eventually(reported(ctx, "recreate-1")).Should(beRefused())
+		Expect(message(ctx, "recreate-1", 0, "Applied")).To(ContainSubstring("others own it"))
+		after, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.GetUID()).To(Equal(before.GetUID()))
+	})
+})
+
+var _ = Describe("reportBackStrategy Mirror", func() {
+	It("brings the status of objects back", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "mirror", nil, deployment(ns, "web", "web"), configMap(ns, "a"))
+		updateWork(ctx, "mirror", func(work *placementv1beta1.Work) {
+			work.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
+				Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToWork}
+		})
+		Eventually(func() string {
+			if back := manifestOf(ctx, "mirror", 0).BackReportedStatus; back != nil {
+				return string(back.ObservedStatus.Raw)
+			}
+			return ""
+		}).Should(And(ContainSubstring(`"availableReplicas":2`), ContainSubstring(`"name":"web"`), Not(ContainSubstring(`"spec"`))))
+		Expect(manifestOf(ctx, "mirror", 1).BackReportedStatus).To(BeNil(), "a ConfigMap has no status")
+
+		updateWork(ctx, "mirror", func(work *placementv1beta1.Work) { work.Spec.ReportBackStrategy = nil })
+		Eventually(func() *placementv1beta1.BackReportedStatus { return manifestOf(ctx, "mirror", 0).BackReportedStatus }).Should(BeNil())
+	})
+})
