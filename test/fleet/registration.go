@@ -90,7 +90,7 @@ metadata: {name: %[1]s}
 ---
 apiVersion: fleet.cattle.io/v1alpha1
 kind: ClusterRegistrationToken
-metadata: {name: %[2]s, namespace: %[1]s}
+metadata: {name: %[2]s, namespace: %[1]s, annotations: {fleetgate.io/approval: auto}}
 spec: {ttl: 240h}
 ---
 apiVersion: fleet.cattle.io/v1alpha1

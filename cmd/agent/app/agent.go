@@ -55,8 +55,22 @@ type agent struct {
 	// direct reads and writes the member without a cache.
 	direct    client.Client
 	clientset kubernetes.Interface
-	enroller  *enroll.Enroller
+	enroller  identity
 }
+
+// identity is who the agent is on the hub: registered by itself, or given by others.
+type identity interface {
+	Run(ctx context.Context) error
+	Ready() error
+	Member(ctx context.Context) (string, error)
+	Token(ctx context.Context) (string, error)
+	HubConfig(ctx context.Context) (*rest.Config, error)
+}
+
+var (
+	_ identity = (*enroll.Enroller)(nil)
+	_ identity = (*enroll.External)(nil)
+)
 
 // Run runs the agent until the context ends, or fails with a sentence that says
 // what is in the way. What the hub or the network can mend is retried instead,
@@ -104,11 +118,18 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
 	}
-	options := enroll.Options{Member: clientset, Namespace: config.Namespace, ClientID: config.ClientID, Labels: config.Labels}
+	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset)}, nil
+}
+
+func newIdentity(config *Config, member kubernetes.Interface) identity {
+	if config.Hub != nil {
+		return enroll.NewExternal(config.MemberName, config.Hub, clock.RealClock{})
+	}
+	options := enroll.Options{Member: member, Namespace: config.Namespace, ClientID: config.ClientID, Labels: config.Labels}
 	if config.Bootstrap != nil {
 		options.Bootstrap = enroll.Given(config.Bootstrap)
 	}
-	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: enroll.New(options)}, nil
+	return enroll.New(options)
 }
 
 // prepareMember makes what the agent needs on the member itself, as often as it
@@ -199,7 +220,9 @@ func (a *agent) addWorks(hub ctrl.Manager, member string) error {
 }
 
 func (a *agent) addHeartbeat(hub ctrl.Manager, member string) error {
-	return (&heartbeat.Reconciler{Hub: hub.GetClient(), Member: a.clientset, Name: member, Clock: clock.RealClock{}}).SetupWithManager(hub)
+	return (&heartbeat.Reconciler{
+		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(), Clock: clock.RealClock{},
+	}).SetupWithManager(hub)
 }
 
 func (a *agent) addTokens(hub ctrl.Manager, member string) error {
@@ -231,6 +254,15 @@ func (a *agent) memberCA() ([]byte, error) {
 		return a.Member.CAData, nil
 	}
 	return os.ReadFile(a.Member.CAFile)
+}
+
+// reportedCA is how to read the CA that the hub is told, or nil if the member's server is
+// one that everybody trusts.
+func (a *agent) reportedCA() func() ([]byte, error) {
+	if len(a.Member.CAData) == 0 && a.Member.CAFile == "" {
+		return nil
+	}
+	return a.memberCA
 }
 
 func tunnelURL(hub, member string) string {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -43,6 +44,13 @@ type Options struct {
 	TunnelCertFile   string
 	TunnelKeyFile    string
 	TunnelAllow      []string
+
+	BootstrapKubeconfig string
+	MemberName          string
+	HubURL              string
+	HubCAFile           string
+	HubTokenFile        string
+	HubKubeconfig       string
 }
 
 // The protocols of a tunnel.
@@ -72,6 +80,13 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the agent on the member, where it keeps its key and its credential.")
 	flags.StringVar(&o.BootstrapFile, "bootstrap-file", o.BootstrapFile,
 		"File with the values of a ClusterRegistrationToken, as its Secret holds them. Needed until the agent is registered; empty: Secret "+enroll.BootstrapSecret+" in --namespace.")
+	flags.StringVar(&o.BootstrapKubeconfig, "bootstrap-kubeconfig", o.BootstrapKubeconfig,
+		"Instead of --bootstrap-file: a kubeconfig with the token of a ClusterRegistrationToken, whose context names the token's namespace; its proxy-url is used and kept.")
+	flags.StringVar(&o.MemberName, "member-name", o.MemberName, "Name of the MemberCluster on the hub that names this agent's identity. With it the agent does not register, and its hub credential is the one that the flags --hub-* give.")
+	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "With --member-name: URL of the hub's API server.")
+	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "With --hub-url: PEM file that verifies it. Empty: what the operating system trusts.")
+	flags.StringVar(&o.HubTokenFile, "hub-token-file", o.HubTokenFile, "With --hub-url: file with a bearer token that somebody refreshes; it is read again at least once a minute.")
+	flags.StringVar(&o.HubKubeconfig, "hub-kubeconfig", o.HubKubeconfig, "With --member-name, instead of --hub-url: kubeconfig of the hub. A command in it is run for credentials.")
 	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
 	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
@@ -108,6 +123,7 @@ func (o *Options) Validate() error {
 		all = append(all, fmt.Errorf("--health-probe-bind-address %q is not host:port", o.HealthProbes))
 	}
 	all = append(all, o.validateTunnel())
+	all = append(all, o.validateHub()...)
 	return errors.Join(all...)
 }
 
@@ -134,6 +150,39 @@ func (o *Options) validateTunnel() error {
 	return errors.Join(all...)
 }
 
+// validateHub looks at the two ways to the hub, of which one must be taken whole.
+func (o *Options) validateHub() []error {
+	var all []error
+	if o.BootstrapFile != "" && o.BootstrapKubeconfig != "" {
+		all = append(all, errors.New("--bootstrap-file and --bootstrap-kubeconfig are both given: choose one"))
+	}
+	given := o.HubURL != "" || o.HubKubeconfig != ""
+	if o.MemberName == "" {
+		if given || o.HubCAFile != "" || o.HubTokenFile != "" {
+			all = append(all, errors.New("--hub-url, --hub-ca-file, --hub-token-file and --hub-kubeconfig do nothing without --member-name"))
+		}
+		return all
+	}
+	for _, problem := range validation.IsDNS1123Label(clusterv1beta1.MemberNamespace(o.MemberName)) {
+		all = append(all, fmt.Errorf("--member-name %q: %s", o.MemberName, problem))
+	}
+	if o.BootstrapFile != "" || o.BootstrapKubeconfig != "" {
+		all = append(all, errors.New("--member-name is for an agent that does not register: leave --bootstrap-file and --bootstrap-kubeconfig out"))
+	}
+	if !given || o.HubURL != "" && o.HubKubeconfig != "" {
+		all = append(all, errors.New("--member-name needs either --hub-url or --hub-kubeconfig"))
+	}
+	if o.HubURL != "" {
+		if parsed, err := url.Parse(o.HubURL); err != nil || parsed.Scheme != "https" || parsed.Host == "" {
+			all = append(all, fmt.Errorf("--hub-url %q is not a URL that begins with https://", o.HubURL))
+		}
+		if o.HubTokenFile == "" {
+			all = append(all, errors.New("--hub-url needs --hub-token-file"))
+		}
+	}
+	return all
+}
+
 // Config is what the options mean, ready to run with.
 type Config struct {
 	Options
@@ -141,6 +190,9 @@ type Config struct {
 	Member *rest.Config
 	// Bootstrap is what a file gave to register with, or nil.
 	Bootstrap *enroll.Bootstrap
+	// Hub reaches the hub with an identity that others keep, or is nil: then the agent
+	// registers.
+	Hub *rest.Config
 }
 
 // Config reads the files that the options name. Call Validate before.
@@ -150,11 +202,32 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	member.QPS = -1 // The member's own priority and fairness limits the agent.
-	bootstrap, err := loadBootstrap(o.BootstrapFile)
+	bootstrap, err := o.loadBootstrap()
 	if err != nil {
 		return nil, err
 	}
-	return &Config{Options: *o, Member: member, Bootstrap: bootstrap}, nil
+	hub, err := o.loadHub()
+	if err != nil {
+		return nil, err
+	}
+	return &Config{Options: *o, Member: member, Bootstrap: bootstrap, Hub: hub}, nil
+}
+
+// loadHub returns nil for an agent that registers.
+func (o *Options) loadHub() (*rest.Config, error) {
+	if o.MemberName == "" {
+		return nil, nil
+	}
+	if o.HubKubeconfig == "" {
+		return &rest.Config{
+			Host: o.HubURL, TLSClientConfig: rest.TLSClientConfig{CAFile: o.HubCAFile}, BearerTokenFile: o.HubTokenFile,
+		}, nil
+	}
+	hub, err := clientcmd.BuildConfigFromFlags("", o.HubKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading --hub-kubeconfig: %w", err)
+	}
+	return hub, nil
 }
 
 func loadMember(path string) (*rest.Config, error) {
@@ -174,7 +247,11 @@ func loadMember(path string) (*rest.Config, error) {
 
 // loadBootstrap reads the file if it is there: once the agent is registered it
 // is not needed, and whoever wrote it may have removed it.
-func loadBootstrap(path string) (*enroll.Bootstrap, error) {
+func (o *Options) loadBootstrap() (*enroll.Bootstrap, error) {
+	flag, path, parse := "--bootstrap-file", o.BootstrapFile, enroll.ParseBootstrap
+	if o.BootstrapKubeconfig != "" {
+		flag, path, parse = "--bootstrap-kubeconfig", o.BootstrapKubeconfig, enroll.ParseBootstrapKubeconfig
+	}
 	if path == "" {
 		return nil, nil
 	}
@@ -186,15 +263,15 @@ func loadBootstrap(path string) (*enroll.Bootstrap, error) {
 		err = fmt.Errorf("it has more than %d bytes", maxBootstrapBytes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading --bootstrap-file: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", flag, err)
 	}
-	values, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading --bootstrap-file: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", flag, err)
 	}
-	bootstrap, err := enroll.ParseBootstrap(values)
+	bootstrap, err := parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("reading --bootstrap-file %s: %w", path, err)
+		return nil, fmt.Errorf("reading %s %s: %w", flag, path, err)
 	}
 	return bootstrap, nil
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -57,6 +58,9 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		return err
 	}
 	egress := tunnel.EgressOf(a.HTTPSProxy, a.NoProxy)
+	if hub.Proxy != nil { // The hub's kubeconfig names one, which then leads to all of the hub.
+		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
+	}
 	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
 	own := tunnel.NewListener(tunnel.Agent)
 	targets := map[string]tunnel.Target{

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -46,10 +47,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/importer"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
@@ -290,7 +294,7 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 
 // admission returns the policies and webhook configurations of the chosen parts.
 func (g *gateway) admission(ca []byte) []client.Object {
-	objects := append(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies()...)
+	objects := slices.Concat(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies(), registration.OriginPolicy())
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
 			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,
@@ -407,11 +411,11 @@ func (g *gateway) addMembership(context.Context) error {
 	if !g.runs(componentControllers) {
 		return nil
 	}
-	secrets, err := membership.NewSecretCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+	members, err := membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
 	if err != nil {
 		return err
 	}
-	if err := g.manager.Add(secrets); err != nil {
+	if err := g.manager.Add(members); err != nil {
 		return err
 	}
 	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
@@ -422,26 +426,42 @@ func (g *gateway) addMembership(context.Context) error {
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
 				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
-				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets, Concurrency: memberWorkers,
+				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members, Concurrency: memberWorkers,
 			},
-			&membership.StatusReconciler{Client: hub, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence, Concurrency: memberWorkers},
+			&membership.StatusReconciler{
+				Client: hub, Leases: members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
+				// Placement must see a heartbeat at least twice before it takes a member for lost.
+				HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
+				TaintUnreachable:  g.TaintUnreachable, Concurrency: memberWorkers,
+			},
 		)
 	}
 	if g.serves(apiRancher) {
 		controllers = append(controllers,
 			&registration.TokenReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{},
-				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA},
+				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
 			},
 			&registration.GrantReconciler{
-				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: secrets,
+				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members,
+				Namespaces: g.registrationNamespaces(), ApproveInfinite: g.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
 				Concurrency: memberWorkers,
 			},
 			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Concurrency: memberWorkers},
+			&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
+			&importer.Reconciler{
+				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),
+				HubURL: g.HubURL, HubCA: g.HubCA, Image: g.AgentImage, Concurrency: memberWorkers,
+			},
 		)
 	}
+	if g.serves(apiProfile) {
+		controllers = append(controllers, &profile.Reconciler{
+			Client: hub, Namespace: g.Namespace, Manager: g.ClusterProfileManager, HubURL: g.HubURL, HubCA: g.HubCA,
+		})
+	}
 	if g.serves(apiMSA) {
-		tokens, err := g.tokenControllers(secrets)
+		tokens, err := g.tokenControllers(members)
 		if err != nil {
 			return err
 		}

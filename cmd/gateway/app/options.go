@@ -21,6 +21,8 @@ import (
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
@@ -56,6 +58,7 @@ func apiNeeds() map[string][]string {
 		apiRancher: {apiFleet},
 		apiMSA:     {apiFleet},
 		apiGateway: {apiFleet, apiMSA},
+		apiProfile: {apiFleet},
 	}
 }
 
@@ -108,6 +111,12 @@ type Options struct {
 	AgentTokenLifetime time.Duration
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
+	TaintUnreachable   bool
+
+	RegistrationNamespaces []string
+	InfiniteTokenApproval  string
+	ClusterProfileManager  string
+	AgentImage             string
 }
 
 // NewOptions returns the defaults.
@@ -134,6 +143,10 @@ func NewOptions() *Options {
 		AgentTokenLifetime:    7 * 24 * time.Hour,
 		Silence:               membership.DefaultSilence,
 		ForceDeleteWait:       membership.DefaultForceDeleteWait,
+
+		RegistrationNamespaces: []string{"clusters"},
+		InfiniteTokenApproval:  registrationv1alpha1.ApprovalManual,
+		ClusterProfileManager:  multiclusterv1alpha1.ClusterManager,
 	}
 }
 
@@ -184,6 +197,12 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
+	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
+
+	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, for clusters that are imported from a kubeconfig. Empty: none is imported.")
+	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
+	flags.StringSliceVar(&o.RegistrationNamespaces, "registration-namespaces", o.RegistrationNamespaces, "Namespaces in which clusters may register; * means every namespace.")
+	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")
 }
 
 // Validate returns every error at once.
@@ -239,6 +258,11 @@ func (o *Options) Validate() error {
 	if o.ForceDeleteWait <= 0 {
 		all = append(all, fmt.Errorf("--force-delete-wait-time %s is not above zero", o.ForceDeleteWait))
 	}
+	if len(o.RegistrationNamespaces) == 0 {
+		all = append(all, errors.New("--registration-namespaces is empty: name at least one namespace, or *"))
+	}
+	all = append(all, known("--infinite-token-approval", []string{o.InfiniteTokenApproval},
+		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}))
 	return errors.Join(all...)
 }
 
@@ -263,6 +287,14 @@ func (o *Options) validateKonnectivity() error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// registrationNamespaces are those that are named, and none if every one will do.
+func (o *Options) registrationNamespaces() []string {
+	if slices.Contains(o.RegistrationNamespaces, "*") {
+		return nil
+	}
+	return o.RegistrationNamespaces
 }
 
 func known(flag string, given, allowed []string) error {

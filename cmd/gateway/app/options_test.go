@@ -33,6 +33,9 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"one port twice":          {func(o *Options) { o.WebhookPort = o.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
 		"addresses": {func(o *Options) { o.BindAddress, o.Metrics, o.HealthProbes = "here", "x", "0" },
 			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
+		"registration": {func(o *Options) { o.RegistrationNamespaces, o.InfiniteTokenApproval = nil, "always" },
+			[]string{"--registration-namespaces is empty", "--infinite-token-approval does not know always"}},
+		"profiles on their own": {func(o *Options) { o.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile does not work without fleet"}},
 		"flags without install": {func(o *Options) { o.Adopt, o.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
 		"plain HTTP":            {func(o *Options) { o.HubURL = "http://hub" }, []string{`--hub-url "http://hub"`}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
@@ -112,5 +115,16 @@ func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestEveryNamespaceWillDoForRegistration(t *testing.T) {
+	for _, tt := range []struct{ given, want []string }{
+		{[]string{"clusters", "edge"}, []string{"clusters", "edge"}},
+		{[]string{"clusters", "*"}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, (&Options{RegistrationNamespaces: tt.given}).registrationNamespaces()); diff != "" {
+			t.Errorf("namespaces of %v (-want +got):\n%s", tt.given, diff)
+		}
 	}
 }

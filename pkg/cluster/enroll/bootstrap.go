@@ -4,6 +4,7 @@
 package enroll
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -15,7 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
 )
+
+// bootstrapKubeconfigKey is the key of the bootstrap Secret under which a kubeconfig may
+// stand instead of values.
+const bootstrapKubeconfigKey = "kubeconfig"
 
 // maxValuesLength bounds a values file, in bytes.
 const maxValuesLength = 1 << 20
@@ -29,6 +35,9 @@ type Bootstrap struct {
 	ClientID string `json:"clientID,omitempty"`
 	// Labels are the labels that the Cluster gets if the hub makes it for this agent.
 	Labels map[string]string `json:"labels,omitempty"`
+	// ProxyURL is the forward proxy, http or https, on the way to the hub. Empty means
+	// what the environment says.
+	ProxyURL string `json:"proxyURL,omitempty"`
 }
 
 // ParseBootstrap reads a values.yaml. Its error names everything that is wrong with
@@ -42,10 +51,39 @@ func ParseBootstrap(values []byte) (*Bootstrap, error) {
 		// The parser's own text may quote what it read, the token included.
 		return nil, errors.New("the values are not the YAML that a registration Secret holds under the key \"values\"")
 	}
+	b.complete()
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
 	return &b, nil
+}
+
+// ParseBootstrapKubeconfig reads a kubeconfig whose user has a registration token and
+// whose context names the registration namespace.
+func ParseBootstrapKubeconfig(raw []byte) (*Bootstrap, error) {
+	access, err := kubeconfig.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig for registering cannot be used: %w", err)
+	}
+	b := &Bootstrap{AgentValues: registrationv1alpha1.AgentValues{
+		ClusterNamespace: access.Namespace,
+		APIServerURL:     access.Server,
+		APIServerCA:      string(access.CA),
+		Token:            access.Token,
+	}}
+	if access.ProxyURL != nil {
+		b.ProxyURL = access.ProxyURL.String()
+	}
+	b.complete()
+	return b, b.Validate()
+}
+
+// complete fills in what the token says of itself: a token alone is then enough, beside
+// the hub's URL.
+func (b *Bootstrap) complete() {
+	namespace, name := claimsOf(b.Token)
+	b.ClusterNamespace = cmp.Or(b.ClusterNamespace, namespace)
+	b.TokenName = cmp.Or(b.TokenName, name)
 }
 
 // Validate returns all that keeps an agent from registering with the bootstrap.
@@ -63,7 +101,23 @@ func (b *Bootstrap) Validate() error {
 	if len(validation.IsDNS1123Label(b.ClusterNamespace)) > 0 {
 		errs = append(errs, fmt.Errorf("clusterNamespace must be the namespace of the registration token, it is %q", b.ClusterNamespace))
 	}
+	if _, err := parseProxy(b.ProxyURL); err != nil {
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+// parseProxy returns nil for no proxy. Its error does not quote the URL, which may hold a
+// password.
+func parseProxy(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	proxy, err := url.Parse(text)
+	if err != nil || proxy.Scheme != "http" && proxy.Scheme != "https" || proxy.Hostname() == "" {
+		return nil, errors.New("proxyURL must be an http or https URL")
+	}
+	return proxy, nil
 }
 
 // Source hands out the bootstrap, or nil if there is none (any more).
@@ -79,6 +133,9 @@ func bootstrapOf(secret *corev1.Secret) (*Bootstrap, error) {
 	if values, ok := secret.Data[registrationv1alpha1.RegistrationValuesKey]; ok {
 		return ParseBootstrap(values)
 	}
+	if raw, ok := secret.Data[bootstrapKubeconfigKey]; ok {
+		return ParseBootstrapKubeconfig(raw)
+	}
 	text := func(key string) string { return string(secret.Data[key]) }
 	b := &Bootstrap{
 		AgentValues: registrationv1alpha1.AgentValues{
@@ -89,6 +146,8 @@ func bootstrapOf(secret *corev1.Secret) (*Bootstrap, error) {
 			TokenName:        text("tokenName"),
 		},
 		ClientID: text("clientID"),
+		ProxyURL: text("proxyURL"),
 	}
+	b.complete()
 	return b, b.Validate()
 }

@@ -4,6 +4,7 @@
 package enroll
 
 import (
+	"encoding/base64"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
@@ -79,5 +80,60 @@ func TestTheBootstrapSecretHasEitherForm(t *testing.T) {
 				t.Errorf("bootstrap (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// jwt is a token that says it is the account's; nobody has signed it.
+func jwt(subject string) string {
+	encode := base64.RawURLEncoding.EncodeToString
+	return encode([]byte(`{"alg":"none"}`)) + "." + encode([]byte(`{"sub":"`+subject+`"}`)) + ".x"
+}
+
+func TestATokenSaysWhereItIsFrom(t *testing.T) {
+	const uid = "67cec7a4-3386-4fd5-9de2-20397e7b0029"
+	tests := map[string]struct{ token, namespace, name string }{
+		"a registration token":      {jwt("system:serviceaccount:clusters:new-token-" + uid), "clusters", "new-token"},
+		"another account's":         {jwt("system:serviceaccount:clusters:default"), "clusters", ""},
+		"a user's":                  {jwt("jane"), "", ""},
+		"no JSON Web Token":         {"abc", "", ""},
+		"one that is not encoded":   {"a.b!.c", "", ""},
+		"one that says nothing":     {"e30.e30.x", "", ""},
+		"one that is not of a JSON": {"e30." + base64.RawURLEncoding.EncodeToString([]byte("[")) + ".x", "", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			namespace, token := claimsOf(tc.token)
+			if namespace != tc.namespace || token != tc.name {
+				t.Errorf("got %q, %q, want %q, %q", namespace, token, tc.namespace, tc.name)
+			}
+		})
+	}
+
+	values, err := ParseBootstrap([]byte("apiServerURL: https://hub\ntoken: " + tests["a registration token"].token))
+	if err != nil {
+		t.Fatalf("a token and a URL are not enough: %v", err)
+	}
+	if values.ClusterNamespace != "clusters" || values.TokenName != "new-token" {
+		t.Errorf("got %q, %q", values.ClusterNamespace, values.TokenName)
+	}
+}
+
+func TestParseBootstrapKubeconfig(t *testing.T) {
+	document := func(user string) string {
+		return `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: k, user: u, namespace: clusters}}],
+  clusters: [{name: k, cluster: {server: "https://hub:6443", proxy-url: "http://proxy:3128"}}], users: [{name: u, user: {` + user + `}}]}`
+	}
+	got, err := ParseBootstrapKubeconfig([]byte(document("token: secret-token")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Bootstrap{ProxyURL: "http://proxy:3128", AgentValues: registrationv1alpha1.AgentValues{
+		ClusterNamespace: "clusters", APIServerURL: "https://hub:6443", Token: "secret-token",
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("bootstrap (-want +got):\n%s", diff)
+	}
+	if _, err := ParseBootstrapKubeconfig([]byte(document("exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"))); err == nil {
+		t.Error("took a command")
 	}
 }

@@ -230,7 +230,7 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()
 	member := fake.NewClientset()
-	stored := &credential{server: server.URL, ca: []byte(caOf(server)), member: "m", token: "stored", expires: time.Now().Add(time.Hour)}
+	stored := &credential{hubAddress: hubAddress{server: server.URL, ca: []byte(caOf(server))}, member: "m", token: "stored", expires: time.Now().Add(time.Hour)}
 	if err := (&store{member: member, namespace: "fleet-system"}).putCredential(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 
 	// A token that the hub refuses is replaced although the hour is not over.
 	<-tokens.granted
-	e.current.Store(&credential{server: server.URL, ca: stored.ca, member: "m", token: "stale", expires: stored.expires})
+	e.current.Store(&credential{hubAddress: stored.hubAddress, member: "m", token: "stale", expires: stored.expires})
 	if _, err := hub.CoreV1().ConfigMaps("x").Get(t.Context(), "x", metav1.GetOptions{}); err == nil {
 		t.Error("the hub took a stale token")
 	}
@@ -287,8 +287,8 @@ func TestAnotherMemberAfterReenrollingEndsTheRun(t *testing.T) {
 	server := httptest.NewTLSServer(tokens)
 	defer server.Close()
 	e := New(Options{Member: fake.NewClientset()})
-	e.current.Store(&credential{server: server.URL, member: "former"})
-	err := e.use(t.Context(), &credential{server: server.URL, ca: []byte(caOf(server)), member: "m", token: "stored"})
+	e.current.Store(&credential{hubAddress: hubAddress{server: server.URL}, member: "former"})
+	err := e.use(t.Context(), &credential{hubAddress: hubAddress{server: server.URL, ca: []byte(caOf(server))}, member: "m", token: "stored"})
 	if !errors.Is(err, ErrIdentityChanged) {
 		t.Errorf("got %v, want ErrIdentityChanged", err)
 	}

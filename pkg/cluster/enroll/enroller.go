@@ -146,22 +146,27 @@ func (e *Enroller) HubConfig(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := e.hubConfig(current.server, current.ca, "")
+	config := e.hubConfig(current.hubAddress, "")
 	config.Timeout = 0
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bearer{enroller: e, next: next} })
 	return config, nil
 }
 
 // hubConfig is how to reach the hub with a token.
-func (e *Enroller) hubConfig(server string, ca []byte, token string) *rest.Config {
-	return &rest.Config{
-		Host:            server,
-		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+func (e *Enroller) hubConfig(hub hubAddress, token string) *rest.Config {
+	config := &rest.Config{
+		Host:            hub.server,
+		TLSClientConfig: rest.TLSClientConfig{CAData: hub.ca},
 		BearerToken:     token,
 		Timeout:         hubCallTimeout,
 		UserAgent:       "fleetgate-agent",
 		WrapTransport:   e.options.WrapHubTransport,
 	}
+	// What cannot be parsed was refused when it came in.
+	if proxy, err := parseProxy(hub.proxy); err == nil && proxy != nil {
+		config.Proxy = http.ProxyURL(proxy)
+	}
+	return config
 }
 
 func (e *Enroller) await(ctx context.Context) (*credential, error) {
@@ -262,7 +267,7 @@ func (e *Enroller) enroll(ctx context.Context) error {
 func reach(stored *credential, bootstrap *Bootstrap) *credential {
 	c := *stored
 	if bootstrap != nil {
-		c.server, c.ca = bootstrap.APIServerURL, []byte(bootstrap.APIServerCA)
+		c.hubAddress = addressIn(bootstrap)
 	}
 	return &c
 }
@@ -319,7 +324,7 @@ func (e *Enroller) use(ctx context.Context, c *credential) error {
 	if err != nil {
 		return err
 	}
-	if former := e.current.Load(); former != nil && (former.member != renewed.member || former.server != renewed.server) {
+	if former := e.current.Load(); former != nil && (former.member != renewed.member || !former.hubAddress.equal(renewed.hubAddress)) {
 		return ErrIdentityChanged
 	}
 	if err := e.store.deleteBootstrap(ctx); err != nil {

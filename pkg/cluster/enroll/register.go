@@ -61,11 +61,14 @@ func desiredRequest(b *Bootstrap, id *identity, clientID string) *registrationv1
 // exchange sends the registration, or finds the one that was sent before, and returns
 // the credential once it is granted; until then, a Problem.
 func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, clientID string) (*credential, error) {
-	hub, err := registrationClient(e.hubConfig(b.APIServerURL, []byte(b.APIServerCA), b.Token))
+	hub, err := registrationClient(e.hubConfig(addressIn(b), b.Token))
 	if err != nil {
 		return nil, problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
 	}
 	wanted := desiredRequest(b, id, clientID)
+	if wanted.Spec.TokenProof, err = registrationv1alpha1.TokenProof(b.Token, wanted); err != nil {
+		return nil, err
+	}
 	request := &registrationv1alpha1.ClusterRegistration{}
 	err = hub.Get(ctx, client.ObjectKeyFromObject(wanted), request)
 	if apierrors.IsNotFound(err) {
@@ -97,11 +100,10 @@ func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap,
 			b.APIServerURL, request.Name)
 	}
 	return &credential{
-		server:  b.APIServerURL,
-		ca:      []byte(b.APIServerCA),
-		member:  opened.Member,
-		token:   opened.Token,
-		expires: opened.Expires,
+		hubAddress: addressIn(b),
+		member:     opened.Member,
+		token:      opened.Token,
+		expires:    opened.Expires,
 	}, nil
 }
 

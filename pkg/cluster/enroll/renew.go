@@ -19,7 +19,7 @@ import (
 
 // renew asks the hub for a new token and stores it.
 func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
-	hub, err := kubernetes.NewForConfig(e.hubConfig(c.server, c.ca, c.token))
+	hub, err := kubernetes.NewForConfig(e.hubConfig(c.hubAddress, c.token))
 	if err != nil {
 		return nil, fmt.Errorf("building a client for the hub: %w", err)
 	}

@@ -4,6 +4,7 @@
 package enroll
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -38,15 +39,31 @@ const (
 const (
 	serverKey  = "server"
 	caKey      = "ca.crt"
+	proxyKey   = "proxy-url"
 	memberKey  = "member"
 	tokenKey   = "token"
 	expiresKey = "expires"
 )
 
+// hubAddress is how the agent gets to the hub.
+type hubAddress struct {
+	server string
+	ca     []byte
+	// proxy is a URL, or empty.
+	proxy string
+}
+
+func addressIn(b *Bootstrap) hubAddress {
+	return hubAddress{server: b.APIServerURL, ca: []byte(b.APIServerCA), proxy: b.ProxyURL}
+}
+
+func (h hubAddress) equal(other hubAddress) bool {
+	return h.server == other.server && h.proxy == other.proxy && bytes.Equal(h.ca, other.ca)
+}
+
 // credential is who the agent is on the hub, and how it gets there.
 type credential struct {
-	server  string
-	ca      []byte
+	hubAddress
 	member  string
 	token   string
 	expires time.Time
@@ -116,8 +133,9 @@ func (s *store) credential(ctx context.Context) (*credential, error) {
 	}
 	expires, err := time.Parse(time.RFC3339, string(secret.Data[expiresKey]))
 	c := &credential{
-		server:  string(secret.Data[serverKey]),
-		ca:      secret.Data[caKey],
+		hubAddress: hubAddress{
+			server: string(secret.Data[serverKey]), ca: secret.Data[caKey], proxy: string(secret.Data[proxyKey]),
+		},
 		member:  string(secret.Data[memberKey]),
 		token:   string(secret.Data[tokenKey]),
 		expires: expires,
@@ -139,6 +157,9 @@ func (s *store) putCredential(ctx context.Context, c *credential) error {
 			tokenKey:   []byte(c.token),
 			expiresKey: []byte(c.expires.UTC().Format(time.RFC3339)),
 		},
+	}
+	if c.proxy != "" {
+		secret.Data[proxyKey] = []byte(c.proxy)
 	}
 	_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {

@@ -45,6 +45,11 @@ type Reconciler struct {
 	Member kubernetes.Interface
 	// Name is the member's name.
 	Name string
+	// Server is the URL of the member's API server, as the agent reaches it.
+	Server string
+	// ServerCA returns the PEM certificates that verify that server. Nil means that it
+	// is not reported.
+	ServerCA func() ([]byte, error)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, begins the agent's work; it is called before each report of having
@@ -107,10 +112,18 @@ func (r *Reconciler) join(ctx context.Context, imc *clusterv1beta1.InternalMembe
 		}
 		return ctrl.Result{}, fmt.Errorf("joining: %w", err)
 	}
-	if err := r.write(ctx, imc, joinedReport(imc, r.look(ctx), r.Clock.Now())); err != nil {
-		return ctrl.Result{}, err
+	report := joinedReport(imc, r.look(ctx), r.Clock.Now())
+	due := isDue(&imc.Status, &report)
+	if due {
+		if err := r.write(ctx, imc, report); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
-	return ctrl.Result{RequeueAfter: nextHeartbeat(imc.Spec.HeartbeatPeriodSeconds, rand.Float64())}, nil
+	renewed, err := r.renewLease(ctx, imc.Spec.HeartbeatPeriodSeconds)
+	if err == nil && !renewed && !due {
+		err = r.write(ctx, imc, report)
+	}
+	return ctrl.Result{RequeueAfter: nextHeartbeat(imc.Spec.HeartbeatPeriodSeconds, rand.Float64())}, err
 }
 
 func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) error {
@@ -132,9 +145,15 @@ func (r *Reconciler) look(ctx context.Context) facts {
 	if !f.health.ok {
 		return f
 	}
+	f.server, f.serverCA = r.Server, r.serverCA(ctx)
 	if version, err := r.Member.Discovery().ServerVersion(); err == nil {
 		f.version = version.GitVersion
 	}
+	claims, err := collectClaims(ctx, r.Member)
+	if err != nil {
+		log.FromContext(ctx).Info("Reading the member's claims failed; the hub keeps the former ones", "error", err.Error())
+	}
+	f.claims = claims
 	usage, err := collect(ctx, r.Member)
 	if err != nil {
 		log.FromContext(ctx).Info("Counting the member's resources failed; the hub keeps the former figures", "error", err.Error())
@@ -142,6 +161,17 @@ func (r *Reconciler) look(ctx context.Context) facts {
 	}
 	f.usage = usage
 	return f
+}
+
+func (r *Reconciler) serverCA(ctx context.Context) []byte {
+	if r.ServerCA == nil {
+		return nil
+	}
+	ca, err := r.ServerCA()
+	if err != nil {
+		log.FromContext(ctx).Info("Reading the CA of the member's API server failed; the hub keeps the former one", "error", err.Error())
+	}
+	return ca
 }
 
 func (r *Reconciler) write(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster, status clusterv1beta1.InternalMemberClusterStatus) error {

@@ -4,10 +4,14 @@
 package heartbeat
 
 import (
+	"encoding/base64"
+	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,8 +27,13 @@ type health struct {
 
 // facts are what a report says beside the agent's own state.
 type facts struct {
-	health  health
-	version string
+	health health
+	// What is empty could not be found out: then the former value stays.
+	version, server string
+	serverCA        []byte
+	// claims are what the member says of itself, by name; nil if they could not be
+	// found out.
+	claims map[string]string
 	// usage is nil if it could not be found out: then the former figures stay.
 	usage *usage
 }
@@ -122,25 +131,69 @@ func healthy(h health) metav1.Condition {
 
 // observe writes the properties and figures that were found out.
 func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now time.Time) {
-	if status.Properties == nil {
-		status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{}
-	}
 	at := metav1.NewTime(now)
-	if f.version != "" {
-		status.Properties[clusterv1beta1.PropertyKubernetesVersion] = clusterv1beta1.PropertyValue{Value: f.version, ObservationTime: at}
+	properties := maps.Clone(status.Properties)
+	if properties == nil {
+		properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{}
 	}
-	if f.usage == nil {
-		return
+	set := func(name clusterv1beta1.PropertyName, value string) {
+		if value != "" {
+			properties[name] = clusterv1beta1.PropertyValue{Value: value, ObservationTime: at}
+		}
 	}
-	status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{
-		Value: strconv.Itoa(f.usage.nodes), ObservationTime: at,
+	if f.claims != nil {
+		maps.DeleteFunc(properties, func(name clusterv1beta1.PropertyName, _ clusterv1beta1.PropertyValue) bool { return isClaim(name) })
+		for name, value := range f.claims {
+			set(clusterv1beta1.PropertyName(name), value)
+		}
 	}
-	status.ResourceUsage = clusterv1beta1.ResourceUsage{
-		Capacity:        f.usage.capacity,
-		Allocatable:     f.usage.allocatable,
-		Available:       f.usage.available(),
-		ObservationTime: at,
+	set(clusterv1beta1.PropertyKubernetesVersion, f.version)
+	set(clusterv1beta1.PropertyEntrypoint, f.server)
+	set(clusterv1beta1.PropertyCertificateAuthority, base64.StdEncoding.EncodeToString(f.serverCA))
+	if f.usage != nil {
+		set(clusterv1beta1.PropertyNodeCount, strconv.Itoa(f.usage.nodes))
+		set(clusterv1beta1.PropertyReadyNodeCount, strconv.Itoa(f.usage.readyNodes))
+		set(clusterv1beta1.PropertySampleNode, f.usage.sampleNode)
+		status.ResourceUsage = clusterv1beta1.ResourceUsage{
+			Capacity:        f.usage.capacity,
+			Allocatable:     f.usage.allocatable,
+			Available:       f.usage.available(),
+			ObservationTime: at,
+		}
 	}
+	status.Properties = properties
+}
+
+// isClaim tells what a member says of itself from what the agent finds out: only the
+// names of the latter have a domain before a slash, which an object's name cannot.
+func isClaim(name clusterv1beta1.PropertyName) bool { return !strings.Contains(string(name), "/") }
+
+// reportInterval is how old the last report may become before it is written again
+// though nothing has changed.
+const reportInterval = 5 * time.Minute
+
+// isDue tells whether the hub has to hear of the report: something in it has changed, or
+// the last one is old. That the agent lives is what its Lease says.
+func isDue(shown, report *clusterv1beta1.InternalMemberClusterStatus) bool {
+	before, now := shown.AgentStatusOf(clusterv1beta1.MemberAgent), report.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if before == nil || now.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= reportInterval {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(timeless(shown), timeless(report))
+}
+
+// timeless is the report without the times of observation.
+func timeless(report *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
+	bare := report.DeepCopy()
+	for i := range bare.AgentStatus {
+		bare.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+	}
+	for name, property := range bare.Properties {
+		property.ObservationTime = metav1.Time{}
+		bare.Properties[name] = property
+	}
+	bare.ResourceUsage.ObservationTime = metav1.Time{}
+	return bare
 }
 
 // reportedResources are those that a placement can choose members by.

@@ -4,6 +4,7 @@
 package heartbeat
 
 import (
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -23,6 +24,12 @@ func HubRules(member string) []rbacv1.PolicyRule {
 			Resources:     []string{"internalmemberclusters/status"},
 			ResourceNames: []string{member},
 			Verbs:         []string{"get", "update", "patch"},
+		},
+		{
+			APIGroups:     []string{coordinationv1.GroupName},
+			Resources:     []string{"leases"},
+			ResourceNames: []string{clusterv1beta1.AgentLease},
+			Verbs:         []string{"patch"},
 		},
 	}
 }

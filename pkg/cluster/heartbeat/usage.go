@@ -4,13 +4,17 @@
 package heartbeat
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // usage sums up nodes and the pods on them.
 type usage struct {
-	nodes                            int
+	nodes, readyNodes int
+	// sampleNode is the name of one of the nodes, the first.
+	sampleNode                       string
 	capacity, allocatable, requested corev1.ResourceList
 }
 
@@ -24,8 +28,20 @@ func newUsage() *usage {
 
 func (u *usage) addNode(node *corev1.Node) {
 	u.nodes++
+	if isReady(node) {
+		u.readyNodes++
+	}
+	if u.sampleNode == "" || node.Name < u.sampleNode {
+		u.sampleNode = node.Name
+	}
 	add(u.capacity, node.Status.Capacity)
 	add(u.allocatable, node.Status.Allocatable)
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // addPod counts a pod that has a node and has not ended.

@@ -11,4 +11,7 @@ const (
 	// ReasonNamespaceConflict goes with False: the member's namespace exists and is
 	// another's, or is on its way out.
 	ReasonNamespaceConflict = "NamespaceConflict"
+	// ReasonIdentityInvalid goes with False: spec.identity is nobody to whom rights
+	// can be given.
+	ReasonIdentityInvalid = "IdentityInvalid"
 )

@@ -61,7 +61,7 @@ type Reconciler struct {
 	// tokens; it is told to them on their credential Secret. Zero means that they
 	// decide.
 	AgentTokenLifetime time.Duration
-	// Secrets, if set, is a cache such as NewSecretCache makes: a credential Secret
+	// Secrets, if set, is a cache such as NewMemberCache makes: a credential Secret
 	// that somebody deletes is then made again at once, so that the member can
 	// register anew.
 	Secrets cache.Cache

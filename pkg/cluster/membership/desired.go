@@ -40,6 +40,21 @@ func refuseName(member string) *refusal {
 	return nil
 }
 
+// refuseIdentity says whether rights can be given to the identity, and nil if so. The
+// rules are those of a RoleBinding's subjects.
+func refuseIdentity(identity rbacv1.Subject) *refusal {
+	invalid := func(sentence string) *refusal { return &refusal{ReasonIdentityInvalid, sentence} }
+	switch {
+	case identity.Kind != rbacv1.UserKind && identity.Kind != rbacv1.GroupKind && identity.Kind != rbacv1.ServiceAccountKind:
+		return invalid(fmt.Sprintf("spec.identity.kind is %q: make it User, Group or ServiceAccount", identity.Kind))
+	case identity.Name == "":
+		return invalid("spec.identity.name is empty: name the user, group or service account of the member's agent")
+	case identity.Kind == rbacv1.ServiceAccountKind && identity.Namespace == "":
+		return invalid("spec.identity is a ServiceAccount without a namespace: say in which namespace of the hub it is")
+	}
+	return nil
+}
+
 // refuseNamespace says whether the namespace may serve the member, and nil if so.
 func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespace) *refusal {
 	if !metav1.IsControlledBy(namespace, mc) {
@@ -54,11 +69,12 @@ func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespa
 	return nil
 }
 
-// subjectOf completes an identity as the API server would, so that a comparison
-// with what it stored finds no difference.
+// subjectOf gives an identity the API group of its kind, as the API server would where
+// none is given: a comparison with what it stored then finds no difference.
 func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
-	if identity.APIGroup == "" && identity.Kind != rbacv1.ServiceAccountKind {
-		identity.APIGroup = rbacv1.GroupName
+	identity.APIGroup = rbacv1.GroupName
+	if identity.Kind == rbacv1.ServiceAccountKind {
+		identity.APIGroup = ""
 	}
 	return identity
 }

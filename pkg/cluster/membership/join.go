@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -25,23 +27,38 @@ func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster)
 	if refused := refuseName(mc.Name); refused != nil {
 		return refused, nil
 	}
+	if refused := refuseIdentity(mc.Spec.Identity); refused != nil {
+		return refused, nil
+	}
 	if refused, err := r.ensureNamespace(ctx, mc); refused != nil || err != nil {
 		return refused, err
 	}
-	for _, ensure := range []func(context.Context, *clusterv1beta1.MemberCluster) error{
-		r.ensureAccount,
-		r.ensureCredentialSecret,
-		r.ensureRole,
-		r.ensureRoleBinding,
-		r.ensureClusterRole,
-		r.ensureClusterRoleBinding,
-		r.ensureInternalMemberCluster,
-	} {
-		if err := ensure(ctx, mc); err != nil {
-			return nil, err
-		}
+	if err := r.ensureRights(ctx, mc); err != nil {
+		return nil, err
 	}
-	return nil, nil
+	return nil, r.ensureInternalMemberCluster(ctx, mc)
+}
+
+// ensureRights makes what does not depend on each other at the same time: the API
+// server takes longest for roles and bindings, whose writers' rights it compares with
+// what they hand on.
+func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, inOrder := range [][]func(context.Context, *clusterv1beta1.MemberCluster) error{
+		{r.ensureRole, r.ensureRoleBinding},
+		{r.ensureClusterRole, r.ensureClusterRoleBinding},
+		{r.ensureAccount, r.ensureCredentialSecret, r.ensureLease},
+	} {
+		group.Go(func() error {
+			for _, ensure := range inOrder {
+				if err := ensure(ctx, mc); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
@@ -86,6 +103,17 @@ func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1be
 		if r.AgentTokenLifetime > 0 {
 			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, clusterv1beta1.AnnotationTokenLifetime, r.AgentTokenLifetime.String())
 		}
+		return nil
+	})
+	return err
+}
+
+// ensureLease keeps the Lease that the agent renews. The hub makes it, so that the agent
+// needs no right to make any.
+func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	lease := &coordinationv1.Lease{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentLease)}
+	_, err := r.ensure(ctx, lease, func() error {
+		label(&lease.ObjectMeta, mc.Name)
 		return nil
 	})
 	return err

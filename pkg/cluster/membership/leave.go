@@ -38,11 +38,11 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.MemberClusterFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	if err := r.writeReadyToJoin(ctx, mc, notReadyToJoin()); err != nil {
-		return ctrl.Result{}, err
-	}
 	namespace, err := r.ownNamespace(ctx, mc)
 	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.writeReadyToJoin(ctx, mc, notReadyToJoin(namespace)); err != nil {
 		return ctrl.Result{}, err
 	}
 	if namespace == nil {
@@ -71,13 +71,25 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 // gone is an event.
 const terminatingPoll = 5 * time.Second
 
-func notReadyToJoin() metav1.Condition {
-	return metav1.Condition{
+// notReadyToJoin names what holds the member's namespace, nil if it is gone, as far as
+// the hub's namespace controller says it.
+func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
+	condition := metav1.Condition{
 		Type:    clusterv1beta1.ConditionReadyToJoin,
 		Status:  metav1.ConditionFalse,
 		Reason:  clusterv1beta1.ReasonMemberClusterNotReadyToJoin,
 		Message: "the member is leaving",
 	}
+	if namespace == nil {
+		return condition
+	}
+	for _, held := range namespace.Status.Conditions {
+		if held.Type == corev1.NamespaceFinalizersRemaining && held.Status == corev1.ConditionTrue {
+			condition.Message = fmt.Sprintf("the member is leaving, and namespace %q waits for others: %s", namespace.Name, held.Message)
+		}
+	}
+	condition.Message = condition.Message[:min(len(condition.Message), maxMessageLength)]
+	return condition
 }
 
 // ownNamespace returns the member's namespace, or nil if there is none that this

@@ -16,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	clocktesting "k8s.io/utils/clock/testing"
-
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -181,32 +179,6 @@ func TestSubjectOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, subjectOf(tc.identity)); diff != "" {
 				t.Errorf("subject (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestAgentFallsSilentAfterTheThresholdOrTwoPeriods(t *testing.T) {
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	for name, tt := range map[string]struct {
-		heard  time.Duration // ago; negative means never
-		period int32
-		want   time.Duration
-	}{
-		"just heard of":         {heard: 0, period: 60, want: 3 * time.Minute},
-		"a minute ago":          {heard: time.Minute, period: 60, want: 2 * time.Minute},
-		"silent":                {heard: 4 * time.Minute, period: 60, want: -time.Minute},
-		"seldom heard of":       {heard: 4 * time.Minute, period: 600, want: 16 * time.Minute},
-		"never: has not joined": {heard: -1, period: 60, want: 3 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := &StatusReconciler{Clock: clocktesting.NewFakePassiveClock(now), Silence: 3 * time.Minute}
-			imc := &clusterv1beta1.InternalMemberCluster{Spec: clusterv1beta1.InternalMemberClusterSpec{HeartbeatPeriodSeconds: tt.period}}
-			if tt.heard >= 0 {
-				imc.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(now.Add(-tt.heard))}}
-			}
-			if got := r.untilSilent(imc); got != tt.want {
-				t.Errorf("silent in %s, want %s", got, tt.want)
 			}
 		})
 	}

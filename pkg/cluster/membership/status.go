@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -39,7 +42,8 @@ const (
 	maxConditions          = 16
 	maxMessageLength       = 1024
 	maxProperties          = 200
-	maxPropertyValueLength = 4096
+	maxPropertyValueLength = 16 * 1024
+	maxPropertiesLength    = 128 * 1024
 	maxResources           = 100
 	maxNamespaces          = 200
 )
@@ -47,8 +51,11 @@ const (
 // StatusReconciler copies what a member's agents report to its MemberCluster.
 type StatusReconciler struct {
 	// Client reads MemberClusters and InternalMemberClusters, from a cache if it
-	// has one, and writes the status of MemberClusters.
+	// has one, and writes MemberClusters.
 	Client client.Client
+	// Leases, if set, is a cache that NewMemberCache made: a member whose agent renews
+	// its Lease there is alive.
+	Leases cache.Cache
 	// Recorder records that a member joined or left, or fell silent.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -57,33 +64,51 @@ type StatusReconciler struct {
 	// Unknown; two of its own heartbeat periods if that is longer. Zero means
 	// DefaultSilence.
 	Silence time.Duration
+	// HeartbeatInterval is how old the heartbeat that a MemberCluster shows may become
+	// before a later one is written there for its own sake. Zero means
+	// DefaultHeartbeatInterval.
+	HeartbeatInterval time.Duration
+	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on members that fell silent.
+	// The taint is taken away in any case when a member is heard of again.
+	TaintUnreachable bool
 	// Concurrency is how many members are worked on at a time. Zero means one.
 	Concurrency int
+
+	pulses pulses
 }
 
-// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
-const DefaultSilence = 3 * time.Minute
+const (
+	// DefaultSilence is after how long without a heartbeat a member's state is Unknown.
+	DefaultSilence = 3 * time.Minute
+	// DefaultHeartbeatInterval is how old the heartbeat that a MemberCluster shows may
+	// become.
+	DefaultHeartbeatInterval = 5 * time.Minute
+)
 
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
 
-// SetupWithManager watches InternalMemberClusters, and of MemberClusters only the
-// generation: whoever writes a MemberCluster's status by hand, as tests of other
+// SetupWithManager watches InternalMemberClusters, Leases, and of MemberClusters only
+// the generation: whoever writes a MemberCluster's status by hand, as tests of other
 // products do, keeps what was written until the agent's next report.
 func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(StatusControllerName).
 		For(&clusterv1beta1.InternalMemberCluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(internalOf),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
-		Complete(r)
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	if r.Leases != nil {
+		b.WatchesRawSource(leaseSource(r.Leases))
+	}
+	return b.Complete(r)
 }
 
 func internalOf(_ context.Context, mc client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKey{
-		Namespace: clusterv1beta1.MemberNamespace(mc.GetName()),
-		Name:      mc.GetName(),
-	}}}
+	return []reconcile.Request{{NamespacedName: internalKey(mc.GetName())}}
+}
+
+func internalKey(member string) client.ObjectKey {
+	return client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: member}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -93,6 +118,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	var imc clusterv1beta1.InternalMemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &imc); err != nil {
+		r.pulses.forget(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var mc clusterv1beta1.MemberCluster
@@ -102,33 +128,139 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if !metav1.IsControlledBy(&imc, &mc) {
 		return ctrl.Result{}, nil
 	}
-	left := r.untilSilent(&imc)
-	err := r.copyStatus(ctx, &mc, &imc, left <= 0)
+	left, err := r.reconcile(ctx, &mc, &imc)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(left, 0)}, client.IgnoreNotFound(err)
+	return ctrl.Result{RequeueAfter: left}, client.IgnoreNotFound(err)
 }
 
-// untilSilent is how long until the agent has to be heard of again. An agent that
-// was never heard of is not silent, it has not joined.
-func (r *StatusReconciler) untilSilent(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
-	silence := cmp.Or(r.Silence, DefaultSilence)
-	silence = max(silence, 2*time.Duration(imc.Spec.HeartbeatPeriodSeconds)*time.Second)
-	agent := imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
-	if agent == nil || agent.LastReceivedHeartbeat.IsZero() {
-		return silence
+// reconcile returns how long until the member has to be heard of again, or zero if it
+// is silent.
+func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
+	lease, err := r.lease(ctx, mc.Name)
+	if err != nil {
+		return 0, err
 	}
-	return silence - r.Clock.Since(agent.LastReceivedHeartbeat.Time)
+	d := r.decide(mc, imc, lease)
+	if err := r.writeStatus(ctx, mc, d.status); err != nil {
+		return 0, err
+	}
+	r.pulses.show(mc.Name, d.from)
+	return d.left, r.writeTaint(ctx, mc, d.silent)
 }
 
-func (r *StatusReconciler) copyStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, silent bool) error {
-	before := joinedStatus(mc.Status.Conditions)
+// decision is what follows from what an agent has written by now.
+type decision struct {
+	status clusterv1beta1.MemberClusterStatus
+	from   written
+	// left is how long until the member has to be heard of again; zero if it is silent.
+	left   time.Duration
+	silent bool
+}
+
+func (r *StatusReconciler) decide(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lease) decision {
+	b := beatOf(imc, lease)
+	pulse := r.pulses.observe(mc.Name, b, r.Clock)
+	d := decision{
+		from: written{report: imc.ResourceVersion, lease: b.lease},
+		left: max(0, r.silence(imc)-r.Clock.Since(pulse.at)),
+	}
+	d.silent = d.left == 0 || wasSilent(mc, imc) && !pulse.heard
+	d.status = r.nextStatus(mc, imc, d.from, pulse, d.silent)
+	return d
+}
+
+func (r *StatusReconciler) lease(ctx context.Context, member string) (*coordinationv1.Lease, error) {
+	if r.Leases == nil {
+		return nil, nil
+	}
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentLease}
+	if err := r.Leases.Get(ctx, key, &lease); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &lease, nil
+}
+
+func (r *StatusReconciler) silence(imc *clusterv1beta1.InternalMemberCluster) time.Duration {
+	periods := 2 * time.Duration(imc.Spec.HeartbeatPeriodSeconds) * time.Second
+	return max(cmp.Or(r.Silence, DefaultSilence), periods)
+}
+
+// wasSilent tells whether the MemberCluster shows a member that fell silent after its
+// agent had joined.
+func wasSilent(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
+	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	return agent != nil && !agent.LastReceivedHeartbeat.IsZero() &&
+		joinedStatus(mc.Status.Conditions) == metav1.ConditionUnknown &&
+		joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)) == metav1.ConditionTrue
+}
+
+// nextStatus is the status to show. One that differs only in when things were observed
+// waits until the heartbeat is old enough: each write is one of a thousand members'.
+func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, from written, p pulse, silent bool) clusterv1beta1.MemberClusterStatus {
+	newReport, newLease := r.pulses.changed(mc.Name, from)
+	report := &imc.Status
+	if !newReport {
+		report = reportOf(&mc.Status)
+	}
+	status := desiredStatus(mc, report)
+	if agent := status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil && len(imc.Status.AgentStatus) > 0 && (newReport || newLease) {
+		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
+	}
+	if silent && joinedStatus(status.Conditions) == metav1.ConditionTrue {
+		meta.SetStatusCondition(&status.Conditions, silentCondition(mc.Generation))
+	}
+	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !r.isHeartbeatDue(mc.Status, status) {
+		return mc.Status
+	}
+	return status
+}
+
+// reportOf is the report that a MemberCluster shows.
+func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
+	return &clusterv1beta1.InternalMemberClusterStatus{
+		AgentStatus:   shown.AgentStatus,
+		Properties:    shown.Properties,
+		ResourceUsage: shown.ResourceUsage,
+		Namespaces:    shown.Namespaces,
+	}
+}
+
+// desiredHeartbeat is when the hub heard of the agent by its own clock, as far as it
+// knows: what a former gateway wrote stands until the next beat.
+func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1.Time {
+	agent := shown.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if !p.heard && agent != nil && !agent.LastReceivedHeartbeat.IsZero() {
+		return agent.LastReceivedHeartbeat
+	}
+	return metav1.NewTime(p.at.Truncate(time.Second))
+}
+
+func (r *StatusReconciler) isHeartbeatDue(shown, wanted clusterv1beta1.MemberClusterStatus) bool {
+	before, after := shown.AgentStatusOf(clusterv1beta1.MemberAgent), wanted.AgentStatusOf(clusterv1beta1.MemberAgent)
+	return before != nil && after != nil &&
+		after.LastReceivedHeartbeat.Sub(before.LastReceivedHeartbeat.Time) >= cmp.Or(r.HeartbeatInterval, DefaultHeartbeatInterval)
+}
+
+// timeless is the status without the times of observation.
+func timeless(status clusterv1beta1.MemberClusterStatus) clusterv1beta1.MemberClusterStatus {
+	bare := *status.DeepCopy()
+	for i := range bare.AgentStatus {
+		bare.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+	}
+	for name, property := range bare.Properties {
+		property.ObservationTime = metav1.Time{}
+		bare.Properties[name] = property
+	}
+	bare.ResourceUsage.ObservationTime = metav1.Time{}
+	return bare
+}
+
+func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, status clusterv1beta1.MemberClusterStatus) error {
 	base := mc.DeepCopy()
-	mc.Status = desiredStatus(mc, &imc.Status)
-	if silent && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
-		meta.SetStatusCondition(&mc.Status.Conditions, silentCondition(mc.Generation))
-	}
+	mc.Status = status
 	if equality.Semantic.DeepEqual(base.Status, mc.Status) {
 		return nil
 	}
@@ -136,11 +268,41 @@ func (r *StatusReconciler) copyStatus(ctx context.Context, mc *clusterv1beta1.Me
 	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
-	if after := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined); after.Status != before {
+	before := joinedStatus(base.Status.Conditions)
+	if after := meta.FindStatusCondition(status.Conditions, clusterv1beta1.ConditionJoined); after.Status != before {
 		log.FromContext(ctx).Info("Member cluster changed its state", "joined", after.Status, "message", after.Message)
 		r.joinedEvent(mc, after)
 	}
 	return nil
+}
+
+// writeTaint taints a silent member, if that is wanted, and no other.
+func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
+	base := mc.DeepCopy()
+	mc.Spec.Taints = desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
+	if equality.Semantic.DeepEqual(base.Spec, mc.Spec) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, mc, patch); err != nil {
+		return fmt.Errorf("tainting MemberCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func wasHeard(mc *clusterv1beta1.MemberCluster) bool {
+	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
+}
+
+func desiredTaints(taints []clusterv1beta1.Taint, unreachable bool) []clusterv1beta1.Taint {
+	ours := func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnreachable }
+	if unreachable == slices.ContainsFunc(taints, ours) {
+		return taints
+	}
+	if unreachable {
+		return append(slices.Clone(taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnreachable, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return slices.DeleteFunc(slices.Clone(taints), ours)
 }
 
 // silentCondition stands for what the agent said last when that is too old.
@@ -258,12 +420,31 @@ func desiredUsage(reported clusterv1beta1.ResourceUsage) clusterv1beta1.Resource
 	}
 }
 
+// desiredProperties takes the properties by name until they are too many or too much.
 func desiredProperties(reported map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
 	properties := maps.Clone(reported)
-	maps.DeleteFunc(properties, func(_ clusterv1beta1.PropertyName, property clusterv1beta1.PropertyValue) bool {
-		return len(property.Value) > maxPropertyValueLength
-	})
-	return bounded(properties, maxProperties)
+	count, length := 0, 0
+	for _, name := range slices.SortedFunc(maps.Keys(reported), builtInFirst) {
+		size := len(name) + len(reported[name].Value)
+		if len(reported[name].Value) > maxPropertyValueLength || count == maxProperties || length+size > maxPropertiesLength {
+			delete(properties, name)
+			continue
+		}
+		count, length = count+1, length+size
+	}
+	return properties
+}
+
+// builtInFirst orders the names that have a domain before those that a member's users
+// choose: placements rely on the former.
+func builtInFirst(a, b clusterv1beta1.PropertyName) int {
+	qualified := func(name clusterv1beta1.PropertyName) int {
+		if strings.Contains(string(name), "/") {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(qualified(a), qualified(b)), cmp.Compare(a, b))
 }
 
 // bounded is m, or its first limit entries by name.

@@ -41,6 +41,7 @@ const (
 	reasonUnhealthy    = "Unhealthy"
 	reasonMemberLeft   = "MemberLeft"
 	reasonUnregistered = "NotRegistered"
+	reasonUnapproved   = "WaitingForApproval"
 )
 
 // ClusterReconciler shows a Cluster's member on it, and deletes the MemberCluster
@@ -107,6 +108,9 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	if err != nil {
 		return err
 	}
+	if err := r.shareMetadata(ctx, mc, cluster); err != nil {
+		return err
+	}
 	base := cluster.DeepCopy()
 	cluster.Status = desiredClusterStatus(cluster, mc, r.Clock.Now())
 	if equality.Semantic.DeepEqual(base.Status, cluster.Status) {
@@ -115,6 +119,23 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, cluster, patch); err != nil {
 		return fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// shareMetadata keeps on the MemberCluster the labels of its Cluster.
+func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) error {
+	if mc == nil || !mc.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	base := mc.DeepCopy()
+	shareMetadata(mc, cluster)
+	if equality.Semantic.DeepEqual(base.ObjectMeta, mc.ObjectMeta) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, mc, patch); err != nil {
+		return fmt.Errorf("writing the labels of MemberCluster %q: %w", mc.Name, err)
 	}
 	return nil
 }
@@ -219,12 +240,22 @@ func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1be
 		status.Namespace = clusterv1beta1.MemberNamespace(mc.Name)
 		status.Agent.Namespace = clusterv1beta1.SystemNamespace
 		status.Agent.LastSeen = desiredLastSeen(status.Agent.LastSeen, mc)
+		status.Display.ReadyNodes, status.Display.SampleNode = displayNodes(mc)
 	}
 	if status.Agent.LastSeen.IsZero() {
 		status.Display.State = registrationv1alpha1.ClusterStateWaitCheckIn
 	}
-	setReady(&status, desiredReady(cluster, mc), now)
+	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, desiredReady(cluster, mc), now)
 	return status
+}
+
+// displayNodes are the texts of two columns, empty until the agent has reported nodes.
+func displayNodes(mc *clusterv1beta1.MemberCluster) (ready, sample string) {
+	property := func(name clusterv1beta1.PropertyName) string { return mc.Status.Properties[name].Value }
+	if all := property(clusterv1beta1.PropertyNodeCount); all != "" {
+		ready = property(clusterv1beta1.PropertyReadyNodeCount) + "/" + all
+	}
+	return ready, property(clusterv1beta1.PropertySampleNode)
 }
 
 // desiredLastSeen moves on in steps of lastSeenStep.
@@ -258,28 +289,12 @@ func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined) {
 		return ready(corev1.ConditionFalse, reasonNotJoined, "the agent has not joined: see its conditions in MemberCluster "+mc.Name)
 	}
+	if !mc.IsApproved() {
+		return ready(corev1.ConditionFalse, reasonUnapproved, fmt.Sprintf(
+			"joined, and waiting for approval: take the taint %s from MemberCluster %q to let placements use it", clusterv1beta1.TaintUnapproved, mc.Name))
+	}
 	if !meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionHealthy) {
 		return ready(corev1.ConditionFalse, reasonUnhealthy, "the agent finds its own cluster unhealthy: see its conditions in MemberCluster "+mc.Name)
 	}
 	return ready(corev1.ConditionTrue, reasonJoined, "joined")
-}
-
-// setReady keeps the times of a condition that does not change.
-func setReady(status *registrationv1alpha1.ClusterStatus, ready registrationv1alpha1.GenericCondition, now time.Time) {
-	ready.LastUpdateTime = now.UTC().Format(time.RFC3339)
-	ready.LastTransitionTime = ready.LastUpdateTime
-	for i, old := range status.Conditions {
-		if old.Type != ready.Type {
-			continue
-		}
-		if old.Status == ready.Status {
-			ready.LastTransitionTime = old.LastTransitionTime
-			if old.Reason == ready.Reason && old.Message == ready.Message {
-				return
-			}
-		}
-		status.Conditions[i] = ready
-		return
-	}
-	status.Conditions = append(status.Conditions, ready)
 }

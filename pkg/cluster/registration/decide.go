@@ -5,6 +5,8 @@ package registration
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,23 +55,50 @@ func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal {
 	return nil
 }
 
-// refuseKey says whether another key has the Cluster.
-func refuseKey(cluster *registrationv1alpha1.Cluster, fingerprint string) *refusal {
-	registered := cluster.Annotations[AnnotationKey]
-	if registered == "" || registered == fingerprint {
+// refuseNamespace says whether clusters may register in the namespace.
+func refuseNamespace(allowed []string, namespace string) *refusal {
+	if len(allowed) == 0 || slices.Contains(allowed, namespace) {
+		return nil
+	}
+	return invalid("%s", namespaceNotAllowed(namespace))
+}
+
+func namespaceNotAllowed(namespace string) string {
+	return fmt.Sprintf("clusters do not register in namespace %q: use one of those in the gateway's --registration-namespaces, or add it there", namespace)
+}
+
+// refuseTerms says whether a token lets a new key have the Cluster, which is nil if no
+// Cluster has the request's clientID.
+func refuseTerms(terms terms, cluster *registrationv1alpha1.Cluster) *refusal {
+	if terms.cluster != "" {
+		if cluster == nil || cluster.Name != terms.cluster {
+			return conflict("the registration token is for Cluster %q only, and this client ID is not that Cluster's spec.clientID: "+
+				"give the agent that client ID, or another token", terms.cluster)
+		}
+		return nil
+	}
+	if cluster == nil || cluster.Annotations[AnnotationKey] == "" {
 		return nil
 	}
 	return conflict("Cluster %q has registered with another key: if the agent with that key is gone for good, "+
-		"remove the annotation %s from the Cluster, or delete the Cluster; otherwise give this agent a client ID of its own",
-		cluster.Name, AnnotationKey)
+		"remove the annotation %s from the Cluster, or give this agent a registration token with the annotation %s=%s; "+
+		"otherwise give it a client ID of its own",
+		cluster.Name, AnnotationKey, registrationv1alpha1.AnnotationForCluster, cluster.Name)
 }
 
 // refuseMember says whether the Cluster's MemberCluster, nil if there is none, may
 // be given to the request. A Cluster remembers that it had one.
 func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) *refusal {
 	name, uid := cluster.Annotations[AnnotationMember], cluster.Annotations[AnnotationMemberUID]
-	if uid == "" || mc != nil && string(mc.UID) == uid && mc.DeletionTimestamp.IsZero() {
+	if uid == "" {
 		return nil
+	}
+	if mc != nil && string(mc.UID) == uid && mc.DeletionTimestamp.IsZero() {
+		if isOrigin(mc, cluster) {
+			return nil
+		}
+		return conflict("MemberCluster %q was not made for Cluster %q: remove the annotations %s and %s from the Cluster",
+			mc.Name, cluster.Name, AnnotationMember, AnnotationMemberUID)
 	}
 	return conflict("MemberCluster %q of Cluster %q was deleted, so this cluster has left: to let it join again, "+
 		"remove the annotation %s from the Cluster, or delete the Cluster", name, cluster.Name, AnnotationMemberUID)
@@ -87,7 +116,9 @@ func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal {
 	return nil
 }
 
-// isOrigin tells whether the MemberCluster was made for that Cluster.
+// isOrigin tells whether the MemberCluster was made for that Cluster. Only what stands on
+// the MemberCluster counts: whoever administers a namespace can write what they like on
+// the Clusters there.
 func isOrigin(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) bool {
 	return mc.Annotations[AnnotationClusterUID] == string(cluster.UID)
 }
@@ -126,38 +157,70 @@ func grantedCondition(refused *refusal) metav1.Condition {
 }
 
 // desiredCluster is the Cluster that the hub makes for a clientID that none has.
-func desiredCluster(request *registrationv1alpha1.ClusterRegistration) *registrationv1alpha1.Cluster {
+func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms terms) *registrationv1alpha1.Cluster {
 	name := registrationv1alpha1.ClusterName(request.Spec.ClientID)
 	cluster := &registrationv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   request.Namespace,
-			Name:        name,
-			Labels:      sanitizeLabels(request.Spec.ClusterLabels),
-			Annotations: map[string]string{AnnotationKey: sealing.Fingerprint(request.Spec.PublicKey)},
-			Finalizers:  []string{ClusterFinalizer},
+			Namespace:  request.Namespace,
+			Name:       name,
+			Labels:     terms.labelsOf(request),
+			Finalizers: []string{ClusterFinalizer},
 		},
 		Spec: registrationv1alpha1.ClusterSpec{ClientID: request.Spec.ClientID},
 	}
+	record(&cluster.ObjectMeta, request, terms)
 	metav1.SetMetaDataLabel(&cluster.ObjectMeta, registrationv1alpha1.LabelCluster, name)
 	return cluster
+}
+
+// record writes down on a Cluster whose key has it, and whether its member waits for
+// approval.
+func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterRegistration, terms terms) {
+	metav1.SetMetaDataAnnotation(cluster, AnnotationKey, sealing.Fingerprint(request.Spec.PublicKey))
+	if !terms.approved {
+		metav1.SetMetaDataAnnotation(cluster, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.ApprovalManual)
+	}
 }
 
 // desiredMember is the MemberCluster for a Cluster. Its identity is the account that
 // pkg/cluster/membership makes in the member's namespace.
 func desiredMember(cluster *registrationv1alpha1.Cluster, name string) *clusterv1beta1.MemberCluster {
-	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{
-		Name:   name,
-		Labels: sanitizeLabels(cluster.Labels),
-		Annotations: map[string]string{
-			AnnotationClusterUID:                            string(cluster.UID),
-			registrationv1alpha1.AnnotationCluster:          cluster.Name,
-			registrationv1alpha1.AnnotationClusterNamespace: cluster.Namespace,
-		},
-	}}
+	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	shareMetadata(mc, cluster)
 	mc.Spec.Identity.Kind = "ServiceAccount"
 	mc.Spec.Identity.Name = clusterv1beta1.AgentAccount
 	mc.Spec.Identity.Namespace = clusterv1beta1.MemberNamespace(name)
+	if cluster.Annotations[registrationv1alpha1.AnnotationApproval] == registrationv1alpha1.ApprovalManual {
+		mc.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}
+	}
 	return mc
+}
+
+// shareMetadata gives a MemberCluster its origin, which nobody may change, and the labels
+// of its Cluster: those that it had from there before and are gone there go, and those
+// that somebody put on the MemberCluster itself stay.
+func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) {
+	for name, value := range map[string]string{
+		AnnotationClusterUID:                            string(cluster.UID),
+		registrationv1alpha1.AnnotationCluster:          cluster.Name,
+		registrationv1alpha1.AnnotationClusterNamespace: cluster.Namespace,
+	} {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, name, value)
+	}
+	labels := sanitizeLabels(cluster.Labels)
+	for key := range strings.SplitSeq(mc.Annotations[AnnotationClusterLabels], ",") {
+		if _, ok := labels[key]; !ok && !registrationv1alpha1.IsReservedLabel(key) {
+			delete(mc.Labels, key)
+		}
+	}
+	for key, value := range labels {
+		metav1.SetMetaDataLabel(&mc.ObjectMeta, key, value)
+	}
+	if len(labels) == 0 {
+		delete(mc.Annotations, AnnotationClusterLabels)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationClusterLabels, strings.Join(slices.Sorted(maps.Keys(labels)), ","))
 }
 
 // clusterOf picks the Cluster with the clientID: the first by name, should there be

@@ -69,29 +69,41 @@ func TestRefuseRequest(t *testing.T) {
 }
 
 func TestTheFirstKeyHasTheCluster(t *testing.T) {
-	cluster := func(fingerprint string) *registrationv1alpha1.Cluster {
-		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+	cluster := func(name, fingerprint string) *registrationv1alpha1.Cluster {
+		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if fingerprint != "" {
 			c.Annotations = map[string]string{AnnotationKey: fingerprint}
 		}
 		return c
 	}
-	tests := map[string]struct{ registered, asking, want string }{
-		"nobody has it":         {"", "a", ""},
-		"the same key again":    {"a", "a", ""},
-		"another key":           {"a", "b", registrationv1alpha1.RegistrationReasonConflict},
-		"another key's prefix ": {"ab", "a", registrationv1alpha1.RegistrationReasonConflict},
+	conflict := registrationv1alpha1.RegistrationReasonConflict
+	tests := map[string]struct {
+		terms   terms
+		cluster *registrationv1alpha1.Cluster
+		want    string
+	}{
+		"a new client ID":                                        {terms{}, nil, ""},
+		"a Cluster that nobody has":                              {terms{}, cluster("edge", ""), ""},
+		"a Cluster that another key has":                         {terms{}, cluster("edge", "a"), conflict},
+		"a token for that Cluster moves it":                      {terms{cluster: "edge"}, cluster("edge", "a"), ""},
+		"a token for that Cluster serves before anybody has it":  {terms{cluster: "edge"}, cluster("edge", ""), ""},
+		"a token for another Cluster, though this one is free":   {terms{cluster: "core"}, cluster("edge", ""), conflict},
+		"a token for a Cluster that has not this client ID":      {terms{cluster: "edge"}, nil, conflict},
+		"a token for another Cluster does not move the first":    {terms{cluster: "core"}, cluster("edge", "a"), conflict},
+		"a token for a Cluster whose name only begins like this": {terms{cluster: "edge-1"}, cluster("edge", "a"), conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			refused := refuseKey(cluster(tc.registered), tc.asking)
-			if got := reasonOf(refused); got != tc.want {
+			if got := reasonOf(refuseTerms(tc.terms, tc.cluster)); got != tc.want {
 				t.Errorf("reason %q, want %q", got, tc.want)
 			}
-			if refused != nil && !strings.Contains(refused.message, AnnotationKey) {
-				t.Errorf("message %q names no remedy", refused.message)
-			}
 		})
+	}
+	refused := refuseTerms(terms{}, cluster("edge", "a"))
+	for _, remedy := range []string{AnnotationKey, registrationv1alpha1.AnnotationForCluster + "=edge"} {
+		if !strings.Contains(refused.message, remedy) {
+			t.Errorf("message %q does not name the remedy %s", refused.message, remedy)
+		}
 	}
 }
 
@@ -107,6 +119,11 @@ func TestAClusterRemembersItsMember(t *testing.T) {
 	mc := func(uid types.UID, deleted *metav1.Time) *clusterv1beta1.MemberCluster {
 		return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: uid, DeletionTimestamp: deleted}}
 	}
+	madeFor := func(cluster string) *clusterv1beta1.MemberCluster {
+		made := mc("uid", nil)
+		made.Annotations = map[string]string{AnnotationClusterUID: cluster}
+		return made
+	}
 	conflict := registrationv1alpha1.RegistrationReasonConflict
 	tests := map[string]struct {
 		remembered string
@@ -119,6 +136,7 @@ func TestAClusterRemembersItsMember(t *testing.T) {
 		"its member was deleted":                      {"uid", nil, conflict},
 		"its member is leaving":                       {"uid", mc("uid", &now), conflict},
 		"another member has the name of its own now ": {"uid", mc("new", nil), conflict},
+		"a member that was made for another Cluster":  {"uid", madeFor("other"), conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -51,10 +51,15 @@ type GrantReconciler struct {
 	// AgentTokenLifetime is how long a member's token is asked to live. What the API
 	// server grants counts. Zero means DefaultAgentTokenLifetime.
 	AgentTokenLifetime time.Duration
-	// Secrets, if set, is a cache that membership.NewSecretCache made: a request whose
+	// Secrets, if set, is a cache that membership.NewMemberCache made: a request whose
 	// credential was revoked is then forgotten at once, and not only when the
 	// credential would have expired.
 	Secrets cache.Cache
+	// Namespaces are where clusters may register. Empty means everywhere.
+	Namespaces []string
+	// ApproveInfinite lets clusters that register with a token without end take part at
+	// once, unless the token says otherwise.
+	ApproveInfinite bool
 	// Concurrency is how many requests are worked on at a time. Zero means one.
 	Concurrency int
 }
@@ -156,23 +161,46 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	}
 	condition := grantedCondition(refused)
 	condition.ObservedGeneration = request.Generation
-	if !meta.SetStatusCondition(&status.Conditions, condition) {
+	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
+	if meta.SetStatusCondition(&status.Conditions, condition) {
+		if err := r.writeStatus(ctx, request, status); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return r.keepRefused(ctx, request, condition.Reason)
+}
+
+// keepRefused deletes a refused request when its time is over: nobody else would, and
+// whoever holds a token could fill the hub with them.
+func (r *GrantReconciler) keepRefused(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, reason string) (ctrl.Result, error) {
+	life, ends := refusedLife(reason)
+	if !ends {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.writeStatus(ctx, request, status)
+	if left := life - r.Clock.Since(request.CreationTimestamp.Time); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	return ctrl.Result{}, r.forget(ctx, request)
+}
+
+func (r *GrantReconciler) forget(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) error {
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID})); err != nil {
+		return fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
+	}
+	return nil
 }
 
 // answer finds or makes what the request asks for, and fills the status if it can be
 // granted.
 func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal, error) {
+	if refused := refuseNamespace(r.Namespaces, request.Namespace); refused != nil {
+		return refused, nil
+	}
 	if refused := refuseRequest(request); refused != nil {
 		return refused, nil
 	}
-	cluster, refused, err := r.findCluster(ctx, request)
+	cluster, refused, err := r.clusterFor(ctx, request)
 	if refused != nil || err != nil {
-		return refused, err
-	}
-	if refused, err := r.claim(ctx, cluster, sealing.Fingerprint(request.Spec.PublicKey)); refused != nil || err != nil {
 		return refused, err
 	}
 	mc, refused, err := r.memberOf(ctx, cluster)
@@ -198,17 +226,40 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	return nil, nil
 }
 
-// findCluster returns the Cluster with the request's clientID, making it if there is
-// none. A hashed name says little: only the full clientID counts.
-func (r *GrantReconciler) findCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
+// clusterFor returns the Cluster that is the request's: the one that its key has, or
+// else the one that its token lets it have.
+func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
 	var clusters registrationv1alpha1.ClusterList
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace)); err != nil {
 		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
 	}
-	if found := clusterOf(clusters.Items, request.Spec.ClientID); found != nil {
-		return found.DeepCopy(), refuseCluster(found), nil
+	cluster := clusterOf(clusters.Items, request.Spec.ClientID)
+	if cluster != nil {
+		cluster = cluster.DeepCopy()
+		if refused := refuseCluster(cluster); refused != nil {
+			return nil, refused, nil
+		}
+		if cluster.Annotations[AnnotationKey] == sealing.Fingerprint(request.Spec.PublicKey) {
+			return cluster, nil, nil
+		}
 	}
-	wanted := desiredCluster(request)
+	terms, refused, err := r.termsFor(ctx, request)
+	if refused != nil || err != nil {
+		return nil, refused, err
+	}
+	if refused := refuseTerms(terms, cluster); refused != nil {
+		return nil, refused, nil
+	}
+	if cluster == nil {
+		return r.createCluster(ctx, request, terms)
+	}
+	return cluster, nil, r.claim(ctx, cluster, request, terms)
+}
+
+// createCluster makes the Cluster for a new clientID. A hashed name says little: only
+// the full clientID counts.
+func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, terms terms) (*registrationv1alpha1.Cluster, *refusal, error) {
+	wanted := desiredCluster(request, terms)
 	var taken registrationv1alpha1.Cluster
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
 	if err == nil {
@@ -238,15 +289,35 @@ func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal {
 	return nil
 }
 
-// claim records the first key that asks for the Cluster, before anything is made for
-// it. The write fails if anybody else wrote in between.
-func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, fingerprint string) (*refusal, error) {
-	if refused := refuseKey(cluster, fingerprint); refused != nil {
-		return refused, nil
+// claim records the key that has the Cluster from now on, before anything is made for
+// it. The write fails if anybody else wrote in between. What a former key was given is
+// revoked first: no two agents are the same member.
+func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, terms terms) error {
+	if cluster.Annotations[AnnotationKey] != "" {
+		if err := r.revoke(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	base := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationKey, fingerprint)
-	return nil, patchCluster(ctx, r.Client, cluster, base)
+	record(&cluster.ObjectMeta, request, terms)
+	return patchCluster(ctx, r.Client, cluster, base)
+}
+
+// revoke ends every token of the Cluster's member: pkg/cluster/membership makes the
+// Secret to which they are bound anew.
+func (r *GrantReconciler) revoke(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
+	if mc == nil || err != nil || !isOrigin(mc, cluster) {
+		return err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
+	}}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
+		return fmt.Errorf("revoking the credential of member %q: %w", mc.Name, err)
+	}
+	log.FromContext(ctx).Info("Moved a Cluster to another agent and revoked the former one's credential", "cluster", cluster.Name, "member", mc.Name)
+	return nil
 }
 
 // memberOf returns the Cluster's MemberCluster, making it if there never was one.
@@ -390,11 +461,8 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 	if !revoked && left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID})); err != nil {
-		return ctrl.Result{}, fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
-	}
-	log.FromContext(ctx).Info("Deleted a ClusterRegistration whose credential has expired or was revoked")
-	return ctrl.Result{}, nil
+	log.FromContext(ctx).Info("Deleting a ClusterRegistration whose credential has expired or was revoked")
+	return ctrl.Result{}, r.forget(ctx, request)
 }
 
 // isRevoked tells whether the credential of a granted request was ended before its

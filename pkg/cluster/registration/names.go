@@ -32,6 +32,10 @@ const (
 	// AnnotationClusterUID, on a MemberCluster, is the UID of the Cluster that it was
 	// made for. The hub writes it, once.
 	AnnotationClusterUID = "fleetgate.io/cluster-uid"
+	// AnnotationClusterLabels, on a MemberCluster, are the keys of the labels that it
+	// has from its Cluster, separated by commas. The hub writes it: a label that goes
+	// from the Cluster goes from the MemberCluster too.
+	AnnotationClusterLabels = "fleetgate.io/cluster-labels"
 	// AnnotationCredentialExpires, on a ClusterRegistration, is when the credential in
 	// it expires, in RFC 3339, if that is sooner than the gateway asked for. The hub
 	// writes it.

@@ -45,6 +45,8 @@ type TokenReconciler struct {
 	Clock clock.PassiveClock
 	// Hub is how members reach the hub.
 	Hub Endpoint
+	// Namespaces are where clusters may register. Empty means everywhere.
+	Namespaces []string
 }
 
 // Endpoint is how members reach the hub's API server.
@@ -126,10 +128,14 @@ const (
 	waitingForToken
 	secretNotOurs
 	serverURLMissing
+	namespaceForbidden
 )
 
 // issue keeps the account, its rights and the values Secret.
 func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
+	if refuseNamespace(r.Namespaces, token.Namespace) != nil {
+		return namespaceForbidden, nil
+	}
 	if r.Hub.URL == "" {
 		return serverURLMissing, nil
 	}
@@ -232,6 +238,9 @@ func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued iss
 	case secretNotOurs:
 		condition.Reason = registrationv1alpha1.TokenReasonSecretNotOurs
 		condition.Message = fmt.Sprintf("Secret %q exists and was not made for this token: delete it, or use another name for the token", token.Name)
+	case namespaceForbidden:
+		condition.Reason = registrationv1alpha1.TokenReasonNamespaceNotAllowed
+		condition.Message = namespaceNotAllowed(token.Namespace)
 	case serverURLMissing:
 		condition.Reason = registrationv1alpha1.TokenReasonServerURLMissing
 		condition.Message = "the gateway does not know under which URL members reach the hub: start it with that URL"

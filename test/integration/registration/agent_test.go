@@ -24,8 +24,10 @@ import (
 // agent is the member's side, as cmd/agent wires it.
 type agent struct {
 	enroller *enroll.Enroller
-	stop     context.CancelFunc
-	running  sync.WaitGroup
+	// namespace is the agent's on the member.
+	namespace string
+	stop      context.CancelFunc
+	running   sync.WaitGroup
 	// ended is closed when the agent's work was ended because the hub said so.
 	ended     chan struct{}
 	endedOnce sync.Once
@@ -37,6 +39,7 @@ type agentOptions struct {
 	clientID  string
 	labels    map[string]string
 	wrap      func(http.RoundTripper) http.RoundTripper
+	clock     clock.Clock
 }
 
 func startAgent(o agentOptions) *agent {
@@ -48,9 +51,10 @@ func startAgent(o agentOptions) *agent {
 	own, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 	a := &agent{
-		ended: make(chan struct{}),
+		ended:     make(chan struct{}),
+		namespace: o.namespace,
 		enroller: enroll.New(enroll.Options{
-			Member: own, Namespace: o.namespace, Bootstrap: o.bootstrap, ClientID: o.clientID, Labels: o.labels, WrapHubTransport: o.wrap,
+			Member: own, Namespace: o.namespace, Bootstrap: o.bootstrap, ClientID: o.clientID, Labels: o.labels, WrapHubTransport: o.wrap, Clock: o.clock,
 		}),
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -89,6 +93,7 @@ func (a *agent) runHeartbeat(ctx context.Context, own kubernetes.Interface, conf
 	}})
 	reconciler := &heartbeat.Reconciler{
 		Hub: mgr.GetClient(), Member: own, Name: name, Clock: clock.RealClock{},
+		Server: member.URL, ServerCA: func() ([]byte, error) { return member.CABundle, nil },
 		Leave: func(context.Context) error {
 			a.endedOnce.Do(func() { close(a.ended) })
 			return nil

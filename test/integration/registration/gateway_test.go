@@ -23,10 +23,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/importer"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 
 // gateway is the hub's side, as cmd/gateway wires it.
@@ -38,6 +43,10 @@ type gateway struct {
 type gatewayOptions struct {
 	config          *rest.Config
 	forceDeleteWait time.Duration
+	silence         time.Duration
+	// namespaces are where clusters may register; none means everywhere.
+	namespaces []string
+	clock      clock.PassiveClock
 }
 
 func startGateway(o gatewayOptions) *gateway {
@@ -45,24 +54,37 @@ func startGateway(o gatewayOptions) *gateway {
 	if o.config == nil {
 		o.config = hub.Config()
 	}
+	if o.clock == nil {
+		o.clock = clock.RealClock{}
+	}
 	mgr := newManager(o.config, ctrl.Options{})
-	secrets, err := membership.NewSecretCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
+	members, err := membership.NewMemberCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(mgr.Add(secrets)).To(Succeed())
+	Expect(mgr.Add(members)).To(Succeed())
 	for _, r := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&membership.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: secrets,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: members,
 			Recorder: mgr.GetEventRecorder(membership.EventSource),
 			Rules:    memberRules, ClusterRules: clusterRules,
 			ForceDeleteWait: o.forceDeleteWait,
 		},
-		&membership.StatusReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource)},
+		&membership.StatusReconciler{
+			Client: mgr.GetClient(), Leases: members, Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource),
+			Silence: o.silence, TaintUnreachable: o.silence > 0,
+		},
 		&registration.TokenReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle},
+			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces,
 		},
-		&registration.GrantReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: secrets},
+		&registration.GrantReconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.clock, Secrets: members, Namespaces: o.namespaces,
+		},
 		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		&registration.GroupReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}},
+		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
+		&importer.Reconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, HubURL: hub.URL, HubCA: hub.CABundle, Image: "agent:test",
+		},
 	} {
 		Expect(r.SetupWithManager(mgr)).To(Succeed())
 	}
@@ -97,8 +119,9 @@ func newManager(cfg *rest.Config, o ctrl.Options) ctrl.Manager {
 	return mgr
 }
 
+// memberRules are those of cmd/gateway.
 func memberRules(name string) []rbacv1.PolicyRule {
-	return append(enroll.HubRules(name), heartbeat.HubRules(name)...)
+	return slices.Concat(enroll.HubRules(name), heartbeat.HubRules(name), apply.HubRules(name), serviceaccount.HubRules(name))
 }
 
 func clusterRules(name string) []rbacv1.PolicyRule {

@@ -26,8 +26,10 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -69,10 +71,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	memberClient, err = kubernetes.NewForConfig(member.Config())
 	Expect(err).NotTo(HaveOccurred())
 
-	hubCRDs, err := crds.ForHub(clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName)
+	hubCRDs, err := crds.ForHub(
+		clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
+	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})).To(Succeed())
+	for _, policy := range registration.OriginPolicy() {
+		Expect(hubClient.Create(ctx, policy)).To(Succeed())
+	}
 })
 
 func progress(line string) { GinkgoWriter.Println(line) }
@@ -85,6 +92,7 @@ func newScheme() *runtime.Scheme {
 		clusterv1beta1.AddToScheme,
 		registrationv1alpha1.AddToScheme,
 		placementv1beta1.AddToScheme,
+		multiclusterv1alpha1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}

@@ -4,6 +4,8 @@
 package v1beta1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +80,15 @@ const (
 	// PropertyKubernetesVersion is the version of the member's API server, for
 	// example "v1.36.3".
 	PropertyKubernetesVersion PropertyName = "k8s.io/k8s-version"
+	// PropertyReadyNodeCount is the number of nodes that are ready, in decimal.
+	PropertyReadyNodeCount PropertyName = "fleetgate.io/ready-node-count"
+	// PropertySampleNode is the name of one node.
+	PropertySampleNode PropertyName = "fleetgate.io/sample-node"
+	// PropertyEntrypoint is the URL of the member's API server as its agent reaches it.
+	PropertyEntrypoint PropertyName = "k8s.io/cluster-entrypoint"
+	// PropertyCertificateAuthority are the PEM certificates that verify that server,
+	// in base64.
+	PropertyCertificateAuthority PropertyName = "k8s.io/cluster-certificate-authority-data"
 )
 
 // MemberCluster is one cluster of the fleet.
@@ -218,7 +229,9 @@ type AgentStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
-	// lastReceivedHeartbeat is when the agent last reported, by its own clock.
+	// lastReceivedHeartbeat is when the agent was last heard of: in a MemberCluster by
+	// the hub's clock and a few minutes late at most, in an InternalMemberCluster when
+	// the agent last reported, by its own clock.
 	// +optional
 	LastReceivedHeartbeat metav1.Time `json:"lastReceivedHeartbeat,omitzero"`
 }
@@ -262,6 +275,12 @@ type MemberClusterList struct {
 
 	// items are the members.
 	Items []MemberCluster `json:"items"`
+}
+
+// IsApproved tells whether something may be placed on the member: it is not tainted
+// as waiting for approval.
+func (m *MemberCluster) IsApproved() bool {
+	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
 }
 
 // AgentStatusOf returns what the agent of that type reported last, or nil if it

@@ -22,6 +22,10 @@ const (
 	// token of that account is bound: who deletes it revokes them all.
 	AgentCredentialSecret = "agent-credential"
 
+	// AgentLease is the Lease, beside AgentAccount, that the member's agent renews
+	// every heartbeatPeriodSeconds. The hub makes it.
+	AgentLease = "agent"
+
 	// MaxMemberNameLength is the longest name, in characters, of a member that
 	// can join: its namespace must fit the 63 characters of a DNS label.
 	// Generated names keep to it; a longer hand-made MemberCluster, which the
@@ -50,6 +54,15 @@ const (
 	// duration as value: how long the hub lets the agent's tokens live, and so for
 	// how long the agent asks. The hub writes it.
 	AnnotationTokenLifetime = "fleetgate.io/token-lifetime"
+
+	// TaintUnreachable is on a member whose agent fell silent, if the gateway is told
+	// to taint such members. The hub adds and removes it.
+	TaintUnreachable = "fleetgate.io/unreachable"
+
+	// TaintUnapproved is on a member that registered with a token whose members wait
+	// for approval: nothing is placed there, whatever it tolerates. The hub adds it
+	// when it makes the MemberCluster; removing it is the approval.
+	TaintUnapproved = "fleetgate.io/unapproved"
 
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.

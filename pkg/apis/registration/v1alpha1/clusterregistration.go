@@ -22,6 +22,10 @@ const (
 	// RegistrationReasonConflict goes with False: the clientID's cluster belongs
 	// to another key, or the wanted name to another cluster.
 	RegistrationReasonConflict = "ClusterConflict"
+	// RegistrationReasonUnproven goes with False: spec.tokenProof does not belong to a
+	// ClusterRegistrationToken that is there. The request is deleted after a minute, so
+	// that its agent can make it again with another token.
+	RegistrationReasonUnproven = "TokenUnproven"
 	// RegistrationReasonWaiting goes with False: the member's namespace or
 	// account is not there yet.
 	RegistrationReasonWaiting = "WaitingForMember"
@@ -40,9 +44,10 @@ type ClusterRegistration struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is what the agent says of itself. It never changes.
-	// The rule leaves the value of publicKey out: CEL cannot read bytes that are
-	// written in standard base64. The object's name is derived from the key, and the
-	// gateway grants nothing to a request whose name does not fit.
+	// The rule leaves the values of publicKey and tokenProof out: CEL cannot read bytes
+	// that are written in standard base64. The object's name is derived from the key,
+	// the proof from all the rest, and the gateway grants nothing to a request whose
+	// name or proof does not fit.
 	//
 	// +kubebuilder:validation:XValidation:rule="has(self.clientID) == has(oldSelf.clientID) && (!has(self.clientID) || self.clientID == oldSelf.clientID) && has(self.clientRandom) == has(oldSelf.clientRandom) && (!has(self.clientRandom) || self.clientRandom == oldSelf.clientRandom) && has(self.clusterLabels) == has(oldSelf.clusterLabels) && (!has(self.clusterLabels) || self.clusterLabels == oldSelf.clusterLabels)",message="spec is immutable: create another ClusterRegistration instead"
 	// +optional
@@ -79,6 +84,14 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	PublicKey []byte `json:"publicKey,omitempty"`
+
+	// tokenProof shows that whoever made the request held the token of the
+	// ClusterRegistrationToken that the label fleet.cattle.io/registration-token
+	// names: an HMAC-SHA256 of the rest of the request with that token as key. A
+	// request for a cluster that has registered before needs none.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TokenProof []byte `json:"tokenProof,omitempty"`
 }
 
 // ClusterRegistrationStatus is the hub's answer to a request.

@@ -28,6 +28,30 @@ const (
 	// TokenReasonSecretNotOurs goes with False: a Secret with the token's name
 	// exists that is not the hub's.
 	TokenReasonSecretNotOurs = "SecretNotOurs"
+	// TokenReasonNamespaceNotAllowed goes with False: clusters do not register in this
+	// namespace.
+	TokenReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+)
+
+// Annotations on a ClusterRegistrationToken, written by whoever administers its
+// namespace.
+const (
+	// AnnotationAllowedLabels are the keys of the labels that agents may bring,
+	// separated by commas. A key that ends with * stands for all that begin so.
+	// Without the annotation it is DefaultAllowedLabels; empty allows none.
+	AnnotationAllowedLabels = "fleetgate.io/allowed-labels"
+	// DefaultAllowedLabels are those of the reference's examples.
+	DefaultAllowedLabels = "env,example,foo,bar"
+	// AnnotationApproval is ApprovalAuto or ApprovalManual: whether clusters that
+	// register with the token may be used at once. Anything else means the latter.
+	AnnotationApproval = "fleetgate.io/approval"
+	// ApprovalAuto lets a cluster take part as soon as it has joined.
+	ApprovalAuto = "auto"
+	// ApprovalManual taints its MemberCluster until somebody takes the taint away.
+	ApprovalManual = "manual"
+	// AnnotationForCluster names the one Cluster for which the token may be used. It
+	// then also moves that Cluster from the agent that has it to a new one.
+	AnnotationForCluster = "fleetgate.io/for-cluster"
 )
 
 // ClusterRegistrationToken lets clusters register in its namespace. Any number

@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -32,6 +34,27 @@ type GenericCondition struct {
 	// message is a sentence for people: what is, and what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// WithCondition adds or replaces the condition; one that does not change keeps its times.
+// It may change the given list.
+func WithCondition(conditions []GenericCondition, wanted GenericCondition, now time.Time) []GenericCondition {
+	wanted.LastUpdateTime = now.UTC().Format(time.RFC3339)
+	wanted.LastTransitionTime = wanted.LastUpdateTime
+	for i, old := range conditions {
+		if old.Type != wanted.Type {
+			continue
+		}
+		if old.Status == wanted.Status {
+			wanted.LastTransitionTime = old.LastTransitionTime
+			if old.Reason == wanted.Reason && old.Message == wanted.Message {
+				return conditions
+			}
+		}
+		conditions[i] = wanted
+		return conditions
+	}
+	return append(conditions, wanted)
 }
 
 // DeploymentSummary counts deployments by state.

@@ -4,6 +4,11 @@
 package v1alpha1
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -71,4 +76,24 @@ const SealedTokenInfo = "fleetgate.io/cluster-registration/v1"
 // another.
 func SealedTokenAAD(request types.UID, clientID string) []byte {
 	return []byte(string(request) + "\x00" + clientID)
+}
+
+// tokenProofContext keeps a proof from being taken for anything else.
+const tokenProofContext = "fleetgate.io/registration-token-proof/v1"
+
+// TokenProof is what belongs into the request's spec.tokenProof: it shows that whoever
+// made the request held the token, and fits no other request.
+func TokenProof(token string, request *ClusterRegistration) ([]byte, error) {
+	spec := request.Spec
+	spec.TokenProof = nil
+	said, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a registration: %w", err)
+	}
+	mac := hmac.New(sha256.New, []byte(token))
+	for _, part := range []string{tokenProofContext, request.Namespace, request.Name} {
+		mac.Write([]byte(part + "\x00"))
+	}
+	mac.Write(said)
+	return mac.Sum(nil), nil
 }

@@ -8,8 +8,10 @@ package clustereligibility
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -60,6 +62,9 @@ func Ineligible(cluster *framework.Cluster, now time.Time) string {
 func ineligible(cluster *framework.Cluster, now time.Time, patience time.Duration) string {
 	if cluster.Leaving {
 		return "cluster has left the fleet"
+	}
+	if slices.ContainsFunc(cluster.Taints, func(t framework.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved }) {
+		return "cluster waits for approval: its taint " + clusterv1beta1.TaintUnapproved + " has to be taken away"
 	}
 	if reason := disconnected(&cluster.Agent, now, patience); reason != "" {
 		return "cluster is not connected to the fleet: " + reason

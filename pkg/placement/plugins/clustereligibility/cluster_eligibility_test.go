@@ -25,6 +25,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"all well":                 {cluster: with(func(*framework.Cluster) {})},
 		"leaving":                  {cluster: with(func(c *framework.Cluster) { c.Leaving = true }), want: "cluster has left the fleet"},
+		"not approved":             {cluster: with(func(c *framework.Cluster) { c.Taints = []framework.Taint{{Key: "fleetgate.io/unapproved"}} }), want: "approval"},
 		"no agent":                 {cluster: with(func(c *framework.Cluster) { c.Agent = framework.Agent{} }), want: "not connected"},
 		"heartbeat at the limit":   {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit) })},
 		"heartbeat over the limit": {cluster: with(func(c *framework.Cluster) { c.Agent.LastHeartbeat = now.Add(-HeartbeatLimit - 1) }), want: "heartbeat"},

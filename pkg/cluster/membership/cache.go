@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,25 +24,26 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// NewSecretCache makes a cache that holds the metadata, never the content, of the
-// Secrets that the hub made for members. The caller adds it to its manager.
-func NewSecretCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+// NewMemberCache makes a cache of what the hub made for members and labelled so: of the
+// Secrets it holds the metadata, never the content, and it holds the Leases. The caller
+// adds it to its manager.
+func NewMemberCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	ofMembers, err := labels.NewRequirement(clusterv1beta1.LabelMember, selection.Exists, nil)
 	if err != nil {
-		return nil, fmt.Errorf("selecting members' Secrets: %w", err)
+		return nil, fmt.Errorf("selecting what belongs to members: %w", err)
 	}
 	options.DefaultLabelSelector = labels.NewSelector().Add(*ofMembers)
-	secrets, err := cache.New(config, options)
+	members, err := cache.New(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("making a cache of members' Secrets: %w", err)
+		return nil, fmt.Errorf("making a cache of what belongs to members: %w", err)
 	}
-	return secrets, nil
+	return members, nil
 }
 
 type secretHandler = handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request]
 
 // CredentialSource tells the handler of members' credential Secrets that were made
-// or deleted. It needs a cache that NewSecretCache made.
+// or deleted. It needs a cache that NewMemberCache made.
 func CredentialSource(secrets cache.Cache, h secretHandler) source.Source {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -50,6 +52,19 @@ func CredentialSource(secrets cache.Cache, h secretHandler) source.Source {
 		DeleteFunc: func(e event.TypedDeleteEvent[*metav1.PartialObjectMetadata]) bool { return isCredential(e.Object) },
 		UpdateFunc: func(event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	})
+}
+
+// leaseSource tells of Leases that were renewed.
+func leaseSource(members cache.Cache) source.Source {
+	renewed := predicate.NewTypedPredicateFuncs(func(lease *coordinationv1.Lease) bool { return lease.Name == clusterv1beta1.AgentLease })
+	toMember := func(_ context.Context, lease *coordinationv1.Lease) []reconcile.Request {
+		member, ok := clusterv1beta1.MemberOfNamespace(lease.Namespace)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: internalKey(member)}}
+	}
+	return source.Kind(members, &coordinationv1.Lease{}, handler.TypedEnqueueRequestsFromMapFunc(toMember), renewed)
 }
 
 func isCredential(secret client.Object) bool {

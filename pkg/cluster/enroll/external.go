@@ -1,0 +1,188 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// External is an agent's identity on the hub that somebody else gives and refreshes, such
+// as a cloud identity whose token another program writes to a file. It registers nothing
+// and keeps nothing: it waits until a MemberCluster on the hub names that identity. Make
+// it with NewExternal.
+type External struct {
+	member string
+	hub    *rest.Config
+	clock  clock.Clock
+
+	// admitted is closed when the hub has shown this identity the member's
+	// InternalMemberCluster.
+	admitted chan struct{}
+	// trouble is what stands in the way now; nil if nothing does.
+	trouble atomic.Pointer[Problem]
+}
+
+const (
+	// externalRetry is how often the hub is asked until it lets the identity in.
+	externalRetry = 2 * time.Second
+	// externalCheck is how often it is asked afterwards, for the readiness probe.
+	externalCheck = time.Minute
+)
+
+// NewExternal makes an External. hub says how to reach the hub; a token file in it is read
+// again and again, and a command in it is run whenever its credential has expired.
+func NewExternal(member string, hub *rest.Config, clock clock.Clock) *External {
+	e := &External{member: member, hub: rest.CopyConfig(hub), clock: clock, admitted: make(chan struct{})}
+	e.hub.UserAgent = "fleetgate-agent"
+	e.trouble.Store(problem(NotStarted, nil, "the agent has not asked the hub yet"))
+	return e
+}
+
+// Run asks until ctx is done. It returns nil then.
+func (e *External) Run(ctx context.Context) error {
+	hub, err := restClient(e.hub)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-e.clock.After(e.try(ctx, hub)):
+		}
+	}
+	return nil
+}
+
+// try asks once, and returns how long to wait until the next time.
+func (e *External) try(ctx context.Context, hub rest.Interface) time.Duration {
+	if trouble := e.ask(ctx, hub); trouble != nil {
+		e.report(ctx, trouble)
+		return externalRetry
+	}
+	e.admit(ctx)
+	return externalCheck
+}
+
+func restClient(hub *rest.Config) (rest.Interface, error) {
+	config := rest.CopyConfig(hub)
+	config.Timeout = hubCallTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("building a client for the hub: %w", err)
+	}
+	return client.RESTClient(), nil
+}
+
+// ask looks for the one object that only the member's identity may read.
+func (e *External) ask(ctx context.Context, hub rest.Interface) *Problem {
+	path := fmt.Sprintf("/apis/%s/namespaces/%s/internalmemberclusters/%s",
+		clusterv1beta1.GroupVersion, clusterv1beta1.MemberNamespace(e.member), e.member)
+	err := hub.Get().AbsPath(path).Do(ctx).Error()
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return problem(CredentialRefused, err,
+			"hub %s does not accept the credential that this agent was given: see whether whoever refreshes it still does", e.hub.Host)
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return problem(RegistrationPending, err,
+			"hub %s does not let this agent act for member %q (%v): create MemberCluster %q there with this agent's user as spec.identity",
+			e.hub.Host, e.member, err, e.member)
+	case isUntrusted(err):
+		return problem(HubNotTrusted, err,
+			"the certificate of hub %s is not signed by the given CA, or is for another name or time (%v): check --hub-url, --hub-ca-file and this machine's clock",
+			e.hub.Host, cause(err))
+	case isUnreachable(err):
+		return problem(HubUnreachable, err, "hub %s does not answer (%v): check --hub-url, and the network to it", e.hub.Host, cause(err))
+	default:
+		return problem(HubNotReady, err, "hub %s answers, but not as expected (%v): check that it is the hub's API server and that the gateway is installed there",
+			e.hub.Host, cause(err))
+	}
+}
+
+func (e *External) report(ctx context.Context, trouble *Problem) {
+	before := e.trouble.Swap(trouble)
+	if ctx.Err() == nil && (before == nil || before.Message != trouble.Message) {
+		log.FromContext(ctx).Info("Not enrolled: "+trouble.Message, "reason", trouble.Reason)
+	}
+}
+
+func (e *External) admit(ctx context.Context) {
+	if e.trouble.Swap(nil) != nil {
+		log.FromContext(ctx).Info("The hub knows this agent", "member", e.member, "hub", e.hub.Host)
+	}
+	select {
+	case <-e.admitted:
+	default:
+		close(e.admitted)
+	}
+}
+
+// Ready is nil while the hub lets the identity in, and else the Problem: a readiness check.
+func (e *External) Ready() error {
+	if trouble := e.trouble.Load(); trouble != nil {
+		return trouble
+	}
+	return nil
+}
+
+// Member waits until the hub lets the identity in, and returns the member's name.
+func (e *External) Member(ctx context.Context) (string, error) {
+	return e.member, e.await(ctx)
+}
+
+// HubConfig waits until the hub lets the identity in, and returns how to reach it.
+func (e *External) HubConfig(ctx context.Context) (*rest.Config, error) {
+	return rest.CopyConfig(e.hub), e.await(ctx)
+}
+
+func (e *External) await(ctx context.Context) error {
+	select {
+	case <-e.admitted:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the hub to know member %q: %w", e.member, ctx.Err())
+	}
+}
+
+var errNotSent = errors.New("not sent")
+
+// Token returns the bearer token that a request to the hub would carry now. It is empty
+// for an identity that is proved by a certificate.
+func (e *External) Token(ctx context.Context) (string, error) {
+	header := ""
+	wrapped, err := rest.HTTPWrappersForConfig(e.hub, roundTripper(func(request *http.Request) (*http.Response, error) {
+		header = request.Header.Get("Authorization")
+		return nil, errNotSent
+	}))
+	if err != nil {
+		return "", fmt.Errorf("reading the agent's credential: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.hub.Host, nil)
+	if err != nil {
+		return "", fmt.Errorf("reading the agent's credential: %w", err)
+	}
+	if _, err := wrapped.RoundTrip(request); !errors.Is(err, errNotSent) {
+		return "", fmt.Errorf("reading the agent's credential: %w", err)
+	}
+	return strings.TrimPrefix(header, "Bearer "), nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -1,0 +1,349 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+)
+
+// ControllerName is the name of the controller that Reconciler is.
+const ControllerName = "cluster.import"
+
+const (
+	// tokenLifetime is how long the agent may take to register.
+	tokenLifetime = 12 * time.Hour
+	// memberTimeout bounds each call to a cluster.
+	memberTimeout = 15 * time.Second
+	// retryLater is the wait after something that somebody has to put right; a Secret is
+	// not watched.
+	retryLater = 30 * time.Second
+	// retrySoon is the wait for what the hub itself does.
+	retrySoon = 500 * time.Millisecond
+	// fieldOwner owns what is applied on clusters.
+	fieldOwner = "fleetgate-gateway"
+)
+
+// Reasons of a Cluster's condition Imported.
+const (
+	// ReasonImported goes with True.
+	ReasonImported = "ImportSucceeded"
+	// ReasonKubeConfigNotFound goes with False: the Secret, or its key, is not there.
+	ReasonKubeConfigNotFound = "KubeConfigNotFound"
+	// ReasonKubeConfigInvalid goes with False: the kubeconfig says what it may not.
+	ReasonKubeConfigInvalid = "KubeConfigInvalid"
+	// ReasonKubeConfigRefused goes with False: the cluster does not take its credential.
+	ReasonKubeConfigRefused = "KubeConfigRefused"
+	// ReasonUnreachable goes with False: the hub cannot reach the cluster.
+	ReasonUnreachable = "Unreachable"
+	// ReasonApplyFailed goes with False: the cluster refuses a manifest.
+	ReasonApplyFailed = "ApplyFailed"
+	// ReasonTokenPending goes with False: the registration token is on its way.
+	ReasonTokenPending = "WaitingForToken"
+	// ReasonNamespace goes with False: clusters do not register in the namespace.
+	ReasonNamespace = "NamespaceNotAllowed"
+	// ReasonImageMissing goes with False: the gateway does not know the agent's image.
+	ReasonImageMissing = "AgentImageMissing"
+)
+
+// Reconciler installs agents.
+type Reconciler struct {
+	// Client writes; it reads Clusters and ClusterRegistrationTokens, from a cache if it
+	// has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Namespaces are where clusters may register. Empty means everywhere.
+	Namespaces []string
+	// HubURL and HubCA are what agents are told: if they change, agents are installed
+	// again.
+	HubURL string
+	HubCA  []byte
+	// Image is the agent's.
+	Image string
+	// Concurrency is how many Clusters are worked on at a time. Zero means one.
+	Concurrency int
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches the specs of Clusters.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&registrationv1alpha1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
+		Complete(r)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cluster registrationv1alpha1.Cluster
+	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !needsAgent(&cluster, r.HubURL, hashOf(r.HubCA)) {
+		return ctrl.Result{}, nil
+	}
+	result, err := r.reconcile(ctx, &cluster)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, err
+}
+
+// needsAgent tells whether the agent has to be installed, or installed again.
+func needsAgent(cluster *registrationv1alpha1.Cluster, hubURL, hubCAHash string) bool {
+	if cluster.Spec.KubeConfigSecret == "" || !cluster.DeletionTimestamp.IsZero() ||
+		cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
+		return false
+	}
+	status := cluster.Status
+	deployed := status.AgentDeployedGeneration != nil && *status.AgentDeployedGeneration == cluster.Spec.RedeployAgentGeneration
+	return !deployed || status.APIServerURL != hubURL || status.APIServerCAHash != hubCAHash
+}
+
+func hashOf(ca []byte) string {
+	sum := sha256.Sum256(ca)
+	return hex.EncodeToString(sum[:])
+}
+
+// outcome is what an attempt came to: the reason and message of the condition Imported,
+// and when to try again if it failed.
+type outcome struct {
+	reason, message string
+	retry           time.Duration
+}
+
+func failed(reason, format string, args ...any) *outcome {
+	return &outcome{reason: reason, message: fmt.Sprintf(format, args...), retry: retryLater}
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) (ctrl.Result, error) {
+	if err := r.ensureClientID(ctx, cluster); err != nil {
+		return ctrl.Result{}, err
+	}
+	outcome, err := r.importCluster(ctx, cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	base := cluster.DeepCopy()
+	cluster.Status = desiredStatus(cluster, outcome, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
+	if !equality.Semantic.DeepEqual(base.Status, cluster.Status) {
+		patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Status().Patch(ctx, cluster, patch); err != nil {
+			return ctrl.Result{}, fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+		}
+	}
+	return ctrl.Result{RequeueAfter: outcome.retry}, nil
+}
+
+// ensureClientID gives the Cluster one that nobody can guess.
+func (r *Reconciler) ensureClientID(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	if cluster.Spec.ClientID != "" {
+		return nil
+	}
+	base := cluster.DeepCopy()
+	cluster.Spec.ClientID = rand.Text()
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, cluster, patch); err != nil {
+		return fmt.Errorf("giving Cluster %q a client ID: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*outcome, error) {
+	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, cluster.Namespace) {
+		return failed(ReasonNamespace, "clusters do not register in namespace %q: use one of those in the gateway's --registration-namespaces, or add it there",
+			cluster.Namespace), nil
+	}
+	if r.Image == "" {
+		return failed(ReasonImageMissing, "the gateway was not told which image the agent has: start it with --agent-image, or let the agent register by itself"), nil
+	}
+	access, failure, err := r.access(ctx, cluster)
+	if failure != nil || err != nil {
+		return failure, err
+	}
+	values, err := r.values(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if values == nil {
+		return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being made", retry: retrySoon}, nil
+	}
+	return r.install(ctx, cluster, access.Config(), *values)
+}
+
+// access reads the kubeconfig, of the Cluster's own namespace only: whoever may make a
+// Cluster need not be somebody who may read Secrets elsewhere.
+func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*kubeconfig.Access, *outcome, error) {
+	if other := cluster.Spec.KubeConfigSecretNamespace; other != "" && other != cluster.Namespace {
+		return nil, failed(ReasonKubeConfigNotFound, "spec.kubeConfigSecretNamespace is %q: only Secrets of the Cluster's own namespace are read; copy it to %q",
+			other, cluster.Namespace), nil
+	}
+	name := cluster.Spec.KubeConfigSecret
+	var secret corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, failed(ReasonKubeConfigNotFound, "Secret %q is not there: make it, with the kubeconfig under the key %q", name, registrationv1alpha1.KubeConfigKey), nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading Secret %q: %w", name, err)
+	}
+	raw, ok := secret.Data[registrationv1alpha1.KubeConfigKey]
+	if !ok {
+		return nil, failed(ReasonKubeConfigNotFound, "Secret %q has no key %q: put the kubeconfig there", name, registrationv1alpha1.KubeConfigKey), nil
+	}
+	access, err := kubeconfig.Parse(raw)
+	if err == nil && access.ProxyURL != nil {
+		err = errors.New("proxy-url must not be set: the hub calls the cluster directly")
+	}
+	if err != nil {
+		return nil, failed(ReasonKubeConfigInvalid, "the kubeconfig in Secret %q cannot be used: %v", name, err), nil
+	}
+	return access, nil, nil
+}
+
+// values are those of the registration token that is for this Cluster alone; nil while
+// they are on their way.
+func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, error) {
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster.Namespace, Name: TokenName(cluster.Name),
+		Annotations: map[string]string{
+			registrationv1alpha1.AnnotationForCluster: cluster.Name,
+			registrationv1alpha1.AnnotationApproval:   registrationv1alpha1.ApprovalAuto,
+		},
+	}}
+	token.Spec.TTL = &metav1.Duration{Duration: tokenLifetime}
+	var secret corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), &secret)
+	if apierrors.IsNotFound(err) {
+		if err := controllerutil.SetControllerReference(cluster, token, r.Client.Scheme()); err != nil {
+			return nil, fmt.Errorf("preparing ClusterRegistrationToken %q: %w", token.Name, err)
+		}
+		if err := r.Client.Create(ctx, token); client.IgnoreAlreadyExists(err) != nil {
+			return nil, fmt.Errorf("creating ClusterRegistrationToken %q: %w", token.Name, err)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", token.Name, err)
+	}
+	var values registrationv1alpha1.AgentValues
+	if err := yaml.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], &values); err != nil || values.Token == "" {
+		return nil, nil
+	}
+	return &values, nil
+}
+
+// TokenName is the name of the registration token with which a Cluster is imported.
+func TokenName(cluster string) string { return "import-token-" + cluster }
+
+// install applies the manifests.
+func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*outcome, error) {
+	objects, err := manifests(cluster, values, r.Image)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = memberTimeout
+	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: mapper()})
+	if err != nil {
+		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
+	}
+	for _, obj := range objects {
+		//nolint:staticcheck // Objects are made anew each time; there are no generated apply configurations to keep.
+		if err := member.Patch(ctx, obj, client.Apply, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+			return explain(obj, config.Host, err), nil
+		}
+	}
+	log.FromContext(ctx).Info("Installed the agent on a cluster", "server", config.Host)
+	return &outcome{reason: ReasonImported, message: "the agent is installed; it registers by itself"}, nil
+}
+
+// mapper knows the kinds that are applied, so that nothing has to be discovered.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for _, name := range []string{"Secret", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	m.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
+	m.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	return m
+}
+
+// explain says what kept the agent from being installed.
+func explain(obj client.Object, server string, err error) *outcome {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return failed(ReasonUnreachable, "the hub does not reach %s (%v): if the cluster is private, let its agent register by itself with a "+
+			"ClusterRegistrationToken and this Cluster's spec.clientID; otherwise check the server in the kubeconfig and the network", server, cause(err))
+	}
+	if apierrors.IsUnauthorized(err) {
+		return failed(ReasonKubeConfigRefused, "%s does not accept the credential in the kubeconfig: it is wrong or has expired; put a new one into the Secret", server)
+	}
+	return failed(ReasonApplyFailed, "%s refuses %s %q: %v", server, obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+}
+
+// cause leaves out method, path and address, which the message has already.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = network.Err
+	}
+	return err
+}
+
+func desiredStatus(cluster *registrationv1alpha1.Cluster, o *outcome, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {
+	status := *cluster.Status.DeepCopy()
+	imported := registrationv1alpha1.GenericCondition{
+		Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse, Reason: o.reason, Message: o.message,
+	}
+	if o.reason == ReasonImported {
+		imported.Status = corev1.ConditionTrue
+		generation := cluster.Spec.RedeployAgentGeneration
+		status.AgentDeployedGeneration = &generation
+		status.APIServerURL, status.APIServerCAHash = hubURL, hubCAHash
+		status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true
+		status.Agent.Namespace = agentNamespace(cluster)
+	}
+	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, imported, now)
+	return status
+}

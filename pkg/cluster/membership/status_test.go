@@ -1,0 +1,221 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// watched is a member as the hub's status controller sees it, with a clock of its own on
+// each side.
+type watched struct {
+	reconciler *StatusReconciler
+	hub        *clocktesting.FakeClock
+	// skew is how far the agent's clock is ahead of the hub's.
+	skew  time.Duration
+	mc    *clusterv1beta1.MemberCluster
+	imc   *clusterv1beta1.InternalMemberCluster
+	lease *coordinationv1.Lease
+	// writes counts how often the status had to be written.
+	writes int
+}
+
+func watch(skew time.Duration) *watched {
+	w := &watched{
+		hub: clocktesting.NewFakeClock(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)), skew: skew,
+		mc:    &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge", Generation: 1}},
+		imc:   &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}},
+		lease: &coordinationv1.Lease{},
+	}
+	w.imc.Spec.HeartbeatPeriodSeconds = 60
+	w.restart()
+	return w
+}
+
+// restart is another gateway, which remembers nothing.
+func (w *watched) restart() { w.reconciler = &StatusReconciler{Clock: w.hub} }
+
+func (w *watched) report() {
+	w.imc.ResourceVersion += "1"
+	w.imc.Status.AgentStatus = agentSays(metav1.ConditionTrue, 1)
+	w.imc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(w.hub.Now().Add(w.skew))
+	w.look()
+}
+
+func (w *watched) renew() {
+	w.lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(w.hub.Now().Add(w.skew)))
+	w.look()
+}
+
+func (w *watched) look() decision {
+	d := w.reconciler.decide(w.mc, w.imc, w.lease)
+	if !equality.Semantic.DeepEqual(w.mc.Status, d.status) {
+		w.writes++
+	}
+	w.mc.Status = d.status
+	w.reconciler.pulses.show(w.mc.Name, d.from)
+	return d
+}
+
+// pass lets the time go by, with a Lease renewed each minute.
+func (w *watched) pass(minutes int) {
+	for range minutes {
+		w.hub.Step(time.Minute)
+		w.renew()
+	}
+}
+
+func (w *watched) joined() metav1.ConditionStatus { return joinedStatus(w.mc.Status.Conditions) }
+
+func (w *watched) heartbeat() time.Time {
+	return w.mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent).LastReceivedHeartbeat.Time
+}
+
+func TestALeaseKeepsAMemberJoinedAndCostsFewWrites(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"clocks agree": 0, "an hour behind": -time.Hour, "an hour ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(skew)
+			w.report()
+			if w.joined() != metav1.ConditionTrue {
+				t.Fatalf("Joined is %s after the first report", w.joined())
+			}
+			w.writes = 0
+			w.pass(60)
+			if w.joined() != metav1.ConditionTrue {
+				t.Errorf("Joined is %s though the Lease is renewed", w.joined())
+			}
+			if age := w.hub.Since(w.heartbeat()); age < 0 || age >= DefaultHeartbeatInterval {
+				t.Errorf("the heartbeat is of %s ago by the hub's clock", age)
+			}
+			if w.writes != 12 {
+				t.Errorf("%d writes in an hour, want one each 5 minutes", w.writes)
+			}
+		})
+	}
+}
+
+func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
+	w := watch(0)
+	w.report()
+	w.hub.Step(DefaultSilence - time.Second)
+	if d := w.look(); d.left != time.Second || w.joined() != metav1.ConditionTrue {
+		t.Errorf("a second before the limit: %s left, Joined %s", d.left, w.joined())
+	}
+	w.hub.Step(time.Second)
+	if d := w.look(); !d.silent || w.joined() != metav1.ConditionUnknown {
+		t.Fatalf("at the limit: silent %v, Joined %s", d.silent, w.joined())
+	}
+	shown := meta.FindStatusCondition(w.mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+	if shown.Reason != clusterv1beta1.ReasonMemberClusterJoinStateUnknown {
+		t.Errorf("reason %q", shown.Reason)
+	}
+
+	w.restart()
+	if d := w.look(); !d.silent || w.joined() != metav1.ConditionUnknown {
+		t.Errorf("another gateway takes a silent member for joined")
+	}
+	w.renew()
+	if w.joined() != metav1.ConditionTrue {
+		t.Errorf("Joined is %s after a new beat", w.joined())
+	}
+}
+
+func TestAGatewayThatStartsGivesEveryMemberTheWholeTime(t *testing.T) {
+	w := watch(-time.Hour)
+	w.report()
+	w.pass(10)
+	w.restart()
+	writes := w.writes
+	if d := w.look(); d.left != DefaultSilence || w.joined() != metav1.ConditionTrue {
+		t.Errorf("%s left, Joined %s", d.left, w.joined())
+	}
+	if w.writes != writes {
+		t.Error("it wrote though nothing had changed")
+	}
+	w.hub.Step(DefaultSilence)
+	if w.look(); w.joined() != metav1.ConditionUnknown {
+		t.Errorf("Joined is %s though no beat came", w.joined())
+	}
+}
+
+func TestALongPeriodIsNoSilence(t *testing.T) {
+	w := watch(0)
+	w.imc.Spec.HeartbeatPeriodSeconds = 600
+	w.report()
+	w.hub.Step(20*time.Minute - time.Second)
+	if d := w.look(); d.silent {
+		t.Error("silent within two periods")
+	}
+}
+
+func TestWhatSomebodyWroteStaysUntilTheAgentSaysSomethingNew(t *testing.T) {
+	w := watch(0)
+	w.report()
+	w.hub.Step(time.Minute)
+	forged := metav1.NewTime(time.Unix(1000, 0))
+	w.mc.Status.AgentStatus[0].LastReceivedHeartbeat = forged
+	w.mc.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
+	w.mc.Generation = 2
+
+	w.look()
+	agent := w.mc.Status.AgentStatus[0]
+	if !agent.LastReceivedHeartbeat.Equal(&forged) || agent.Conditions[0].Status != metav1.ConditionFalse {
+		t.Errorf("a new generation overwrote what was written by hand: %+v", agent)
+	}
+	if agent.Conditions[0].ObservedGeneration != 2 {
+		t.Errorf("the conditions are of generation %d", agent.Conditions[0].ObservedGeneration)
+	}
+	w.report()
+	if w.joined() != metav1.ConditionTrue || w.mc.Status.AgentStatus[0].LastReceivedHeartbeat.Equal(&forged) {
+		t.Errorf("a report does not show: %+v", w.mc.Status.AgentStatus[0])
+	}
+}
+
+func TestOnlySilentMembersAreTaintedAsUnreachable(t *testing.T) {
+	own := []clusterv1beta1.Taint{{Key: "own", Effect: "NoSchedule"}}
+	tainted := desiredTaints(own, true)
+	if len(tainted) != 2 || tainted[1].Key != clusterv1beta1.TaintUnreachable {
+		t.Errorf("silent: %v", tainted)
+	}
+	if again := desiredTaints(tainted, true); len(again) != 2 {
+		t.Errorf("tainted twice: %v", again)
+	}
+	if free := desiredTaints(tainted, false); len(free) != 1 || free[0].Key != "own" {
+		t.Errorf("heard of again: %v", free)
+	}
+}
+
+func TestRefuseIdentity(t *testing.T) {
+	tests := map[string]struct {
+		kind, name, namespace string
+		refused               bool
+	}{
+		"a user":                               {"User", "jane", "", false},
+		"a user with a namespace, as examples": {"User", "jane", "fleet-system", false},
+		"a group":                              {"Group", "ops", "", false},
+		"an account":                           {"ServiceAccount", "agent", "ops", false},
+		"an account without namespace":         {"ServiceAccount", "agent", "", true},
+		"nobody":                               {"User", "", "", true},
+		"another kind":                         {"Robot", "r2", "", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			identity := clusterv1beta1.MemberClusterSpec{}.Identity
+			identity.Kind, identity.Name, identity.Namespace = tc.kind, tc.name, tc.namespace
+			if refused := refuseIdentity(identity); (refused != nil) != tc.refused {
+				t.Errorf("got %v, want refused: %v", refused, tc.refused)
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+)
+
+// ControllerName is the name of the controller that Reconciler is.
+const ControllerName = "membercluster.profile"
+
+// retrySoon is the wait after somebody else wrote first.
+const retrySoon = 100 * time.Millisecond
+
+// Reconciler publishes members.
+type Reconciler struct {
+	// Client reads MemberClusters and ClusterProfiles, from a cache if it has one, and
+	// writes ClusterProfiles.
+	Client client.Client
+	// Namespace is where the profiles are.
+	Namespace string
+	// Manager is who manages the clusters, by the profiles' word. Empty means
+	// multiclusterv1alpha1.ClusterManager.
+	Manager string
+	// HubURL and HubCA (PEM) are how clients reach the hub.
+	HubURL string
+	HubCA  []byte
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches what a profile shows of a MemberCluster, and the profiles.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	ours := predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetNamespace() == r.Namespace })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ControllerName).
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(shownChanged())).
+		Watches(&multiclusterv1alpha1.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(memberOfProfile), builder.WithPredicates(ours)).
+		Complete(r)
+}
+
+func memberOfProfile(_ context.Context, profile client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: profile.GetName()}}}
+}
+
+// shownChanged lets heartbeats pass by.
+func shownChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+		return ok && also && (before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+			versionOf(before) != versionOf(after) || !equality.Semantic.DeepEqual(healthOf(before), healthOf(after)))
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var mc clusterv1beta1.MemberCluster
+	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	err := r.reconcile(ctx, &mc)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: mc.Name}}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(profile), profile)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ClusterProfile %q: %w", mc.Name, err)
+	}
+	missing := err != nil
+	if !missing && profile.Spec.ClusterManager.Name != r.manager() {
+		log.FromContext(ctx).Info("A ClusterProfile of another manager has the member's name; the member is not published", "manager", profile.Spec.ClusterManager.Name)
+		return nil
+	}
+	if !mc.DeletionTimestamp.IsZero() {
+		return r.withdraw(ctx, mc, profile, missing)
+	}
+	if err := r.ensure(ctx, mc, profile, missing); err != nil {
+		return err
+	}
+	return r.writeStatus(ctx, mc, profile)
+}
+
+// withdraw deletes the profile of a member that leaves, and lets go a MemberCluster that
+// another product made wait for that.
+func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
+	if !missing && profile.DeletionTimestamp.IsZero() {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, profile)); err != nil {
+			return fmt.Errorf("deleting ClusterProfile %q: %w", profile.Name, err)
+		}
+	}
+	base := mc.DeepCopy()
+	if !controllerutil.RemoveFinalizer(mc, clusterv1beta1.ClusterProfileFinalizer) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, mc, patch)); err != nil {
+		return fmt.Errorf("releasing MemberCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
+	base := profile.DeepCopy()
+	metav1.SetMetaDataLabel(&profile.ObjectMeta, multiclusterv1alpha1.LabelClusterManager, r.manager())
+	profile.Spec.DisplayName = mc.Name
+	profile.Spec.ClusterManager.Name = r.manager()
+	if err := controllerutil.SetControllerReference(mc, profile, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("preparing ClusterProfile %q: %w", profile.Name, err)
+	}
+	if missing {
+		if err := r.Client.Create(ctx, profile); err != nil {
+			return fmt.Errorf("creating ClusterProfile %q: %w", profile.Name, err)
+		}
+		return nil
+	}
+	if equality.Semantic.DeepEqual(base, profile) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, profile, patch); err != nil {
+		return fmt.Errorf("updating ClusterProfile %q: %w", profile.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile) error {
+	provider, err := accessProvider(mc.Name, r.HubURL, r.HubCA)
+	if err != nil {
+		return err
+	}
+	base := profile.DeepCopy()
+	profile.Status = desiredStatus(profile.Status, mc, provider, profile.Generation)
+	if equality.Semantic.DeepEqual(base.Status, profile.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, profile, patch); err != nil {
+		return fmt.Errorf("writing the status of ClusterProfile %q: %w", profile.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) manager() string {
+	if r.Manager == "" {
+		return multiclusterv1alpha1.ClusterManager
+	}
+	return r.Manager
+}

@@ -1,0 +1,88 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+)
+
+// accessProvider is the way to a member through the gateway. It names the member to exec
+// plug-ins, and no arguments: clients are known to add those up over many profiles.
+func accessProvider(member, hubURL string, hubCA []byte) (multiclusterv1alpha1.AccessProviderStatus, error) {
+	extension, err := json.Marshal(map[string]string{"clusterName": member})
+	if err != nil {
+		return multiclusterv1alpha1.AccessProviderStatus{}, fmt.Errorf("encoding the access to member %q: %w", member, err)
+	}
+	return multiclusterv1alpha1.AccessProviderStatus{
+		Name: multiclusterv1alpha1.AccessProvider,
+		Cluster: clientcmdv1.Cluster{
+			Server:                   proxyURL(hubURL, member),
+			CertificateAuthorityData: hubCA,
+			Extensions: []clientcmdv1.NamedExtension{{
+				Name:      multiclusterv1alpha1.ExtensionExec,
+				Extension: runtime.RawExtension{Raw: extension},
+			}},
+		},
+	}, nil
+}
+
+func proxyURL(hubURL, member string) string {
+	return strings.TrimSuffix(hubURL, "/") + "/apis/" + gatewayv1alpha1.GroupVersion.String() + "/" +
+		gatewayv1alpha1.Resource + "/" + member + "/" + gatewayv1alpha1.SubresourceProxy
+}
+
+// desiredStatus puts what is ours into a status that others write to as well.
+func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *clusterv1beta1.MemberCluster, provider multiclusterv1alpha1.AccessProviderStatus, generation int64) multiclusterv1alpha1.ClusterProfileStatus {
+	wanted := *status.DeepCopy()
+	wanted.Version.Kubernetes = versionOf(mc)
+	health := healthOf(mc)
+	health.ObservedGeneration = generation
+	meta.SetStatusCondition(&wanted.Conditions, health)
+	at := slices.IndexFunc(wanted.AccessProviders, func(p multiclusterv1alpha1.AccessProviderStatus) bool { return p.Name == provider.Name })
+	if at < 0 {
+		wanted.AccessProviders = append(wanted.AccessProviders, provider)
+	} else {
+		wanted.AccessProviders[at] = provider
+	}
+	return wanted
+}
+
+func versionOf(mc *clusterv1beta1.MemberCluster) string {
+	return mc.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
+}
+
+// healthOf is the condition ControlPlaneHealthy of a member.
+func healthOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
+	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: multiclusterv1alpha1.ConditionControlPlaneHealthy, Status: status, Reason: reason, Message: message}
+	}
+	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return condition(metav1.ConditionUnknown, multiclusterv1alpha1.ReasonAgentReportedNoStatus, "the member's agent has not reported yet")
+	}
+	health := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionHealthy)
+	joined := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+	switch {
+	case joined != nil && joined.Status == metav1.ConditionUnknown && meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionJoined):
+		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAgentHeartbeatLost, "the member's agent sends no heartbeat")
+	case health == nil:
+		return condition(metav1.ConditionUnknown, multiclusterv1alpha1.ReasonAgentReportedNoHealthInfo, "the member's agent has not said how its API server is")
+	case health.Status != metav1.ConditionTrue:
+		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAPIServerUnhealthy, "the member's agent finds its API server not ready")
+	default:
+		return condition(metav1.ConditionTrue, multiclusterv1alpha1.ReasonAPIServerHealthy, "the member's API server is ready")
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// GroupControllerName is the name of the controller that GroupReconciler is.
+const GroupControllerName = "clustergroup.status"
+
+// maxNonReadyClusters bounds how many names a group's status holds.
+const maxNonReadyClusters = 10
+
+// Reasons of a ClusterGroup's condition Ready.
+const (
+	reasonAllReady        = "AllReady"
+	reasonClustersUnready = "ClustersNotReady"
+	reasonSelectorInvalid = "SelectorInvalid"
+)
+
+// GroupReconciler counts the Clusters of a ClusterGroup.
+type GroupReconciler struct {
+	// Client reads ClusterGroups and Clusters, from a cache if it has one, and writes
+	// the status of ClusterGroups.
+	Client client.Client
+	// Clock tells the time.
+	Clock clock.PassiveClock
+}
+
+var _ reconcile.Reconciler = (*GroupReconciler)(nil)
+
+// SetupWithManager watches groups, and of Clusters what decides whether a group counts
+// them and how.
+func (r *GroupReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(GroupControllerName).
+		For(&registrationv1alpha1.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&registrationv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.groupsBeside),
+			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, readinessChanged()))).
+		Complete(r)
+}
+
+func readinessChanged() predicate.Predicate {
+	ready := func(obj client.Object) bool {
+		cluster, ok := obj.(*registrationv1alpha1.Cluster)
+		return ok && isReady(cluster)
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) }}
+}
+
+// groupsBeside are all groups of the Cluster's namespace: which of them had it before a
+// change of its labels is not known any more.
+func (r *GroupReconciler) groupsBeside(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var groups registrationv1alpha1.ClusterGroupList
+	if err := r.Client.List(ctx, &groups, client.InNamespace(cluster.GetNamespace())); err != nil {
+		log.FromContext(ctx).Error(err, "Listing ClusterGroups failed; their counts may be late", "namespace", cluster.GetNamespace())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range groups.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&groups.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var group registrationv1alpha1.ClusterGroup
+	if err := r.Client.Get(ctx, req.NamespacedName, &group); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var clusters registrationv1alpha1.ClusterList
+	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing Clusters: %w", err)
+	}
+	base := group.DeepCopy()
+	group.Status = desiredGroupStatus(&group, clusters.Items, r.Clock.Now())
+	if equality.Semantic.DeepEqual(base.Status, group.Status) {
+		return ctrl.Result{}, nil
+	}
+	err := r.Client.Status().Patch(ctx, &group, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of ClusterGroup %q: %w", group.Name, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// desiredGroupStatus counts. A selector that is null selects none, an empty one all.
+func desiredGroupStatus(group *registrationv1alpha1.ClusterGroup, clusters []registrationv1alpha1.Cluster, now time.Time) registrationv1alpha1.ClusterGroupStatus {
+	status := *group.Status.DeepCopy()
+	selector, err := metav1.LabelSelectorAsSelector(group.Spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	status.ClusterCount, status.NonReadyClusterCount, status.NonReadyClusters = 0, 0, nil
+	for i := range clusters {
+		if !selector.Matches(labels.Set(clusters[i].Labels)) {
+			continue
+		}
+		status.ClusterCount++
+		if !isReady(&clusters[i]) {
+			status.NonReadyClusterCount++
+			status.NonReadyClusters = append(status.NonReadyClusters, clusters[i].Name)
+		}
+	}
+	slices.Sort(status.NonReadyClusters)
+	status.NonReadyClusters = status.NonReadyClusters[:min(len(status.NonReadyClusters), maxNonReadyClusters)]
+	status.Display.ReadyClusters = fmt.Sprintf("%d/%d", status.ClusterCount-status.NonReadyClusterCount, status.ClusterCount)
+	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, groupReady(&status, err), now)
+	return status
+}
+
+func groupReady(status *registrationv1alpha1.ClusterGroupStatus, invalid error) registrationv1alpha1.GenericCondition {
+	ready := registrationv1alpha1.GenericCondition{
+		Type: registrationv1alpha1.ClusterConditionReady, Status: corev1.ConditionTrue, Reason: reasonAllReady,
+	}
+	switch {
+	case invalid != nil:
+		ready.Status, ready.Reason = corev1.ConditionFalse, reasonSelectorInvalid
+		ready.Message = fmt.Sprintf("spec.selector cannot be used, correct it: %v", invalid)
+	case status.NonReadyClusterCount > 0:
+		ready.Status, ready.Reason = corev1.ConditionFalse, reasonClustersUnready
+		ready.Message = fmt.Sprintf("%d of %d clusters are not ready: see status.nonReadyClusters", status.NonReadyClusterCount, status.ClusterCount)
+	}
+	return ready
+}
+
+func isReady(cluster *registrationv1alpha1.Cluster) bool {
+	return slices.ContainsFunc(cluster.Status.Conditions, func(c registrationv1alpha1.GenericCondition) bool {
+		return c.Type == registrationv1alpha1.ClusterConditionReady && c.Status == corev1.ConditionTrue
+	})
+}

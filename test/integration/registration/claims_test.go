@@ -1,0 +1,100 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// installClaims serves ClusterClaims on the member, as Open Cluster Management has them.
+func installClaims(ctx context.Context) {
+	GinkgoHelper()
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"value": text}}
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusterclaims.cluster.open-cluster-management.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "cluster.open-cluster-management.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusterclaims", Singular: "clusterclaim", Kind: "ClusterClaim", ListKind: "ClusterClaimList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": spec},
+				}},
+			}},
+		},
+	}
+	_, err := envtest.InstallCRDs(member.Config(), envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func memberObjects() client.Client {
+	GinkgoHelper()
+	c, err := client.New(member.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func makeClaim(ctx context.Context, name, value string) *unstructured.Unstructured {
+	GinkgoHelper()
+	claim := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.open-cluster-management.io/v1alpha1", "kind": "ClusterClaim",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"value": value},
+	}}
+	Expect(memberObjects().Create(ctx, claim)).To(Succeed())
+	return claim
+}
+
+func changeClaim(ctx context.Context, claim *unstructured.Unstructured, value string) {
+	GinkgoHelper()
+	Expect(unstructured.SetNestedField(claim.Object, value, "spec", "value")).To(Succeed())
+	Expect(memberObjects().Update(ctx, claim)).To(Succeed())
+}
+
+func deleteClaim(ctx context.Context, claim *unstructured.Unstructured) {
+	GinkgoHelper()
+	Expect(memberObjects().Delete(ctx, claim)).To(Succeed())
+}
+
+// setHeartbeatPeriod makes a member quick enough for a test.
+func setHeartbeatPeriod(ctx context.Context, name string, seconds int32) {
+	GinkgoHelper()
+	base := getMember(ctx, name)
+	changed := base.DeepCopy()
+	changed.Spec.HeartbeatPeriodSeconds = seconds
+	Expect(hubClient.Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
+	Eventually(func(g Gomega) {
+		mc := getMember(ctx, name)
+		g.Expect(conditionOf(mc.Status.Conditions, clusterv1beta1.ConditionJoined).ObservedGeneration).To(Equal(mc.Generation))
+	}).Should(Succeed())
+}
+
+// columns are the headings that kubectl prints for a path.
+func columns(ctx context.Context, path string) []string {
+	GinkgoHelper()
+	clientset, err := kubernetes.NewForConfig(hub.Config())
+	Expect(err).NotTo(HaveOccurred())
+	raw, err := clientset.Discovery().RESTClient().Get().AbsPath(path).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+	Expect(err).NotTo(HaveOccurred())
+	var table metav1.Table
+	Expect(json.Unmarshal(raw, &table)).To(Succeed())
+	var names []string
+	for _, column := range table.ColumnDefinitions {
+		names = append(names, column.Name)
+	}
+	return names
+}

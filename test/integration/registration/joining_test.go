@@ -1,0 +1,278 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+)
+
+// makeMember makes a MemberCluster with a name of its own, as an administrator does.
+func makeMember(ctx context.Context, namespace string, identity rbacv1.Subject) *clusterv1beta1.MemberCluster {
+	GinkgoHelper()
+	mc := &clusterv1beta1.MemberCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "hand-" + strings.TrimPrefix(namespace, "clusters-")},
+		Spec:       clusterv1beta1.MemberClusterSpec{Identity: identity, HeartbeatPeriodSeconds: 1},
+	}
+	Expect(hubClient.Create(ctx, mc)).To(Succeed())
+	return mc
+}
+
+func expectReadyToJoin(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(func() metav1.ConditionStatus {
+		return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Status
+	}).Should(Equal(metav1.ConditionTrue))
+}
+
+// asUser reaches the hub as somebody else.
+func asUser(name string, groups ...string) client.Client {
+	GinkgoHelper()
+	config := hub.Config()
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
+	return hubClientWith(config)
+}
+
+var _ = Describe("Joining", func() {
+	var namespace string
+
+	BeforeEach(func(ctx SpecContext) { namespace = makeNamespace(ctx) })
+
+	DescribeTable("gives the rights to the identity of the MemberCluster and to nobody else",
+		func(ctx SpecContext, identity rbacv1.Subject, user string, groups ...string) {
+			startGateway(gatewayOptions{})
+			name := makeMember(ctx, namespace, identity).Name
+			expectReadyToJoin(ctx, name)
+			key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
+			imc := &clusterv1beta1.InternalMemberCluster{}
+			own := asUser(user, groups...)
+			Eventually(func() error { return own.Get(ctx, key, imc) }).Should(Succeed())
+			imc.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now()}}
+			Expect(own.Status().Update(ctx, imc)).To(Succeed())
+			stranger := asUser("stranger", "strangers")
+			Expect(apierrors.IsForbidden(stranger.Get(ctx, key, imc))).To(BeTrue())
+			Expect(apierrors.IsForbidden(stranger.Status().Update(ctx, imc))).To(BeTrue())
+		},
+		Entry("a user, as cloud identities are", rbacv1.Subject{Kind: "User", Name: "principal", Namespace: "fleet-system", APIGroup: rbacv1.GroupName}, "principal"),
+		Entry("a group", rbacv1.Subject{Kind: "Group", Name: "agents"}, "any-agent", "agents"),
+		Entry("an account of any namespace", rbacv1.Subject{Kind: "ServiceAccount", Name: "member-agent-sa", Namespace: "fleet-system"},
+			"system:serviceaccount:fleet-system:member-agent-sa", "system:serviceaccounts"),
+	)
+
+	It("says so if the identity is nobody, and goes on when that is put right", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"})
+		Eventually(func() string {
+			return conditionOf(getMember(ctx, mc.Name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
+		}).Should(Equal(membership.ReasonIdentityInvalid))
+		base := getMember(ctx, mc.Name)
+		changed := base.DeepCopy()
+		changed.Spec.Identity.Namespace = namespace
+		Expect(hubClient.Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
+		expectReadyToJoin(ctx, mc.Name)
+	})
+
+	It("makes events in order, objects that it owns, and the columns that users know", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		mc := getMember(ctx, name)
+		var imc clusterv1beta1.InternalMemberCluster
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}, &imc)).To(Succeed())
+		Expect(imc.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "MemberCluster"), HaveField("UID", mc.UID), HaveField("Controller", ptr.To(true)))))
+		Expect(imc.Status.AgentStatus).To(HaveLen(1))
+		Expect(imc.Status.AgentStatus[0].Conditions).To(ConsistOf(HaveField("Type", "Joined"), HaveField("Type", "Healthy")))
+
+		By("listing the events by their time")
+		Eventually(func(g Gomega) {
+			var events corev1.EventList
+			g.Expect(hubClient.List(ctx, &events, client.InNamespace("default"))).To(Succeed())
+			at := map[string]time.Time{}
+			for _, event := range events.Items {
+				if event.InvolvedObject.Name == name {
+					at[event.Reason] = event.EventTime.Time
+				}
+			}
+			order := []string{"NamespaceCreated", "RoleCreated", "RoleBindingCreated", "InternalMemberClusterCreated", "MemberClusterReadyToJoin", "MemberClusterJoined"}
+			for i := 1; i < len(order); i++ {
+				g.Expect(at).To(HaveKey(order[i]))
+				g.Expect(at[order[i]]).NotTo(BeTemporally("<", at[order[i-1]]), "%s before %s", order[i], order[i-1])
+			}
+		}).Should(Succeed())
+
+		By("asking for tables, as kubectl does")
+		Expect(columns(ctx, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(ContainElements("Name", "Joined", "Age", "Node-Count"))
+		Expect(columns(ctx, "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters")).To(
+			Equal([]string{"Name", "Bundles-Ready", "Nodes-Ready", "Sample-Node", "Last-Seen", "Status"}))
+		Eventually(func() string { return getCluster(ctx, namespace, name).Status.Display.ReadyNodes }).Should(Equal("2/2"))
+		Expect(getCluster(ctx, namespace, name).Status.Display.SampleNode).NotTo(BeEmpty())
+	})
+
+	It("waits for a MemberCluster that names the identity which the agent was given, and follows its token file", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		Expect(hubClient.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}})).To(Succeed())
+		file := filepath.Join(GinkgoT().TempDir(), "token")
+		refresh := func() string {
+			request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud"}}
+			Expect(hubClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
+			Expect(os.WriteFile(file, []byte(request.Status.Token), 0o600)).To(Succeed())
+			return request.Status.Token
+		}
+		refresh()
+		name := "hand-" + strings.TrimPrefix(namespace, "clusters-")
+		identity := enroll.NewExternal(name, &rest.Config{
+			Host: hub.URL, TLSClientConfig: rest.TLSClientConfig{CAData: hub.CABundle}, BearerTokenFile: file,
+		}, clock.RealClock{})
+		running, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- identity.Run(running) }()
+		DeferCleanup(func() {
+			stop()
+			Expect(<-done).To(Succeed())
+		})
+		Eventually(func() enroll.Reason { return enroll.ReasonOf(identity.Ready()) }).Should(Equal(enroll.RegistrationPending))
+
+		makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "cloud"})
+		Eventually(identity.Ready).Should(Succeed())
+		config, err := identity.HubConfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		a := &agent{ended: make(chan struct{})}
+		a.running.Go(func() {
+			defer GinkgoRecover()
+			_ = a.runHeartbeat(running, memberClient, config, name)
+		})
+		DeferCleanup(func() {
+			stop()
+			a.running.Wait()
+		})
+		expectJoined(ctx, name)
+
+		second := refresh()
+		Expect(identity.Token(ctx)).To(Equal(second), "the tunnel takes the new one at once")
+	})
+})
+
+var _ = Describe("A member that has joined", func() {
+	var namespace, name string
+	var a *agent
+
+	join := func(ctx SpecContext, o gatewayOptions) {
+		GinkgoHelper()
+		namespace = makeNamespace(ctx)
+		startGateway(o)
+		a = startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name = expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		setHeartbeatPeriod(ctx, name, 1)
+	}
+
+	It("is Unknown and tainted when its agent is silent, and well again when it is back", func(ctx SpecContext) {
+		join(ctx, gatewayOptions{silence: 4 * time.Second})
+		Consistently(func() metav1.ConditionStatus {
+			return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined).Status
+		}).WithTimeout(6*time.Second).Should(Equal(metav1.ConditionTrue), "its Lease is renewed though nothing else is written")
+		a.end()
+		unreachable := HaveField("Key", clusterv1beta1.TaintUnreachable)
+		Eventually(func(g Gomega) {
+			mc := getMember(ctx, name)
+			joined := conditionOf(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+			g.Expect(joined.Status).To(Equal(metav1.ConditionUnknown))
+			g.Expect(joined.Message).To(ContainSubstring("sends no heartbeat"))
+			g.Expect(mc.Spec.Taints).To(ContainElement(unreachable))
+		}).Should(Succeed())
+		again := startAgent(agentOptions{namespace: a.namespace, clientID: namespace})
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+		expectJoined(ctx, name)
+		Eventually(func() []clusterv1beta1.Taint { return getMember(ctx, name).Spec.Taints }).ShouldNot(ContainElement(unreachable))
+	})
+
+	It("renews its Lease each period and writes nothing else", func(ctx SpecContext) {
+		join(ctx, gatewayOptions{})
+		var lease coordinationv1.Lease
+		renewed := func() time.Time {
+			Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.AgentLease}, &lease)).To(Succeed())
+			return ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+		}
+		first := time.Time{}
+		Eventually(func() time.Time { first = renewed(); return first }).ShouldNot(BeZero())
+		Eventually(renewed).Should(BeTemporally(">", first))
+		var version string
+		Eventually(func(g Gomega) {
+			version = getMember(ctx, name).ResourceVersion
+			g.Consistently(func() string { return getMember(ctx, name).ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(version))
+		}).Should(Succeed())
+		Expect(renewed()).To(BeTemporally(">", first.Add(2*time.Second)))
+	})
+
+	It("shows what the member says of itself, and follows it", func(ctx SpecContext) {
+		installClaims(ctx)
+		join(ctx, gatewayOptions{})
+		claim := makeClaim(ctx, "platform-"+namespace, "bare-metal")
+		property := func() string {
+			return getMember(ctx, name).Status.Properties[clusterv1beta1.PropertyName("platform-"+namespace)].Value
+		}
+		Eventually(property).Should(Equal("bare-metal"))
+		changeClaim(ctx, claim, "cloud")
+		Eventually(property).Should(Equal("cloud"))
+		mc := getMember(ctx, name)
+		Expect(mc.Status.Properties[clusterv1beta1.PropertyEntrypoint].Value).To(Equal(member.URL))
+		Expect(mc.Status.Properties[clusterv1beta1.PropertyCertificateAuthority].Value).NotTo(BeEmpty())
+		Expect(mc.Status.Properties).To(HaveKeyWithValue(clusterv1beta1.PropertyEntrypoint, HaveField("ObservationTime", Not(BeZero()))))
+		deleteClaim(ctx, claim)
+		Eventually(func() map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
+			return getMember(ctx, name).Status.Properties
+		}).
+			ShouldNot(HaveKey(clusterv1beta1.PropertyName("platform-" + namespace)))
+	})
+
+	It("is published with the way through the gateway, beside what others wrote, and is withdrawn with it", func(ctx SpecContext) {
+		join(ctx, gatewayOptions{})
+		profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: name}}
+		key := client.ObjectKeyFromObject(profile)
+		ours := And(HaveField("Name", "cluster-gateway"), HaveField("Cluster.Server",
+			hub.URL+"/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"+name+"/proxy"))
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
+			g.Expect(profile.Status.AccessProviders).To(ConsistOf(ours))
+			g.Expect(profile.Status.Version.Kubernetes).To(HavePrefix("v1."))
+			g.Expect(conditionOf(profile.Status.Conditions, multiclusterv1alpha1.ConditionControlPlaneHealthy).Status).To(Equal(metav1.ConditionTrue))
+		}).Should(Succeed())
+		Expect(profile.Labels).To(HaveKeyWithValue("x-k8s.io/cluster-manager", "fleetgate"))
+
+		By("letting others add theirs, and take ours away")
+		profile.Status.AccessProviders = []multiclusterv1alpha1.AccessProviderStatus{{Name: "theirs"}}
+		Expect(hubClient.Status().Update(ctx, profile)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
+			g.Expect(profile.Status.AccessProviders).To(ConsistOf(HaveField("Name", "theirs"), ours))
+		}).Should(Succeed())
+		mc := getMember(ctx, name)
+		Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+		expectGone(ctx, profile)
+		expectGone(ctx, &mc)
+	})
+})

@@ -1,0 +1,338 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+)
+
+// makeTokenWith makes a token with annotations, as its administrator does.
+func makeTokenWith(ctx context.Context, namespace, name string, ttl time.Duration, annotations map[string]string) *enroll.Bootstrap {
+	GinkgoHelper()
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations}}
+	token.Spec.TTL = &metav1.Duration{Duration: ttl}
+	Expect(hubClient.Create(ctx, token)).To(Succeed())
+	return valuesOf(ctx, token)
+}
+
+var _ = Describe("A registration token", func() {
+	var namespace, agentNamespace string
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
+	})
+
+	It("decides which labels agents may bring", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := makeTokenWith(ctx, namespace, "token", time.Hour, map[string]string{registrationv1alpha1.AnnotationAllowedLabels: "acme.com/*"})
+		a := startAgent(agentOptions{
+			namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values),
+			labels: map[string]string{"acme.com/tier": "gold", "env": "prod", "fleetgate.io/x": "y"},
+		})
+		name := expectEnrolled(ctx, a)
+		Expect(getMember(ctx, name).Labels).To(And(HaveKeyWithValue("acme.com/tier", "gold"), Not(HaveKey("env")), Not(HaveKey("fleetgate.io/x"))))
+	})
+
+	It("without end lets members join that somebody has to approve", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(valuesOf(ctx, makeToken(ctx, namespace, 0)))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		mc := getMember(ctx, name)
+		Expect(mc.IsApproved()).To(BeFalse())
+		Expect(mc.Spec.Taints).To(ConsistOf(And(HaveField("Key", clusterv1beta1.TaintUnapproved), HaveField("Effect", corev1.TaintEffectNoSchedule))))
+		waiting := ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", "WaitingForApproval")))
+		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(waiting)
+
+		approved := mc.DeepCopy()
+		approved.Spec.Taints = nil
+		Expect(hubClient.Patch(ctx, approved, client.MergeFrom(&mc))).To(Succeed())
+		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(
+			ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionTrue))))
+	})
+
+	It("for a Cluster moves it to another agent, whose predecessor is cut off", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := enroll.Given(registrationValues(ctx, namespace))
+		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		name := expectEnrolled(ctx, first)
+		expectJoined(ctx, name)
+		config, err := first.enroller.HubConfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		stolen, err := first.enroller.Token(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(time.Now).Should(BeTemporally(">", getMember(ctx, name).CreationTimestamp.Add(2*time.Second)))
+
+		By("using it with another client ID")
+		moving := makeTokenWith(ctx, namespace, "moving", time.Hour, map[string]string{registrationv1alpha1.AnnotationForCluster: name})
+		other := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: "other", bootstrap: enroll.Given(moving)})
+		expectProblem(other, enroll.RegistrationRefused, name)
+		other.end()
+
+		By("using it with the Cluster's own")
+		second := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(moving)})
+		Expect(expectEnrolled(ctx, second)).To(Equal(name))
+		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
+		var imc clusterv1beta1.InternalMemberCluster
+		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)) }).Should(BeTrue())
+		expectProblem(first, enroll.RegistrationRefused, registrationv1alpha1.AnnotationForCluster)
+		Expect(second.enroller.Ready()).To(Succeed())
+		Expect(config.BearerToken).To(BeEmpty())
+	})
+
+	It("does not work outside of the namespaces where clusters register", func(ctx SpecContext) {
+		startGateway(gatewayOptions{namespaces: []string{"elsewhere"}})
+		token := makeToken(ctx, namespace, time.Hour)
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
+			ready := conditionOf(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+			g.Expect(ready.Reason).To(Equal(registrationv1alpha1.TokenReasonNamespaceNotAllowed))
+			g.Expect(ready.Message).To(ContainSubstring("--registration-namespaces"))
+		}).Should(Succeed())
+		Expect(apierrors.IsNotFound(hubClient.Get(ctx, client.ObjectKeyFromObject(token), &corev1.Secret{}))).To(BeTrue())
+	})
+
+	It("that is gone when the gateway answers is named in the refusal", func(ctx SpecContext) {
+		first := startGateway(gatewayOptions{})
+		token := makeToken(ctx, namespace, time.Hour)
+		values := valuesOf(ctx, token)
+		first.end()
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
+		var requests registrationv1alpha1.ClusterRegistrationList
+		Eventually(func() int {
+			Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
+			return len(requests.Items)
+		}).Should(Equal(1))
+		Expect(hubClient.Delete(ctx, token)).To(Succeed())
+		startGateway(gatewayOptions{})
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(requests.Items).To(HaveLen(1))
+			granted := conditionOf(requests.Items[0].Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+			g.Expect(granted.Reason).To(Equal(registrationv1alpha1.RegistrationReasonUnproven))
+			g.Expect(granted.Message).To(ContainSubstring("give the agent the values of a new one"))
+		}).Should(Succeed())
+		Expect(a.enroller.Ready()).NotTo(Succeed())
+	})
+
+	It("brings a member back after an outage longer than its credential lives, without a human", func(ctx SpecContext) {
+		hubClock := clocktesting.NewFakePassiveClock(time.Now())
+		startGateway(gatewayOptions{clock: hubClock})
+		values := enroll.Given(registrationValues(ctx, namespace))
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		uid := getMember(ctx, name).UID
+		a.end()
+
+		const outage = 8 * 24 * time.Hour
+		hubClock.SetTime(hubClock.Now().Add(outage))
+		base := getCluster(ctx, namespace, name)
+		touched := base.DeepCopy()
+		touched.Annotations["touched"] = "yes"
+		Expect(hubClient.Patch(ctx, touched, client.MergeFrom(&base))).To(Succeed())
+		var requests registrationv1alpha1.ClusterRegistrationList
+		Eventually(func() []registrationv1alpha1.ClusterRegistration {
+			Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
+			return requests.Items
+		}).Should(BeEmpty(), "what was granted is worth nothing any more")
+		// The API server's clock cannot be moved: what it grants must not look old.
+		hubClock.SetTime(time.Now())
+		again := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values, clock: later{clock.RealClock{}, outage}})
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+		Expect(getMember(ctx, name).UID).To(Equal(uid))
+	})
+})
+
+// later is a clock that is ahead of the real one.
+type later struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (l later) Now() time.Time                  { return l.RealClock.Now().Add(l.by) }
+func (l later) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
+
+var _ = Describe("An agent behind a forward proxy", func() {
+	It("reaches the hub with CONNECT alone, and keeps the proxy", func(ctx SpecContext) {
+		namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
+		startGateway(gatewayOptions{})
+		values := registrationValues(ctx, namespace)
+		proxy := startForwardProxy()
+		bootstrap, err := enroll.ParseBootstrapKubeconfig(bootstrapKubeconfig(values, "http://"+proxy.address()))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(bootstrap.TokenName).To(Equal("token"), "from the token itself")
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(bootstrap)})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+
+		hubURL, err := url.Parse(hub.URL)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(proxy.asked()).To(HaveEach("CONNECT " + hubURL.Host))
+		secret, err := memberClient.CoreV1().Secrets(agentNamespace).Get(ctx, enroll.CredentialSecret, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secret.Data).To(HaveKeyWithValue("proxy-url", []byte("http://"+proxy.address())))
+
+		By("starting again with what it kept")
+		a.end()
+		before := len(proxy.asked())
+		Expect(expectEnrolled(ctx, startAgent(agentOptions{namespace: agentNamespace, clientID: namespace}))).To(Equal(name))
+		Expect(len(proxy.asked())).To(BeNumerically(">", before))
+	})
+})
+
+func bootstrapKubeconfig(values *enroll.Bootstrap, proxy string) []byte {
+	GinkgoHelper()
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = "hub"
+	config.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "agent", Namespace: values.ClusterNamespace}
+	config.Clusters["hub"] = &clientcmdapi.Cluster{Server: values.APIServerURL, CertificateAuthorityData: []byte(values.APIServerCA), ProxyURL: proxy}
+	config.AuthInfos["agent"] = &clientcmdapi.AuthInfo{Token: values.Token}
+	raw, err := clientcmd.Write(*config)
+	Expect(err).NotTo(HaveOccurred())
+	return raw
+}
+
+// forwardProxy is a real one: it carries bytes and sees only addresses.
+type forwardProxy struct {
+	listener net.Listener
+	// mu guards requests.
+	mu       sync.Mutex
+	requests []string
+}
+
+func startForwardProxy() *forwardProxy {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	p := &forwardProxy{listener: listener}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(conn)
+		}
+	}()
+	DeferCleanup(func() { _ = listener.Close() })
+	return p
+}
+
+func (p *forwardProxy) address() string { return p.listener.Addr().String() }
+
+func (p *forwardProxy) asked() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.requests...)
+}
+
+func (p *forwardProxy) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	reader := bufio.NewReader(conn)
+	request, err := http.ReadRequest(reader)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	p.requests = append(p.requests, request.Method+" "+request.Host)
+	p.mu.Unlock()
+	target, err := net.Dial("tcp", request.Host)
+	if err != nil {
+		_, _ = fmt.Fprint(conn, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
+		return
+	}
+	defer func() { _ = target.Close() }()
+	if _, err := fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	done := make(chan struct{}, 2)
+	for to, from := range map[io.Writer]io.Reader{target: reader, conn: target} {
+		go func() {
+			_, _ = io.Copy(to, from)
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
+
+var _ = Describe("A Cluster's administrator", func() {
+	It("labels the member, and groups count it", func(ctx SpecContext) {
+		namespace := makeNamespace(ctx)
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
+		name := expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		group := &registrationv1alpha1.ClusterGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "demo"}}
+		group.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"demo": "true"}}
+		Expect(hubClient.Create(ctx, group)).To(Succeed())
+		counts := func() string {
+			_ = hubClient.Get(ctx, client.ObjectKeyFromObject(group), group)
+			return group.Status.Display.ReadyClusters
+		}
+		Eventually(counts).Should(Equal("0/0"))
+
+		base := getCluster(ctx, namespace, name)
+		labelled := base.DeepCopy()
+		metav1.SetMetaDataLabel(&labelled.ObjectMeta, "demo", "true")
+		metav1.SetMetaDataLabel(&labelled.ObjectMeta, "fleet.azure.com/location", "westeurope")
+		Expect(hubClient.Patch(ctx, labelled, client.MergeFrom(&base))).To(Succeed())
+		Eventually(counts).Should(Equal("1/1"))
+		Eventually(func() map[string]string { return getMember(ctx, name).Labels }).Should(
+			And(HaveKeyWithValue("demo", "true"), HaveKeyWithValue("fleet.azure.com/location", "westeurope")))
+
+		base = getCluster(ctx, namespace, name)
+		bare := base.DeepCopy()
+		delete(bare.Labels, "demo")
+		Expect(hubClient.Patch(ctx, bare, client.MergeFrom(&base))).To(Succeed())
+		Eventually(func() map[string]string { return getMember(ctx, name).Labels }).ShouldNot(HaveKey("demo"))
+		Eventually(counts).Should(Equal("0/0"))
+	})
+
+	It("cannot take over the member of another namespace, nor can anybody change whose it is", func(ctx SpecContext) {
+		ours, theirs := makeNamespace(ctx), makeNamespace(ctx)
+		startGateway(gatewayOptions{})
+		victim := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: ours, bootstrap: enroll.Given(registrationValues(ctx, ours))})
+		name := expectEnrolled(ctx, victim)
+		mc := getMember(ctx, name)
+		Expect(hubClient.Create(ctx, &registrationv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: theirs, Name: name, Annotations: map[string]string{
+				registration.AnnotationMember: name, registration.AnnotationMemberUID: string(mc.UID),
+			}},
+			Spec: registrationv1alpha1.ClusterSpec{ClientID: "thief"},
+		})).To(Succeed())
+		thief := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: "thief", bootstrap: enroll.Given(registrationValues(ctx, theirs))})
+		expectProblem(thief, enroll.RegistrationRefused, "was not made for Cluster")
+		Expect(victim.enroller.Ready()).To(Succeed())
+
+		moved := mc.DeepCopy()
+		moved.Annotations[registration.AnnotationClusterUID] = "other"
+		err := hubClient.Patch(ctx, moved, client.MergeFrom(&mc))
+		Expect(err).To(MatchError(ContainSubstring("immutable")))
+	})
+})
