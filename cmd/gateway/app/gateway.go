@@ -333,7 +333,7 @@ func (g *gateway) addProxy(context.Context) error {
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
-		Connected:    registry.Connected,
+		Connected:    registry.Reachable,
 		Metrics:      metrics.Registry,
 	}
 	completed, err := config.Complete()
