@@ -329,7 +329,7 @@ func (g *gateway) addProxy(context.Context) error {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
 		}),
-		Dialer:       registry,
+		Dialer:       proxyDialer{registry},
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,

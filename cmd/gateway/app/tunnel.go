@@ -63,6 +63,19 @@ func (g *gateway) newTunnels() (*tunnelParts, error) {
 	return parts, g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, parts) }))
 }
 
+// proxyDialer dials members' API servers without waiting for their agents: the TLS
+// handshake that follows hears of a refusal, and the first request of a connection
+// comes a round trip earlier.
+type proxyDialer struct{ *tunnel.Registry }
+
+// DialMember opens a stream to a target of the member.
+func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	if target == tunnel.APIServer {
+		return d.DialEagerly(ctx, member, target)
+	}
+	return d.Registry.DialMember(ctx, member, target)
+}
+
 // endOnNewIdentity ends the tunnels of members that are given to another identity.
 func endOnNewIdentity(informer ctrlcache.Informer, registry *tunnel.Registry) error {
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
