@@ -48,15 +48,20 @@ type tunnelSet struct {
 
 // DialMember opens a connection into a member.
 func (t tunnelSet) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	if t.konnectivity != nil && !t.native.Connected(member) && t.konnectivity.Connected(member) {
+	if t.needsKonnectivity(member) {
 		return t.konnectivity.DialMember(ctx, member, target)
 	}
 	return t.native.DialMember(ctx, member, target)
 }
 
-// Connected says whether a member has a tunnel to this replica.
+// needsKonnectivity says that the one tunnel of the member is of Konnectivity.
+func (t tunnelSet) needsKonnectivity(member string) bool {
+	return t.konnectivity != nil && !t.native.Reachable(member) && t.konnectivity.Connected(member)
+}
+
+// Connected says whether a dial to the member may succeed.
 func (t tunnelSet) Connected(member string) bool {
-	return t.native.Connected(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
+	return t.native.Reachable(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
 }
 
 // Disconnect ends a member's tunnels.
