@@ -25,7 +25,6 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
@@ -52,13 +51,15 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It looks at a placement when it is
-// being deleted, when its policy snapshot changes, when a binding goes, and when
-// a member changes so that it could be picked or has to be dropped.
+// being deleted, when its policy snapshot or its terms of failover change, when a
+// binding goes, and when a member changes so that it could be picked or has to be
+// dropped.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
@@ -131,9 +132,7 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 	if err != nil {
 		return framework.Decision{}, "", err
 	}
-	// What is wrong with the terms, failover tells.
-	terms, _ := failover.TermsOf(placement.GetAnnotations())
-	policy.Silence, policy.Avoid = terms.After, terms.Taints
+	AddTerms(policy, placement)
 	clusters, err := r.members.clusters(ctx, r.Client)
 	if err != nil {
 		return framework.Decision{}, "", err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -71,6 +72,13 @@ func policyOf(s placementv1beta1.PolicySnapshotObject) (*framework.Policy, error
 		return nil, unserved("annotation %s is %q, which is not a number of clusters", placementv1beta1.NumberOfClustersAnnotation, text)
 	}
 	return policy, nil
+}
+
+// AddTerms makes a policy keep off members that the placement's terms of failover
+// would make it leave. What is wrong with the terms, failover tells.
+func AddTerms(policy *framework.Policy, placement metav1.Object) {
+	terms, _ := failover.TermsOf(placement.GetAnnotations())
+	policy.Silence, policy.Avoid = terms.After, terms.Taints
 }
 
 // affinity translates terms into the policy.

@@ -83,6 +83,7 @@ func Run(profile framework.Profile, in *Input, o Options) ([]Result, error) {
 		if err != nil {
 			return nil, fmt.Errorf("placement %q: %w", placement.GetName(), err)
 		}
+		scheduler.AddTerms(policy, placement)
 		decision, err := profile.Decide(policy, fleet, holdingsOf(placement, in.Bindings, o.PolicyChanged))
 		if err != nil {
 			return nil, fmt.Errorf("placement %q: %w", placement.GetName(), err)

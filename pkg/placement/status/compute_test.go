@@ -291,10 +291,10 @@ func TestEventsTellWhatCameTrue(t *testing.T) {
 		})
 	}
 	var got []string
-	for _, e := range eventsOf(with("RolloutStarted", "Applied"), with("RolloutStarted", "Applied", "WorkSynchronized", "Available")) {
+	for _, e := range eventsOf(with("RolloutStarted", "Applied"), with("Scheduled", "RolloutStarted", "Applied", "WorkSynchronized", "Available")) {
 		got = append(got, e.reason)
 	}
-	if diff := cmp.Diff([]string{"PlacementWorkSynchronized", "PlacementAvailable", "PlacementRolloutCompleted"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"PlacementScheduleSuccess", "PlacementWorkSynchronized", "PlacementSyncSuccess", "PlacementAvailable", "PlacementRolloutCompleted"}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

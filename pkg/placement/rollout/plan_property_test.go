@@ -1,0 +1,94 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// TestARolloutNeverTakesMoreDownThanItMay plays random rollouts to their end:
+// from all members available on the old snapshot, some of them to be replaced by
+// others, to all that are wanted on the new one.
+func TestARolloutNeverTakesMoreDownThanItMay(t *testing.T) {
+	for seed := range uint64(500) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		pace := Pace{Target: 1 + dice.IntN(12), MaxUnavailable: dice.IntN(4), MaxSurge: dice.IntN(3)}
+		if pace.MaxUnavailable == 0 && pace.MaxSurge == 0 {
+			pace.MaxUnavailable = 1 // Else nothing could ever move.
+		}
+		replaced := dice.IntN(pace.Target + 1)
+		if pace.MaxUnavailable == 0 {
+			replaced = pace.Target // An update in place needs somebody to be unavailable.
+		}
+		all := join(
+			several(pace.Target-replaced, bound, "old", maker.ready),
+			several(replaced, unscheduled, "old", maker.ready),
+			several(replaced, scheduled, "", plain),
+		)
+		play(t, seed, dice, pace, all)
+	}
+}
+
+func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
+	t.Helper()
+	for round := 0; ; round++ {
+		if round > 200 {
+			t.Fatalf("seed %d: the rollout does not end: %+v", seed, pace)
+		}
+		steps := Plan(objects(all), "new", pace, now)
+		for _, b := range steps.Update {
+			*find(all, b) = binding(b.GetName(), bound, "new")
+		}
+		all = slices.DeleteFunc(all, func(m maker) bool {
+			return slices.Contains(steps.Remove, placementv1beta1.BindingObject(m.ClusterResourceBinding))
+		})
+		ready := 0
+		for _, m := range all {
+			if ok, _ := readiness(m.ClusterResourceBinding, 0, now); ok {
+				ready++
+			}
+		}
+		if ready < pace.Target-pace.MaxUnavailable {
+			t.Fatalf("seed %d, round %d: %d of %d are available, %d may be missing", seed, round, ready, pace.Target, pace.MaxUnavailable)
+		}
+		placed := 0
+		for _, m := range all {
+			if m.Spec.State != scheduled {
+				placed++
+			}
+		}
+		if placed > pace.Target+pace.MaxSurge {
+			t.Fatalf("seed %d, round %d: %d members have it, %d and %d more may", seed, round, placed, pace.Target, pace.MaxSurge)
+		}
+		if ready == pace.Target && len(all) == pace.Target && done(all) {
+			return
+		}
+		for i := range all { // Some become available.
+			if m := all[i]; m.Spec.ResourceSnapshotName == "new" && len(m.Status.Conditions) == 0 && dice.IntN(2) == 0 {
+				all[i] = m.ready()
+			}
+		}
+	}
+}
+
+func done(all []maker) bool {
+	return !slices.ContainsFunc(all, func(m maker) bool { return m.Spec.State != bound || m.Spec.ResourceSnapshotName != "new" })
+}
+
+func objects(all []maker) []placementv1beta1.BindingObject {
+	var list []placementv1beta1.BindingObject
+	for _, m := range all {
+		list = append(list, m.ClusterResourceBinding)
+	}
+	return list
+}
+
+func find(all []maker, b placementv1beta1.BindingObject) *maker {
+	i := slices.IndexFunc(all, func(m maker) bool { return placementv1beta1.BindingObject(m.ClusterResourceBinding) == b })
+	return &all[i]
+}
