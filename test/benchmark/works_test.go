@@ -62,7 +62,7 @@ func BenchmarkWorks(b *testing.B) {
 	b.Run("many", bed.benchmarkMany)
 }
 
-// configMaps are objects of a rollout, by default a ConfigMap of 300 bytes each.
+// configMaps are objects to apply, of 300 bytes each.
 func configMaps(namespace string, from, to int) []*corev1.ConfigMap {
 	var list []*corev1.ConfigMap
 	for i := from; i < to; i++ {

@@ -30,6 +30,12 @@ func (e *engine) compare(ctx context.Context, t task, it item, live *unstructure
 	if t.strategy.ComparisonOption == placementv1beta1.FullComparison {
 		return differences{fields: compare.Objects(it.object, live)}, nil
 	}
+	return e.rehearse(ctx, it, live)
+}
+
+// rehearse asks the member's API server what would change if the manifest were
+// applied with force.
+func (e *engine) rehearse(ctx context.Context, it item, live *unstructured.Unstructured) (differences, error) {
 	wanted := it.object.DeepCopy()
 	wanted.SetResourceVersion(live.GetResourceVersion())
 	rehearsed, err := e.at(it).Apply(ctx, it.id.Name, wanted,

@@ -144,7 +144,7 @@ func (e *engine) attempt(ctx context.Context, t task, it item) (outcome, bool) {
 		}
 	}
 	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
-		return postponed(t, it, live, wait), true
+		return e.postpone(ctx, t, it, live, wait), true
 	}
 	return e.writeOnce(ctx, t, it, live)
 }
@@ -221,12 +221,16 @@ func mayWrite(t task, live *unstructured.Unstructured) *refusal {
 	return &refusal{placementv1beta1.ReasonManifestApplyFailed, shorten(text)}
 }
 
-// postponed is the outcome of a repair that has to wait.
-func postponed(t task, it item, live *unstructured.Unstructured, wait time.Duration) outcome {
-	out := outcome{id: it.id, holds: true}
-	if live != nil {
-		out = seen(it, live, t.owner)
+// postpone is the outcome of an object whose next repair has to wait: it may not
+// need one.
+func (e *engine) postpone(ctx context.Context, t task, it item, live *unstructured.Unstructured, wait time.Duration) outcome {
+	if live == nil {
+		return outcome{id: it.id, holds: true, postponed: wait}
 	}
+	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
+		return e.applied(t, it, live, live)
+	}
+	out := seen(it, live, t.owner)
 	out.postponed = wait
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/merge"
 )
 
 const (
@@ -33,57 +34,87 @@ const (
 // write sends what is needed to bring live, nil if there is no object, to what
 // the manifest asks for. It returns the object as it is afterwards.
 func (e *engine) write(ctx context.Context, t task, it item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	desired := it.object.DeepCopy()
+	desired, merging, err := desire(t, it, live)
+	if err != nil {
+		return nil, err
+	}
+	if !merging {
+		return e.serverSide(ctx, t, it, desired, live)
+	}
+	if live == nil {
+		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: FieldManager})
+	}
+	patch, err := e.merge(it, desired, live)
+	if err != nil || patch.IsEmpty() {
+		return live, err
+	}
+	return e.at(it).Patch(ctx, it.id.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: FieldManager})
+}
+
+// differs reports whether write would change live. It writes nothing.
+func (e *engine) differs(ctx context.Context, t task, it item, live *unstructured.Unstructured) (bool, error) {
+	desired, merging, err := desire(t, it, live)
+	if err != nil {
+		return false, err
+	}
+	if merging {
+		patch, err := e.merge(it, desired, live)
+		return !patch.IsEmpty(), err
+	}
+	found, err := e.rehearse(ctx, it, live)
+	return len(found.fields) > 0, err
+}
+
+// desire is the object to merge into live, or to apply on the server's side.
+func desire(t task, it item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool, err error) {
+	desired = it.object.DeepCopy()
 	annotate(desired, placementv1beta1.ManifestHashAnnotation, it.hash)
+	desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
 	if t.strategy.Type == placementv1beta1.ServerSideApply {
-		return e.serverSide(ctx, t, it, desired, live, forced(t.strategy))
+		return desired, false, nil
 	}
 	text, err := json.Marshal(it.object.Object)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the manifest: %w", err)
+		return nil, false, fmt.Errorf("encoding the manifest: %w", err)
 	}
 	annotate(desired, placementv1beta1.LastAppliedConfigAnnotation, string(text))
 	if annotationBytes(desired, live) > maxAnnotations {
 		// The three-way merge has no place to remember what was applied. A
 		// server-side apply needs none; like the merge, it overrides.
 		dropAnnotation(desired, placementv1beta1.LastAppliedConfigAnnotation)
-		return e.serverSide(ctx, t, it, desired, live, true)
+		return desired, false, nil
 	}
-	if live == nil {
-		desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
-		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: FieldManager})
+	if live != nil {
+		desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), t.owner))
 	}
-	desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), t.owner))
-	return e.clientSide(ctx, it, desired, live)
+	return desired, true, nil
 }
 
-func (e *engine) clientSide(ctx context.Context, it item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// merge computes the patch of a client-side apply.
+func (e *engine) merge(it item, desired, live *unstructured.Unstructured) (merge.Patch, error) {
 	modified, err := desired.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("encoding the wanted object: %w", err)
+		return merge.Patch{}, fmt.Errorf("encoding the wanted object: %w", err)
 	}
 	current, err := live.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("encoding the object of the member: %w", err)
+		return merge.Patch{}, fmt.Errorf("encoding the object of the member: %w", err)
 	}
 	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), lastApplied(live), modified, current)
 	if err != nil {
-		return nil, unmergeable{err}
+		return merge.Patch{}, unmergeable{err}
 	}
-	if patch.IsEmpty() {
-		return live, nil
-	}
-	return e.at(it).Patch(ctx, it.id.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: FieldManager})
+	return patch, nil
 }
 
-func (e *engine) serverSide(ctx context.Context, t task, it item, desired, live *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+func (e *engine) serverSide(ctx context.Context, t task, it item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	force := forced(t.strategy)
 	if live != nil {
 		if err := e.moveFields(ctx, it, live); err != nil {
 			return nil, err
 		}
 		force = force || onlyOurs(live.GetManagedFields())
 	}
-	desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
 	if live != nil && t.strategy.WhenToApply == placementv1beta1.ApplyIfNotDrifted {
 		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten
 	}
@@ -104,8 +135,11 @@ func (e *engine) moveFields(ctx context.Context, it item, live *unstructured.Uns
 	return err
 }
 
+// forced reports whether fields of others are taken. A client-side apply always
+// does, also when it is too large to be one.
 func forced(strategy placementv1beta1.ApplyStrategy) bool {
-	return strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.ForceConflicts
+	return strategy.Type == placementv1beta1.ClientSideApply ||
+		strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.ForceConflicts
 }
 
 // onlyOurs reports whether nobody but us, and whoever made the object before
