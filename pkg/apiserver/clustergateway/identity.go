@@ -75,7 +75,7 @@ const (
 	headerAuthorization = "Authorization"
 	headerUser          = "Impersonate-User"
 	headerGroup         = "Impersonate-Group"
-	headerSubprotocol   = "Sec-Websocket-Protocol"
+	subprotocol         = "sec-websocket-protocol"
 
 	bearerSubprotocol = "base64url.bearer.authorization.k8s.io."
 )
@@ -83,7 +83,7 @@ const (
 // carriesIdentity is true for a header that could tell a member, or something
 // behind it, who is calling. Servers exist that read "_" as "-".
 func carriesIdentity(header string) bool {
-	name := strings.ReplaceAll(strings.ToLower(header), "_", "-")
+	name := plain(header)
 	switch name {
 	case "authorization", "proxy-authorization", "cookie", "forwarded":
 		return true
@@ -96,34 +96,35 @@ func carriesIdentity(header string) bool {
 	return false
 }
 
+// plain is a header's name as the most lenient of servers reads it.
+func plain(header string) string { return strings.ReplaceAll(strings.ToLower(header), "_", "-") }
+
 // stripIdentity removes all that says who the caller is.
 func stripIdentity(h http.Header) {
 	for name := range h {
-		if carriesIdentity(name) {
+		switch {
+		case carriesIdentity(name):
 			delete(h, name)
+		case plain(name) == subprotocol:
+			stripBearer(h, name)
 		}
 	}
-	stripBearerSubprotocol(h)
 }
 
-// stripBearerSubprotocol removes a token that a browser sends as a WebSocket
-// subprotocol, the only header that it can set.
-func stripBearerSubprotocol(h http.Header) {
-	values := h[headerSubprotocol]
-	if len(values) == 0 {
-		return
-	}
+// stripBearer removes a token that a browser sends as a WebSocket subprotocol, the
+// only header that it can set. The header may be written in any way.
+func stripBearer(h http.Header, name string) {
 	var kept []string
-	for _, protocol := range strings.Split(strings.Join(values, ","), ",") {
+	for _, protocol := range strings.Split(strings.Join(h[name], ","), ",") {
 		if protocol = strings.TrimSpace(protocol); protocol != "" && !isBearerSubprotocol(protocol) {
 			kept = append(kept, protocol)
 		}
 	}
 	if len(kept) == 0 {
-		h.Del(headerSubprotocol)
+		delete(h, name)
 		return
 	}
-	h[headerSubprotocol] = []string{strings.Join(kept, ", ")}
+	h[name] = []string{strings.Join(kept, ", ")}
 }
 
 func isBearerSubprotocol(protocol string) bool {

@@ -4,7 +4,14 @@
 package clustergateway
 
 import (
+	"context"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,4 +131,56 @@ func TestPrintableIsOneBoundedLine(t *testing.T) {
 	if got := printable(strings.Repeat("é", 10), 5); got != "éé..." {
 		t.Errorf("got %q", got)
 	}
+}
+
+// FuzzIdentityHeaders has headers of a caller, names and values, go the way of a
+// request: whatever they are, what is sent carries the one identity that was
+// decided on, or nothing is sent.
+func FuzzIdentityHeaders(f *testing.F) {
+	for _, name := range []string{
+		"Impersonate-User", "impersonate-user", "Impersonate_User", "IMPERSONATE-EXTRA-X", "X-Remote-Group", "Authorization", "Cookie", "Connection",
+		"Sec-WebSocket-Protocol", "X-Forwarded-For", "Impersonate-Uid", "Proxy-Authorization", "Te", "Trailer", "", "A b",
+	} {
+		f.Add(name, "system:masters", "Connection", "Impersonate-User, "+name, true)
+		f.Add(name, "base64url.bearer.authorization.k8s.io.eA", name, "upgrade", false)
+	}
+	as := Impersonation{User: "jane", Groups: []string{"a", "b"}}
+	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string, canonical bool) {
+		in := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/"}, Header: http.Header{}}
+		for _, h := range [][2]string{{name1, value1}, {name2, value2}} {
+			if canonical {
+				in.Header.Add(h[0], h[1])
+			} else {
+				in.Header[h[0]] = append(in.Header[h[0]], h[1])
+			}
+		}
+		var sent http.Header
+		h := &Handler{serverName: "member"}
+		proxy := &httputil.ReverseProxy{
+			Rewrite: h.rewrite,
+			Transport: roundTripperFunc(func(out *http.Request) (*http.Response, error) {
+				if err := checkIdentity(out.Header, as); err != nil {
+					return nil, err
+				}
+				sent = out.Header
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Header: http.Header{}, Request: out}, nil
+			}),
+			ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},
+			ErrorLog:     log.New(io.Discard, "", 0),
+		}
+		x := &exchange{request: &Request{Path: "/", RawPath: "/"}, as: as}
+		proxy.ServeHTTP(httptest.NewRecorder(), in.WithContext(context.WithValue(t.Context(), exchangeKey{}, x)))
+		for name, values := range sent {
+			switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); {
+			case name == headerUser && slices.Equal(values, []string{"jane"}), name == headerGroup && slices.Equal(values, as.Groups):
+			case strings.HasPrefix(lower, "impersonate-"), strings.HasPrefix(lower, "x-remote-"), lower == "authorization", lower == "cookie":
+				t.Fatalf("%q: %q is sent", name, values)
+			case lower == "sec-websocket-protocol" && strings.Contains(strings.ToLower(strings.Join(values, ",")), bearerSubprotocol):
+				t.Fatalf("a token is sent as subprotocol: %q", values)
+			}
+		}
+		if sent != nil && (len(sent[headerUser]) != 1 || len(sent[headerGroup]) != 2) {
+			t.Fatalf("the identity was lost: %q", sent)
+		}
+	})
 }

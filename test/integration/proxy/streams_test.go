@@ -1,0 +1,171 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// Older clients speak SPDY, the present kubectl does when it is told so.
+var protocols = map[string][]string{
+	"WebSocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
+	"SPDY":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
+}
+
+// begin starts kubectl with a protocol, and ends it with the spec.
+func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.Reader, arguments ...string) (command *exec.Cmd, stdout *bufio.Reader, stderr *bytes.Buffer) {
+	GinkgoHelper()
+	program, err := env.Program("kubectl")
+	Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(env.WriteKubeconfig(path, config)).To(Succeed())
+	command = exec.CommandContext(ctx, program, append([]string{"--kubeconfig", path, "-n", namespace}, arguments...)...)
+	command.Env = append(os.Environ(), protocols[protocol]...)
+	stderr = &bytes.Buffer{}
+	command.Stdin, command.Stderr = stdin, stderr
+	out, err := command.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(command.Start()).To(Succeed())
+	DeferCleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	return command, bufio.NewReader(out), stderr
+}
+
+// finish is all that a command writes until it succeeds.
+func finish(command *exec.Cmd, stdout io.Reader, stderr *bytes.Buffer) string {
+	GinkgoHelper()
+	all, err := io.ReadAll(stdout)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(command.Wait()).To(Succeed(), "%s: %s", strings.Join(command.Args[3:], " "), stderr)
+	return string(all)
+}
+
+// throughBoth are the two ways to the member.
+func throughBoth() map[string]*rest.Config {
+	return map[string]*rest.Config{
+		"the hub": configFor(memberName, editor, team), "the gateway's own endpoint": endpointConfig(hubConfig(editor, team)),
+	}
+}
+
+var _ = Describe("What streams", Ordered, func() {
+	const pod = "streams"
+	var node *kubelet
+
+	BeforeAll(func(ctx SpecContext) { node = startNode(ctx, pod) })
+
+	for protocol := range protocols {
+		It("runs commands with exec, by "+protocol, func(ctx SpecContext) {
+			for way, config := range throughBoth() {
+				By("through " + way)
+				command, out, errs := begin(ctx, protocol, config, strings.NewReader("to standard input"), "exec", "-i", pod, "--", "sh", "-c", "cat; echo to standard error >&2")
+				Expect(finish(command, out, errs)).To(Equal("to standard input"))
+				Expect(errs.String()).To(ContainSubstring("to standard error"))
+
+				command, _, _ = begin(ctx, protocol, config, nil, "exec", pod, "--", "sh", "-c", "exit 7")
+				var exit *exec.ExitError
+				Expect(command.Wait()).To(BeAssignableToTypeOf(exit))
+				Expect(command.ProcessState.ExitCode()).To(Equal(7), "the command's own code")
+			}
+		})
+
+		It("attaches, by "+protocol, func(ctx SpecContext) {
+			command, out, errs := begin(ctx, protocol, configFor(memberName, editor, team), strings.NewReader("anybody there?\n"), "attach", "-i", "-q", pod)
+			Expect(finish(command, out, errs)).To(ContainSubstring("anybody there?"))
+		})
+
+		It("copies a file there and back, by "+protocol, func(ctx SpecContext) {
+			here, there, back := GinkgoT().TempDir(), GinkgoT().TempDir(), GinkgoT().TempDir()
+			content := make([]byte, 3<<20)
+			_, err := rand.Read(content)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(os.WriteFile(filepath.Join(here, "file"), content, 0o600)).To(Succeed())
+			config := configFor(memberName, editor, team)
+			command, out, errs := begin(ctx, protocol, config, nil, "cp", filepath.Join(here, "file"), pod+":"+there+"/file")
+			finish(command, out, errs)
+			Expect(os.ReadFile(filepath.Join(there, "file"))).To(Equal(content))
+			command, out, errs = begin(ctx, protocol, config, nil, "cp", pod+":"+there+"/file", filepath.Join(back, "file"))
+			finish(command, out, errs)
+			Expect(os.ReadFile(filepath.Join(back, "file"))).To(Equal(content))
+		})
+
+		It("forwards a port, by "+protocol, func(ctx SpecContext) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "from the pod: "+r.URL.Path) }))
+			DeferCleanup(server.Close)
+			_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+			_, out, errs := begin(ctx, protocol, configFor(memberName, editor, team), nil, "port-forward", "--address=127.0.0.1", "pod/"+pod, ":"+port)
+			line, err := out.ReadString('\n')
+			Expect(err).NotTo(HaveOccurred(), errs.String())
+			local := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
+			Expect(local).NotTo(BeEmpty(), line)
+			for range 3 {
+				response, err := http.Get("http://" + local + "/x")
+				Expect(err).NotTo(HaveOccurred())
+				body, err := io.ReadAll(response.Body)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(string(body)).To(Equal("from the pod: /x"))
+				Expect(response.Body.Close()).To(Succeed())
+			}
+		})
+	}
+
+	It("follows a log, while the gateway's token rotates", func(ctx SpecContext) {
+		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "logs", "-f", pod)
+		expectLine := func(want string) {
+			GinkgoHelper()
+			line, err := out.ReadString('\n')
+			Expect(err).NotTo(HaveOccurred(), errs.String())
+			Expect(line).To(Equal(want + "\n"))
+		}
+		expectLine("the first line")
+		for _, line := range []string{"one", "two", "three"} {
+			rotate(ctx)
+			node.lines <- line
+			expectLine(line)
+		}
+	})
+
+	It("goes on with an exec while the gateway's token rotates ten times", func(ctx SpecContext) {
+		reader, writer := io.Pipe()
+		command, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), reader, "exec", "-i", pod, "--", "cat")
+		for range 10 {
+			rotate(ctx)
+			_, err := io.WriteString(writer, "still there\n")
+			Expect(err).NotTo(HaveOccurred())
+			line, err := out.ReadString('\n')
+			Expect(err).NotTo(HaveOccurred(), errs.String())
+			Expect(line).To(Equal("still there\n"))
+		}
+		Expect(writer.Close()).To(Succeed())
+		finish(command, out, errs)
+	})
+
+	It("is refused to who may only look", func(ctx SpecContext) {
+		for protocol := range protocols {
+			command, _, errs := begin(ctx, protocol, configFor(memberName, viewer, team), nil, "exec", pod, "--", "true")
+			Expect(command.Wait()).NotTo(Succeed())
+			Expect(errs.String()).To(ContainSubstring("orbidden"), protocol)
+		}
+		command, out, errs := begin(ctx, "WebSocket", configFor(memberName, viewer, team), nil, "logs", pod)
+		Expect(finish(command, out, errs)).To(Equal("the first line\n"))
+	})
+})
