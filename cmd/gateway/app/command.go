@@ -42,5 +42,6 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 	}
 	options.AddFlags(command.Flags())
 	logsapi.AddFlags(logging, command.Flags())
+	command.AddCommand(newPolicyCommand())
 	return command
 }

@@ -84,6 +84,8 @@ type Options struct {
 	AgentTokenLifetime time.Duration
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
+
+	FailClosedGroups []string
 }
 
 // NewOptions returns the defaults.
@@ -129,6 +131,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
+	flags.StringSliceVar(&o.FailClosedGroups, "fail-closed-groups", o.FailClosedGroups, "API groups for which an ImmutabilityPolicy with failurePolicy Fail refuses requests while no gateway answers. Empty: none.")
 }
 
 // Validate returns every error at once.
