@@ -94,7 +94,7 @@ func groupsOf(policy *admissionv1alpha1.ImmutabilityPolicy) []string {
 func notSystem(gatewayNamespace string) k8sadmissionv1.MatchCondition {
 	return k8sadmissionv1.MatchCondition{
 		Name: "not-of-the-hub-itself",
-		Expression: fmt.Sprintf("!(request.namespace in ['%s', '%s', 'kube-node-lease', '%s'])",
+		Expression: fmt.Sprintf("!has(request.namespace) || !(request.namespace in ['%s', '%s', 'kube-node-lease', '%s'])",
 			metav1.NamespaceSystem, metav1.NamespacePublic, gatewayNamespace),
 	}
 }

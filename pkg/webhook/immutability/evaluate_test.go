@@ -207,7 +207,9 @@ func TestFieldsKeepTheirMode(t *testing.T) {
 	}
 }
 
-func inMode(mode admissionv1alpha1.FieldMode) admissionv1alpha1.FieldRule { return pathMode("spec.a", mode) }
+func inMode(mode admissionv1alpha1.FieldMode) admissionv1alpha1.FieldRule {
+	return pathMode("spec.a", mode)
+}
 
 func pathMode(path admissionv1alpha1.FieldPath, mode admissionv1alpha1.FieldMode) admissionv1alpha1.FieldRule {
 	return admissionv1alpha1.FieldRule{Path: path, Mode: mode}

@@ -94,7 +94,7 @@ func (l *ledger) gone(uid types.UID) bool {
 func (r *reservations) reserve(ctx context.Context, l *ledger, policy string, object client.Object) error {
 	held := slices.DeleteFunc(slices.Clone(l.held), func(h reservation) bool { return h.UID == object.GetUID() })
 	if len(held) >= maxReservations {
-		return fmt.Errorf("%d deletions are under way: try again in %s", maxReservations, reservationLife)
+		return fmt.Errorf("%d have gone in the last %s: %w", maxReservations, reservationLife, errBusy)
 	}
 	until := r.clock.Now().Add(reservationLife)
 	held = append(held, reservation{Name: client.ObjectKeyFromObject(object).String(), UID: object.GetUID(), Until: until})
