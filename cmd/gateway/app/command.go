@@ -44,5 +44,6 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 	logsapi.AddFlags(logging, command.Flags())
 	command.AddCommand(newKubeconfigCommand())
 	command.AddCommand(newSimulateCommand())
+	command.AddCommand(newPolicyCommand())
 	return command
 }

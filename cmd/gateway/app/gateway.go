@@ -108,6 +108,7 @@ func Run(ctx context.Context, config *Config) error {
 	for _, add := range []func(context.Context) error{
 		g.addServing,
 		g.addWebhooks,
+		g.addPolicies,
 		g.addProxy,
 		g.addMembership,
 		g.addPlacement,

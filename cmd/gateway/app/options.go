@@ -119,6 +119,8 @@ type Options struct {
 	InfiniteTokenApproval  string
 	ClusterProfileManager  string
 	AgentImage             string
+
+	FailClosedGroups []string
 }
 
 // NewOptions returns the defaults.
@@ -207,6 +209,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
 	flags.StringSliceVar(&o.RegistrationNamespaces, "registration-namespaces", o.RegistrationNamespaces, "Namespaces in which clusters may register; * means every namespace.")
 	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")
+	flags.StringSliceVar(&o.FailClosedGroups, "fail-closed-groups", o.FailClosedGroups, "API groups for which an ImmutabilityPolicy with failurePolicy Fail refuses requests while no gateway answers. Empty: none.")
 }
 
 // Validate returns every error at once.

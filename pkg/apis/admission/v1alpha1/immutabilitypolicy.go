@@ -31,6 +31,12 @@ const (
 	ReasonLookupForbidden = "LookupForbidden"
 	// ReasonNotCompiled goes with Enforced=False.
 	ReasonNotCompiled = "NotCompiled"
+	// ReasonFailNotAllowed goes with Enforced=True: failurePolicy Fail is not
+	// honoured, the message says for which API groups.
+	ReasonFailNotAllowed = "FailNotAllowed"
+	// ReasonNotExportable goes with Enforced=True: enforcement Native is not
+	// possible, so the gateway enforces the policy; the message says why.
+	ReasonNotExportable = "NotExportable"
 )
 
 // ImmutabilityPolicy keeps fields of other objects from changing.
@@ -83,7 +89,7 @@ const (
 )
 
 // ImmutabilityPolicySpec is what a policy demands of which objects.
-// +kubebuilder:validation:XValidation:rule="has(self.fields) || has(self.validations) || has(self.guards)",message="a policy needs at least one of fields, validations and guards"
+// +kubebuilder:validation:XValidation:rule="has(self.fields) || has(self.validations) || has(self.guards) || has(self.lookups)",message="a policy needs at least one of fields, validations, guards and lookups"
 type ImmutabilityPolicySpec struct {
 	// match says to which requests the policy applies.
 	Match PolicyMatch `json:"match"`
@@ -113,12 +119,12 @@ type ImmutabilityPolicySpec struct {
 	Fields []FieldRule `json:"fields,omitempty"`
 
 	// validations are further conditions, in CEL, as in a
-	// ValidatingAdmissionPolicy. The lookups are its params. Empty means none.
+	// ValidatingAdmissionPolicy. Empty means none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
-	Validations []admissionregistrationv1.Validation `json:"validations,omitempty"`
+	Validations []Validation `json:"validations,omitempty"`
 
 	// lookups are other objects that expressions may read. Empty means none.
 	// +kubebuilder:validation:MaxItems=8
@@ -141,11 +147,13 @@ type ImmutabilityPolicySpec struct {
 // matches.
 type PolicyMatch struct {
 	// resourceRules are the API groups, versions, resources and operations, as
-	// in a ValidatingAdmissionPolicy: one of them must match.
+	// in a ValidatingAdmissionPolicy without resourceNames: one of them must
+	// match. Groups and resources are named, never "*". Operations are CREATE,
+	// UPDATE and DELETE.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
-	ResourceRules []admissionregistrationv1.NamedRuleWithOperations `json:"resourceRules"`
+	ResourceRules []admissionregistrationv1.RuleWithOperations `json:"resourceRules"`
 
 	// namespaceSelector is matched with the labels of the object's namespace.
 	// Empty means all; a cluster-scoped object always matches.
@@ -159,7 +167,7 @@ type PolicyMatch struct {
 
 	// matchConditions are CEL expressions that must all be true. Empty means
 	// none.
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=60
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -177,9 +185,11 @@ type Comparison struct {
 	DefaultOld []DefaultOld `json:"defaultOld,omitempty"`
 
 	// emptyEqualsUnset makes an empty list, map, object or text equal to none at
-	// all. It defaults to false.
+	// all, since many clients drop what is empty when they write an object back.
+	// It defaults to true. false and 0 are values always.
+	// +kubebuilder:default=true
 	// +optional
-	EmptyEqualsUnset bool `json:"emptyEqualsUnset,omitempty"`
+	EmptyEqualsUnset *bool `json:"emptyEqualsUnset,omitempty"`
 }
 
 // DefaultOld gives a field that the old object lacks the value that it had by
@@ -256,6 +266,31 @@ type FieldRule struct {
 	When string `json:"when,omitempty"`
 }
 
+// Validation is a condition that an object must meet.
+type Validation struct {
+	// path is the field that a caller is shown who breaks it. Empty means spec.
+	// +optional
+	Path FieldPath `json:"path,omitempty"`
+
+	// expression is the condition, in CEL, with the variables object, oldObject,
+	// request and namespaceObject of a ValidatingAdmissionPolicy; what lookups
+	// found is in params.lookups.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Expression string `json:"expression"`
+
+	// message is what a caller reads who breaks it. Empty means the expression.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// messageExpression is a CEL expression for the message; if it fails, message
+	// is used. Empty means message.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	MessageExpression string `json:"messageExpression,omitempty"`
+}
+
 // MissingPolicy is what happens if a lookup finds nothing.
 // +kubebuilder:validation:Enum=Skip;Deny
 type MissingPolicy string
@@ -267,25 +302,60 @@ const (
 	MissingDeny MissingPolicy = "Deny"
 )
 
-// Lookup is another object that expressions may read, as params.lookups.<name>.
+// Lookup is other objects that expressions may read, as params.lookups.<name>:
+// the object itself for get, its list for list. Later lookups may read earlier
+// ones. The policy's author must be allowed to read them. Of Secrets, only the
+// keys are shown, not the values.
+// +kubebuilder:validation:XValidation:rule="has(self.get) != has(self.list)",message="a lookup needs either get or list"
 type Lookup struct {
 	// name is what expressions call it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z][a-zA-Z0-9_]*$`
 	Name string `json:"name"`
 
-	// get is the object. The policy's author must be allowed to get it.
-	Get ObjectGet `json:"get"`
+	// get names one object. Empty means that list is given.
+	// +optional
+	Get *ObjectGet `json:"get,omitempty"`
 
-	// onMissing is Skip, the default, or Deny.
+	// list selects objects, at most 500. Empty means that get is given.
+	// +optional
+	List *ObjectList `json:"list,omitempty"`
+
+	// onMissing is what happens if get finds nothing: Skip, the default, or Deny.
 	// +kubebuilder:default=Skip
 	// +optional
 	OnMissing MissingPolicy `json:"onMissing,omitempty"`
 }
 
+// ObjectList selects objects of one kind on the hub.
+type ObjectList struct {
+	// apiVersion is the objects'; a version "*" is the one that the hub prefers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+
+	// kind is the objects'.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// allNamespaces looks in every namespace. It defaults to false, which means
+	// that of the object under admission.
+	// +optional
+	AllNamespaces bool `json:"allNamespaces,omitempty"`
+
+	// sameLabel selects objects with the value that this label has on the object
+	// under admission; without such a label none. Empty means that no label
+	// matters.
+	// +kubebuilder:validation:MaxLength=317
+	// +optional
+	SameLabel string `json:"sameLabel,omitempty"`
+}
+
 // ObjectGet names one object on the hub.
 type ObjectGet struct {
-	// apiVersion is the object's.
+	// apiVersion is the object's; a version "*", as in cluster.x-k8s.io/*, is the
+	// one that the hub prefers.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	APIVersion string `json:"apiVersion"`
@@ -295,7 +365,8 @@ type ObjectGet struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// nameFrom is a CEL expression for the object's name.
+	// nameFrom is a CEL expression for the object's name. An empty one looks up
+	// nothing, whatever onMissing says.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	NameFrom string `json:"nameFrom"`
@@ -319,7 +390,8 @@ const (
 )
 
 // Guard keeps a number of objects from being deleted, or changed into something
-// that does not count. With parallel requests it is best effort.
+// that does not count. Whoever it lets pass holds a reservation for 30 seconds,
+// in which the object counts as gone: parallel requests cannot pass together.
 type Guard struct {
 	// name tells the guard from the policy's others.
 	// +kubebuilder:validation:MinLength=1
@@ -332,13 +404,14 @@ type Guard struct {
 	// +listType=set
 	Operations []GuardedOperation `json:"operations"`
 
-	// countedWhen is a CEL expression of o, one object of the kind under
+	// countedWhen is a CEL expression of object, one object of the kind under
 	// admission; it counts if this is true. Empty means that all count.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	CountedWhen string `json:"countedWhen,omitempty"`
 
-	// scope says among which objects is counted. Empty means all of the kind.
+	// scope says among which objects is counted. Empty means all of the kind. An
+	// object that lacks the scope's label is not guarded.
 	// +optional
 	Scope *GuardScope `json:"scope,omitempty"`
 

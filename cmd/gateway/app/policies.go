@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/utils/clock"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+)
+
+// addPolicies serves ImmutabilityPolicies in every replica, and keeps their
+// webhooks and their status in the leader.
+func (g *gateway) addPolicies(ctx context.Context) error {
+	if !g.serves(apiAdmission) || !g.runs(componentWebhook) && !g.runs(componentControllers) {
+		return nil
+	}
+	compiler, err := immutability.NewCompiler()
+	if err != nil {
+		return err
+	}
+	policies := immutability.NewPolicies(compiler)
+	if g.runs(componentWebhook) {
+		if err := g.servePolicies(ctx, compiler, policies); err != nil {
+			return err
+		}
+	}
+	if !g.runs(componentControllers) {
+		return nil
+	}
+	failClosed := sets.New(g.FailClosedGroups...)
+	return g.setUp([]controller{
+		&immutability.WebhookReconciler{
+			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.policyClientConfig,
+			FailClosed: failClosed, Namespace: g.Namespace, Clock: clock.RealClock{},
+		},
+		&immutability.StatusReconciler{
+			Client: g.manager.GetClient(), Policies: policies, Mapper: g.manager.GetRESTMapper(),
+			Schemas:    &resolver.ClientDiscoveryResolver{Discovery: g.clientset.Discovery()},
+			FailClosed: failClosed,
+		},
+	})
+}
+
+func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Compiler, policies *immutability.Policies) error {
+	informer, err := g.manager.GetCache().GetInformer(ctx, &admissionv1alpha1.ImmutabilityPolicy{})
+	if err != nil {
+		return err
+	}
+	if err := policies.Follow(informer); err != nil {
+		return err
+	}
+	handler := &immutability.Handler{
+		Policies: policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
+		Namespace: g.Namespace, Clock: clock.RealClock{},
+	}
+	server := g.manager.GetWebhookServer()
+	server.Register(immutability.PathPrefix, handler.Webhook())
+	server.Register(immutability.PathAuthor, &ctrlwebhook.Admission{Handler: &immutability.Author{
+		Compiler: compiler, Writer: g.manager.GetClient(), Mapper: g.manager.GetRESTMapper(),
+	}})
+	return g.manager.AddReadyzCheck("policies", func(*http.Request) error {
+		if !policies.Synced() {
+			return errors.New("ImmutabilityPolicies are not read yet")
+		}
+		return nil
+	})
+}
+
+// policyClientConfig says where the hub's API server asks, now.
+func (g *gateway) policyClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
+	ca, err := g.certificates.CABundle(ctx)
+	if err != nil {
+		return k8sadmissionv1.WebhookClientConfig{}, err
+	}
+	port := int32(g.WebhookPort)
+	return k8sadmissionv1.WebhookClientConfig{
+		CABundle: ca,
+		Service:  &k8sadmissionv1.ServiceReference{Namespace: g.Namespace, Name: g.Service, Port: &port},
+	}, nil
+}

@@ -1,0 +1,180 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+)
+
+// FieldOwner is the field manager under which webhooks and exported policies are
+// written.
+const FieldOwner = client.FieldOwner("fleetgate-policies")
+
+const (
+	// recheck is how often the webhooks are compared with the serving authority's
+	// bundle, which changes without an event here.
+	recheck = 30 * time.Second
+	// forgetAfter is how long the Lease of a guard stays after its last use.
+	forgetAfter = time.Hour
+)
+
+// WebhookReconciler keeps the webhooks of all policies, in the leader. It watches
+// policies, and the configuration that it writes.
+type WebhookReconciler struct {
+	Client client.Client
+	// Live reads Leases: the gateway keeps no cache of all that are on the hub.
+	Live     client.Reader
+	Policies *Policies
+	// ClientConfig says how the hub's API server reaches the gateway; the path is
+	// filled in.
+	ClientConfig func(context.Context) (k8sadmissionv1.WebhookClientConfig, error)
+	// FailClosed are the API groups for which policies may fail closed.
+	FailClosed sets.Set[string]
+	// Namespace is the gateway's.
+	Namespace string
+	Clock     clock.PassiveClock
+}
+
+// SetupWithManager watches policies, and what leads to them.
+func (r *WebhookReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Configuration}}}
+	})
+	ours := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		if object.GetName() != Configuration {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: Configuration}}}
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("policy.webhooks").
+		Watches(&admissionv1alpha1.ImmutabilityPolicy{}, always).
+		Watches(&k8sadmissionv1.ValidatingWebhookConfiguration{}, ours).
+		Complete(r)
+}
+
+// Reconcile writes the configuration if it is not as it should be.
+func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var policies admissionv1alpha1.ImmutabilityPolicyList
+	if err := r.Client.List(ctx, &policies); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing ImmutabilityPolicies: %w", err)
+	}
+	config, err := r.ClientConfig(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var served []*Compiled
+	for i := range policies.Items {
+		if policy := &policies.Items[i]; policy.DeletionTimestamp == nil && asked(policy, r.Policies.ensure(policy)) {
+			served = append(served, r.Policies.ensure(policy).compiled)
+		}
+	}
+	wanted := append([]k8sadmissionv1.ValidatingWebhook{AuthorWebhook(pathed(config, PathAuthor))}, webhooks(served, config, r.FailClosed, r.Namespace)...)
+	if err := r.write(ctx, wanted); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.forgetLeases(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: recheck}, nil
+}
+
+// asked is true for a policy that the gateway is asked for: one that the API server
+// enforces itself is not, nor one whose match is not what the API server takes.
+func asked(policy *admissionv1alpha1.ImmutabilityPolicy, served entry) bool {
+	if policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative {
+		if _, _, err := Export(policy); err == nil {
+			return false
+		}
+	}
+	for _, problem := range served.problems {
+		if len(problem.Field) >= len("spec.match") && problem.Field[:len("spec.match")] == "spec.match" {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *WebhookReconciler) write(ctx context.Context, wanted []k8sadmissionv1.ValidatingWebhook) error {
+	var current k8sadmissionv1.ValidatingWebhookConfiguration
+	err := r.Client.Get(ctx, client.ObjectKey{Name: Configuration}, &current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", Configuration, err)
+	}
+	if err == nil && equality.Semantic.DeepEqual(withDefaults(current.Webhooks), withDefaults(wanted)) {
+		return nil
+	}
+	return apply(ctx, r.Client, &k8sadmissionv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: Configuration, Labels: map[string]string{"app.kubernetes.io/managed-by": "fleetgate"}},
+		Webhooks:   wanted,
+	})
+}
+
+// withDefaults fills in what the API server does, for comparison.
+func withDefaults(webhooks []k8sadmissionv1.ValidatingWebhook) []k8sadmissionv1.ValidatingWebhook {
+	all := make([]k8sadmissionv1.ValidatingWebhook, 0, len(webhooks))
+	for _, w := range webhooks {
+		w = *w.DeepCopy()
+		for i := range w.Rules {
+			if w.Rules[i].Scope == nil {
+				scope := k8sadmissionv1.AllScopes
+				w.Rules[i].Scope = &scope
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// forgetLeases deletes the Leases of guards that nobody has used for a while.
+func (r *WebhookReconciler) forgetLeases(ctx context.Context) error {
+	var leases coordinationv1.LeaseList
+	if err := r.Live.List(ctx, &leases, client.InNamespace(r.Namespace), client.HasLabels{LabelGuard}); err != nil {
+		return fmt.Errorf("listing Leases of guards: %w", err)
+	}
+	for i := range leases.Items {
+		lease := &leases.Items[i]
+		if lease.Spec.RenewTime == nil || r.Clock.Since(lease.Spec.RenewTime.Time) < forgetAfter {
+			continue
+		}
+		err := r.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID, ResourceVersion: &lease.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Lease %s of a guard: %w", lease.Name, err)
+		}
+	}
+	return nil
+}
+
+// apply writes an object of ours as a whole.
+func apply(ctx context.Context, c client.Client, object client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", object.GetName(), err)
+	}
+	desired := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(desired.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(desired.Object, "status")
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), FieldOwner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("writing %s %s: %w", desired.GetKind(), object.GetName(), err)
+	}
+	return nil
+}

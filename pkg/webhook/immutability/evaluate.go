@@ -1,0 +1,99 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	celtypes "github.com/google/cel-go/common/types"
+	corev1 "k8s.io/api/core/v1"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// A Violation is one thing that is wrong with a request.
+type Violation struct {
+	// Path is the field of the object.
+	Path string
+	// Message is the policy's text.
+	Message string
+}
+
+// String is the field and what is wrong with it.
+func (v Violation) String() string { return v.Path + ": " + v.Message }
+
+// Evaluate returns everything that fields and validations find wrong, in the order
+// of the policy. The error says which rules could not be evaluated; the violations
+// of the others are returned nevertheless. For a policy with lookups, found holds
+// what they found, by name. The namespace may be nil.
+func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[string]any, namespace *corev1.Namespace) ([]Violation, error) {
+	around := surroundings{namespace: plugincel.CreateNamespaceObject(namespace), params: c.params(found)}
+	results, _, err := forInput(ctx, c.conditions, request, around, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", c.policy.Name, err)
+	}
+	var violations []Violation
+	var failures []error
+	for i, result := range results {
+		if c.skips(i, found) {
+			continue
+		}
+		if result.Error != nil {
+			failures = append(failures, fmt.Errorf("policy %s, %s: %w", c.policy.Name, c.rules[i].source, result.Error))
+			continue
+		}
+		if result.EvalResult != celtypes.True {
+			violations = append(violations, Violation{Path: c.rules[i].path, Message: c.message(ctx, i, request, around)})
+		}
+	}
+	return violations, errors.Join(failures...)
+}
+
+// skips is true for a rule that needs a lookup which found nothing.
+func (c *Compiled) skips(rule int, found map[string]any) bool {
+	for name := range c.needs[rule] {
+		if _, ok := found[name]; !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// message is what a caller reads; if its expression is of no use, the fixed text.
+func (c *Compiled) message(ctx context.Context, rule int, request *Request, around surroundings) string {
+	fixed := c.rules[rule].message
+	if c.messages[rule] == nil {
+		return fixed
+	}
+	results, _, err := forInput(ctx, c.messages[rule], request, around, celconfig.PerCallLimit)
+	if err != nil || results[0].Error != nil {
+		return fixed
+	}
+	text, ok := results[0].EvalResult.Value().(string)
+	text = strings.TrimSpace(text)
+	if !ok || text == "" || len(text) > celconfig.MaxEvaluatedMessageExpressionSizeBytes || strings.Contains(text, "\n") {
+		return fixed
+	}
+	return text
+}
+
+func forInput(ctx context.Context, evaluator plugincel.ConditionEvaluator, request *Request, around surroundings, budget int64) ([]plugincel.EvaluationResult, int64, error) {
+	bindings := plugincel.OptionalVariableBindings{VersionedParams: around.params}
+	return evaluator.ForInput(ctx, request.attributes, request.review, bindings, around.namespace, budget)
+}
+
+// one evaluates a single expression.
+func one(ctx context.Context, evaluator plugincel.ConditionEvaluator, request *Request, around surroundings) (any, error) {
+	results, _, err := forInput(ctx, evaluator, request, around, celconfig.PerCallLimit)
+	if err != nil {
+		return nil, err
+	}
+	if results[0].Error != nil {
+		return nil, results[0].Error
+	}
+	return results[0].EvalResult.Value(), nil
+}

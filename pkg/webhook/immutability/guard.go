@@ -1,0 +1,266 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+)
+
+const (
+	// guardPage is how many objects a guard reads at once.
+	guardPage = 500
+	// guardPages bounds how many there may be.
+	guardPages = 20
+	// guardAttempts is how often a guard starts again because another replica was
+	// faster; the request's own time limit ends it before.
+	guardAttempts = 64
+)
+
+type compiledGuard struct {
+	admissionv1alpha1.Guard
+	counted plugincel.ConditionEvaluator
+	allowed []plugincel.ConditionEvaluator
+}
+
+func (b *build) guards(compiled *Compiled) {
+	for i, guard := range compiled.policy.Spec.Guards {
+		source := field.NewPath("spec", "guards").Index(i)
+		out := compiledGuard{Guard: guard, counted: b.optional(source.Child("countedWhen"), guard.CountedWhen, cel.BoolType)}
+		for j, allow := range guard.AllowWhen {
+			out.allowed = append(out.allowed, b.optional(source.Child("allowWhen").Index(j), allow, cel.BoolType))
+		}
+		compiled.guards = append(compiled.guards, out)
+	}
+}
+
+// errBusy is what a guard says that came to no answer in time. It is a no: to let
+// pass who could not be counted would let the last ones go.
+var errBusy = errors.New("other deletions are being decided: try again")
+
+// guardkeeper asks guards, and reserves for those that they let go.
+type guardkeeper struct {
+	reader       client.Reader
+	reservations *reservations
+	// turns keep the requests of one replica in line, by the Lease they would write:
+	// those that lose against each other would only read and count again.
+	turns [64]chan struct{}
+}
+
+func newGuardkeeper(reader client.Reader, kept *reservations) *guardkeeper {
+	k := &guardkeeper{reader: reader, reservations: kept}
+	for i := range k.turns {
+		k.turns[i] = make(chan struct{}, 1)
+	}
+	return k
+}
+
+// take waits for a turn, and returns what ends it.
+func (k *guardkeeper) take(ctx context.Context, lease string) (func(), error) {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(lease))
+	turn := k.turns[hash.Sum32()%uint32(len(k.turns))]
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+}
+
+// check returns what the policy's guards refuse. Only with reserve does what they
+// let go count as gone afterwards.
+func (k *guardkeeper) check(ctx context.Context, c *Compiled, request *Request, around surroundings, reserve bool) ([]Violation, error) {
+	var violations []Violation
+	for i := range c.guards {
+		guard := &c.guards[i]
+		violation, err := k.ask(ctx, c, guard, request, around, reserve)
+		if err != nil {
+			return violations, fmt.Errorf("policy %s, guard %s: %w", c.policy.Name, guard.Name, err)
+		}
+		if violation != nil {
+			violations = append(violations, *violation)
+		}
+	}
+	return violations, nil
+}
+
+func (k *guardkeeper) ask(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, reserve bool) (*Violation, error) {
+	concerned, err := guard.concerns(ctx, request, around)
+	if err != nil || !concerned {
+		return nil, err
+	}
+	for _, allow := range guard.allowed {
+		value, err := one(ctx, allow, request, around)
+		if err != nil {
+			return nil, err
+		}
+		if value == true {
+			return nil, nil
+		}
+	}
+	if ending, err := k.namespaceEnds(ctx, request.namespace); err != nil || ending {
+		return nil, err
+	}
+	lease := guard.lease(c.policy.Name, request)
+	done, err := k.take(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for range guardAttempts {
+		violation, err := k.decide(ctx, c, guard, request, around, lease, reserve)
+		if ctx.Err() != nil {
+			return nil, errBusy
+		}
+		if !apierrors.IsConflict(err) {
+			return violation, err
+		}
+	}
+	return nil, errBusy
+}
+
+// lease is the name of the Lease for the group of objects that are counted together.
+func (g *compiledGuard) lease(policy string, request *Request) string {
+	return leaseName(policy, g.Name, g.namespace(request), request.oldObject.GetLabels()[g.label()])
+}
+
+func (g *compiledGuard) namespace(request *Request) string {
+	if g.Scope == nil || !g.Scope.SameNamespace {
+		return ""
+	}
+	return request.namespace
+}
+
+// concerns is true if the request takes away an object that counts.
+func (g *compiledGuard) concerns(ctx context.Context, request *Request, around surroundings) (bool, error) {
+	old := request.oldObject
+	if old == nil || old.GetDeletionTimestamp() != nil || !slices.Contains(g.Operations, admissionv1alpha1.GuardedOperation(request.operation)) {
+		return false, nil
+	}
+	if label := g.label(); label != "" {
+		if _, ok := old.GetLabels()[label]; !ok {
+			return false, nil
+		}
+	}
+	counted, err := g.counts(ctx, request, around, old)
+	if err != nil || !counted || request.operation == admissionv1.Delete {
+		return counted, err
+	}
+	stays, err := g.counts(ctx, request, around, request.object)
+	if label := g.label(); label != "" && request.object.GetLabels()[label] != old.GetLabels()[label] {
+		stays = false
+	}
+	return !stays, err
+}
+
+func (g *compiledGuard) label() string {
+	if g.Scope == nil {
+		return ""
+	}
+	return g.Scope.SameLabel
+}
+
+func (g *compiledGuard) counts(ctx context.Context, request *Request, around surroundings, object *unstructured.Unstructured) (bool, error) {
+	if g.counted == nil {
+		return true, nil
+	}
+	value, err := one(ctx, g.counted, request.about(object), around)
+	return value == true, err
+}
+
+// decide counts what would be left. The reservations are read before the objects,
+// and written only if nobody else has: two that go at once see each other.
+func (k *guardkeeper) decide(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, lease string, reserve bool) (*Violation, error) {
+	ledger, err := k.reservations.read(ctx, lease)
+	if err != nil {
+		return nil, err
+	}
+	needed := int(max(guard.MinRemaining, 1))
+	remaining, err := k.remaining(ctx, guard, request, around, ledger, needed)
+	if err != nil {
+		return nil, err
+	}
+	if remaining < needed {
+		return &Violation{Path: "metadata.name", Message: guard.text(needed)}, nil
+	}
+	if !reserve {
+		return nil, nil
+	}
+	return nil, k.reservations.reserve(ctx, ledger, c.policy.Name, request.oldObject)
+}
+
+func (g *compiledGuard) text(needed int) string {
+	if g.Message != "" {
+		return g.Message
+	}
+	return fmt.Sprintf("%s: at least %d must remain", g.Name, needed)
+}
+
+// remaining counts the other objects, up to enough: those that are not going, and
+// that no other request has been let take away.
+func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, request *Request, around surroundings, l *ledger, enough int) (int, error) {
+	options := []client.ListOption{client.InNamespace(guard.namespace(request)), client.Limit(guardPage)}
+	if label := guard.label(); label != "" {
+		options = append(options, client.MatchingLabels{label: request.oldObject.GetLabels()[label]})
+	}
+	count, next := 0, ""
+	for range guardPages {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(request.kind.GroupVersion().WithKind(request.kind.Kind + "List"))
+		if err := k.reader.List(ctx, page, append(options, client.Continue(next))...); err != nil {
+			return 0, fmt.Errorf("counting objects of kind %s: %w", request.kind.Kind, err)
+		}
+		for i := range page.Items {
+			other := &page.Items[i]
+			if other.GetUID() == request.oldObject.GetUID() || other.GetDeletionTimestamp() != nil || l.gone(other.GetUID()) {
+				continue
+			}
+			counted, err := guard.counts(ctx, request, around, other)
+			if err != nil {
+				return 0, err
+			}
+			if counted {
+				count++
+			}
+			if count >= enough {
+				return count, nil
+			}
+		}
+		if next = page.GetContinue(); next == "" {
+			return count, nil
+		}
+	}
+	return 0, fmt.Errorf("there are more than %d objects of kind %s", guardPage*guardPages, request.kind.Kind)
+}
+
+// namespaceEnds is true if all in it goes anyway. It is read live: the namespace's
+// controller deletes as soon as it is marked.
+func (k *guardkeeper) namespaceEnds(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	var namespace corev1.Namespace
+	if err := k.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return namespace.DeletionTimestamp != nil, nil
+}

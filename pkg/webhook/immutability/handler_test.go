@@ -1,0 +1,222 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+)
+
+// rights answers who may do what: a user may do the verbs of its entry.
+type rights map[string][]string
+
+func (r rights) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
+	question := object.(*authorizationv1.SubjectAccessReview)
+	for _, verb := range r[question.Spec.User] {
+		if verb == question.Spec.ResourceAttributes.Verb || verb == "*" {
+			question.Status.Allowed = true
+		}
+	}
+	return nil
+}
+
+// writer is what only has rights to answer.
+type writer struct {
+	client.Writer
+	rights
+}
+
+func (w writer) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	return w.rights.Create(ctx, object, options...)
+}
+
+// everyMode is a policy that uses all of the engine but lookups and guards.
+func everyMode() *admissionv1alpha1.ImmutabilityPolicy {
+	return policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
+		Enforcement: admissionv1alpha1.EnforcementDeny,
+		Compare:     defaultOld("oldObject.metadata.name"),
+		Fields: []admissionv1alpha1.FieldRule{
+			pathMode("spec.a", "Immutable"), pathMode("spec.b", "OnceSet"), pathMode("spec.c", "CannotUnset"), pathMode("spec.d", "NoFalse"),
+			pathMode("spec.e", "NoDowngrade"), pathMode("spec.f[name]", "KeepItems"), pathMode("spec.g", "SetEqual"),
+			pathMode("spec.h[name].i[id].j", "Immutable"),
+			{Path: "spec.k", Mode: "Immutable", ExceptPaths: []admissionv1alpha1.FieldPath{"x", "y.z", "l[n].m"}},
+		},
+		Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.?n.orValue([]).all(i, i != 'no')", Message: "no is not an option"}},
+	})
+}
+
+func newHandler(t testing.TB, allowed rights, policies ...*admissionv1alpha1.ImmutabilityPolicy) *Handler {
+	t.Helper()
+	served := NewPolicies(newCompiler(t))
+	for _, policy := range policies {
+		served.ensure(policy)
+	}
+	served.synced = func() bool { return true }
+	return &Handler{Policies: served, Writer: writer{rights: allowed}, Clock: clock.RealClock{}, Namespace: "fleet-system"}
+}
+
+func ask(t testing.TB, h *Handler, review *admissionv1.AdmissionRequest) admission.Response {
+	t.Helper()
+	h.Webhook()
+	return h.Handle(context.WithValue(t.Context(), policyName{}, "p"), admission.Request{AdmissionRequest: *review})
+}
+
+func TestWhatBecomesOfAViolation(t *testing.T) {
+	broken := reviewOf(t, "{a: 1}", "{a: 2}")
+	tests := map[string]struct {
+		enforcement admissionv1alpha1.Enforcement
+		allowed     rights
+		want        admissionv1.AdmissionResponse
+	}{
+		"denied":            {"Deny", nil, admissionv1.AdmissionResponse{}},
+		"denied by default": {"", nil, admissionv1.AdmissionResponse{}},
+		"warned": {"Warn", nil, admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"policy p: spec.a: field is immutable"},
+			AuditAnnotations: map[string]string{"violation": "spec.a: field is immutable"}}},
+		"audited":                      {"Audit", nil, admissionv1.AdmissionResponse{Allowed: true, AuditAnnotations: map[string]string{"violation": "spec.a: field is immutable"}}},
+		"bypassed":                     {"Deny", rights{"": {BypassVerb}}, admissionv1.AdmissionResponse{Allowed: true, AuditAnnotations: map[string]string{"bypassed": "spec.a: field is immutable"}}},
+		"not bypassed by an almighty":  {"Deny", rights{"": {"*"}}, admissionv1.AdmissionResponse{}},
+		"not bypassed by another verb": {"Deny", rights{"": {"get"}}, admissionv1.AdmissionResponse{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			policy := policyOf(admissionv1alpha1.ImmutabilityPolicySpec{Enforcement: tt.enforcement, Fields: []admissionv1alpha1.FieldRule{inMode("Immutable")}})
+			got := ask(t, newHandler(t, tt.allowed, policy), broken).AdmissionResponse
+			if !tt.want.Allowed {
+				cause := []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Message: "Invalid value: field is immutable", Field: "spec.a"}}
+				if diff := cmp.Diff(cause, got.Result.Details.Causes); diff != "" || got.Result.Code != 422 || got.Result.Reason != metav1.StatusReasonInvalid {
+					t.Errorf("code %d, reason %s, causes (-want +got):\n%s", got.Result.Code, got.Result.Reason, diff)
+				}
+				got.Result = nil
+			}
+			got.Result = nil
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("answers differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAPolicyThatCannotBeEvaluatedFailsAsItSays(t *testing.T) {
+	spec := admissionv1alpha1.ImmutabilityPolicySpec{Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.missing == 1"}}}
+	open := ask(t, newHandler(t, nil, policyOf(spec)), reviewOf(t, "", "{a: 1}"))
+	if !open.Allowed || !strings.Contains(open.AuditAnnotations["error"], "no such key: missing") {
+		t.Errorf("got %+v, want it to pass with a note", open)
+	}
+	spec.FailurePolicy = admissionv1alpha1.FailurePolicyFail
+	if closed := ask(t, newHandler(t, nil, policyOf(spec)), reviewOf(t, "", "{a: 1}")); closed.Allowed || closed.Result.Code != http.StatusInternalServerError {
+		t.Errorf("got %+v, want it refused with 500", closed)
+	}
+}
+
+func TestBeforePoliciesAreReadNobodyIsLetPass(t *testing.T) {
+	h := newHandler(t, nil)
+	h.Policies.synced = func() bool { return false }
+	if got := ask(t, h, reviewOf(t, "", "{a: 1}")); got.Allowed || got.Result.Code != http.StatusServiceUnavailable {
+		t.Errorf("got %+v, want 503", got)
+	}
+	h.Policies.synced = func() bool { return true }
+	if got := ask(t, h, reviewOf(t, "", "{a: 1}")); !got.Allowed {
+		t.Errorf("got %+v, want a request for a policy that is no more to pass", got)
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	var violations []Violation
+	for range 40 {
+		violations = append(violations, Violation{Path: "spec.a", Message: strings.Repeat("ä", 400)})
+	}
+	got := warnings("p", violations)
+	if len(got) != maxWarnings+1 || got[maxWarnings] != "policy p: 24 more" {
+		t.Errorf("got %d warnings, the last %q", len(got), got[len(got)-1])
+	}
+	if len(got[0]) > maxWarning || strings.ContainsRune(got[0], '�') {
+		t.Errorf("a warning of %d bytes: %q", len(got[0]), got[0])
+	}
+}
+
+// hostile are bodies that somebody might send who wants the gateway to fall.
+func hostile() map[string]string {
+	nested := func(open, close string, depth int) string {
+		return strings.Repeat(open, depth) + strings.Repeat(close, depth)
+	}
+	update := func(spec string) string {
+		return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"UPDATE","kind":{"group":"example.org","version":"v1","kind":"Widget"},` +
+			`"object":{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"w"},"spec":` + spec + `},"oldObject":{"apiVersion":"example.org/v1","kind":"Widget","spec":` + strings.ReplaceAll(spec, "1", "2") + `}}}`
+	}
+	return map[string]string{
+		"nothing":               "",
+		"no JSON":               "{",
+		"a list":                "[]",
+		"no request":            `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`,
+		"no objects":            `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"UPDATE"}}`,
+		"an object without map": strings.ReplaceAll(update("{}"), `{"name":"w"}`, `[1]`),
+		"a text for an object":  `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"UPDATE","object":"x","oldObject":7}}`,
+		"a list for a spec":     update("[1]"),
+		"wrong types":           update(`{"a":[[1]],"b":{"x":1},"c":1,"d":"1","e":1,"f":{"name":1},"g":"1","h":[1,[1],{"name":{},"i":{"id":1}}],"k":[1],"n":"no"}`),
+		"deep lists":            update(`{"a":` + nested("[", "]", 9000) + `}`),
+		"deep maps":             update(`{"k":` + nested(`{"y":`, "}", 0) + strings.Repeat(`{"y":`, 4000) + "1" + strings.Repeat("}", 4000) + `}`),
+		"too deep":              update(`{"a":` + nested("[", "]", 100000) + `}`),
+		"many items":            update(`{"g":[` + strings.Repeat("1,", 50000) + `1]}`),
+		"many items with keys":  update(`{"h":[` + strings.Repeat(`{"name":1,"i":[{"id":1,"j":1}]},`, 5000) + `{}]}`),
+		"one long text":         update(`{"a":"` + strings.Repeat("x", 1<<20) + `1"}`),
+		"more than may be":      update(`{"a":"` + strings.Repeat("x", 8<<20) + `"}`),
+	}
+}
+
+func TestHostileReviewsAreAnsweredWithinBounds(t *testing.T) {
+	webhook := newHandler(t, nil, everyMode()).Webhook().WithRecoverPanic(false)
+	for name, body := range hostile() {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			answer := post(webhook, []byte(body))
+			runtime.ReadMemStats(&after)
+			if !json.Valid(answer) {
+				t.Errorf("the answer is no JSON: %.200s", answer)
+			}
+			const perByte, base = 400, 64 << 20
+			if used := after.TotalAlloc - before.TotalAlloc; used > uint64(len(body))*perByte+base {
+				t.Errorf("%d bytes were allocated for a review of %d", used, len(body))
+			}
+		})
+	}
+}
+
+func FuzzHostileReviews(f *testing.F) {
+	for _, body := range hostile() {
+		if len(body) < 1<<16 {
+			f.Add([]byte(body))
+		}
+	}
+	webhook := newHandler(f, nil, everyMode()).Webhook().WithRecoverPanic(false)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if answer := post(webhook, body); !json.Valid(answer) {
+			t.Errorf("the answer is no JSON: %.200s", answer)
+		}
+	})
+}
+
+func post(webhook http.Handler, body []byte) []byte {
+	request := httptest.NewRequest(http.MethodPost, PathPrefix+"p", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	webhook.ServeHTTP(recorder, request)
+	return recorder.Body.Bytes()
+}

@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// AnnotationReservations holds, on a guard's Lease, what it let go.
+	AnnotationReservations = "fleetgate.io/guard-reservations"
+	// LabelGuard marks the Leases of guards; its value is the policy's name, cut to
+	// what a label may be.
+	LabelGuard = "fleetgate.io/guard"
+
+	// reservationLife is how long an object counts as gone that a guard let go: time
+	// for the API server to delete it.
+	reservationLife = 30 * time.Second
+	// maxReservations bounds what one Lease holds.
+	maxReservations = 256
+)
+
+// A reservation says that one object may go.
+type reservation struct {
+	Name  string    `json:"name"`
+	UID   types.UID `json:"uid"`
+	Until time.Time `json:"until"`
+}
+
+// reservations keeps those of all guards, in Leases of the gateway's namespace.
+type reservations struct {
+	// reader does not cache: what was read decides who may write.
+	reader    client.Reader
+	writer    client.Writer
+	namespace string
+	clock     clock.PassiveClock
+}
+
+// A ledger is the Lease of one group of guarded objects, as it was read.
+type ledger struct {
+	lease *coordinationv1.Lease
+	held  []reservation
+}
+
+// leaseName is the same in every replica for the same group of objects.
+func leaseName(policy, guard, namespace, label string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{policy, guard, namespace, label}, "\x00")))
+	return "guard-" + hex.EncodeToString(sum[:16])
+}
+
+// read returns what counts as gone now.
+func (r *reservations) read(ctx context.Context, name string) (*ledger, error) {
+	l := &ledger{lease: &coordinationv1.Lease{}}
+	err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, l.lease)
+	if apierrors.IsNotFound(err) {
+		l.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Lease %s/%s: %w", r.namespace, name, err)
+	}
+	if text := l.lease.Annotations[AnnotationReservations]; text != "" {
+		if err := json.Unmarshal([]byte(text), &l.held); err != nil {
+			return nil, fmt.Errorf("reading Lease %s/%s: annotation %s: %w; delete the Lease", r.namespace, name, AnnotationReservations, err)
+		}
+	}
+	now := r.clock.Now()
+	l.held = slices.DeleteFunc(l.held, func(h reservation) bool { return !now.Before(h.Until) })
+	return l, nil
+}
+
+// gone is true for an object that has been let go.
+func (l *ledger) gone(uid types.UID) bool {
+	return slices.ContainsFunc(l.held, func(h reservation) bool { return h.UID == uid })
+}
+
+// reserve lets one more go. It fails with a conflict if anybody has written the
+// Lease since it was read.
+func (r *reservations) reserve(ctx context.Context, l *ledger, policy string, object client.Object) error {
+	held := slices.DeleteFunc(slices.Clone(l.held), func(h reservation) bool { return h.UID == object.GetUID() })
+	if len(held) >= maxReservations {
+		return fmt.Errorf("%d have gone in the last %s: %w", maxReservations, reservationLife, errBusy)
+	}
+	until := r.clock.Now().Add(reservationLife)
+	held = append(held, reservation{Name: client.ObjectKeyFromObject(object).String(), UID: object.GetUID(), Until: until})
+	text, err := json.Marshal(held)
+	if err != nil {
+		return fmt.Errorf("writing reservations: %w", err)
+	}
+	lease := l.lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, AnnotationReservations, string(text))
+	metav1.SetMetaDataLabel(&lease.ObjectMeta, LabelGuard, labelValue(policy))
+	renewed := metav1.NewMicroTime(r.clock.Now())
+	lease.Spec.RenewTime = &renewed
+	if lease.ResourceVersion == "" {
+		err = r.writer.Create(ctx, lease)
+		if apierrors.IsAlreadyExists(err) {
+			return apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, err)
+		}
+		return err
+	}
+	return r.writer.Update(ctx, lease)
+}
+
+// labelValue cuts a name to what a label may be.
+func labelValue(name string) string {
+	return strings.TrimRight(name[:min(len(name), 63)], "-.")
+}

@@ -1,0 +1,233 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+)
+
+// lookupsKind stands for params where expressions are checked with types; no
+// schema has it, so that lookups are of any type.
+const lookupsKind = "Lookups"
+
+// maxTypeWarnings bounds what the status says of types.
+const maxTypeWarnings = 64
+
+// StatusReconciler tells in each policy's status whether it is enforced, and keeps
+// the exported ones of enforcement Native. It runs in the leader.
+type StatusReconciler struct {
+	Client   client.Client
+	Policies *Policies
+	Mapper   apimeta.RESTMapper
+	// Schemas knows the types of the hub, as they are now.
+	Schemas resolver.SchemaResolver
+	// FailClosed are the API groups for which policies may fail closed.
+	FailClosed sets.Set[string]
+}
+
+// SetupWithManager watches policies, and the exported ones that they own.
+func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("policy.status").
+		For(&admissionv1alpha1.ImmutabilityPolicy{}).
+		Owns(&k8sadmissionv1.ValidatingAdmissionPolicy{}).
+		Owns(&k8sadmissionv1.ValidatingAdmissionPolicyBinding{}).
+		Complete(r)
+}
+
+// Reconcile computes the status and writes it once. It is looked at again after a
+// while, since kinds come and go on a hub.
+func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var policy admissionv1alpha1.ImmutabilityPolicy
+	if err := r.Client.Get(ctx, request.NamespacedName, &policy); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if policy.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	served := r.Policies.ensure(&policy)
+	exportErr, err := r.keepExported(ctx, &policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := policy.DeepCopy()
+	forbidden, err := r.forbiddenLookup(ctx, &policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, condition := range conditionsOf(&policy, served, forbidden, exportErr, r.FailClosed) {
+		condition.ObservedGeneration = policy.Generation
+		apimeta.SetStatusCondition(&wanted.Status.Conditions, condition)
+	}
+	matched := r.matched(&policy)
+	wanted.Status.MatchedResources = int32(len(matched))
+	wanted.Status.ExpressionWarnings = nil
+	if len(served.problems) == 0 {
+		wanted.Status.ExpressionWarnings = r.typeWarnings(served.compiled, matched)
+	}
+	if equality.Semantic.DeepEqual(policy.Status, wanted.Status) {
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	}
+	if err := r.Client.Status().Patch(ctx, wanted, client.MergeFrom(&policy)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of ImmutabilityPolicy %s: %w", policy.Name, err)
+	}
+	return ctrl.Result{RequeueAfter: recheck}, nil
+}
+
+// conditionsOf says whether a policy works, and if not, what to do.
+func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, forbidden string, exportErr error, failClosed sets.Set[string]) []metav1.Condition {
+	compiled := metav1.Condition{Type: admissionv1alpha1.ConditionCompiled, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonCompiled,
+		Message: "every path and expression can be evaluated"}
+	enforced := metav1.Condition{Type: admissionv1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonEnforced,
+		Message: "requests that break the policy: " + string(policy.Spec.Enforcement)}
+	switch {
+	case len(served.problems) > 0:
+		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonCompileError, cut(joined(served.problems), maxAudit)
+		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonNotCompiled,
+			"requests are not checked: correct what condition Compiled names"
+		if FailsClosed(policy, failClosed) {
+			enforced.Message = "requests are refused: correct what condition Compiled names"
+		}
+	case forbidden != "":
+		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonLookupForbidden,
+			"the gateway may not make lookup "+forbidden+": grant its account the right to read it"
+	case exportErr != nil:
+		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonNotExportable, exportErr.Error()
+	case policy.Spec.FailurePolicy == admissionv1alpha1.FailurePolicyFail && !FailsClosed(policy, failClosed) && policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative:
+		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonFailNotAllowed,
+			"enforced while a gateway answers; failurePolicy Fail needs the gateway's flag --fail-closed-groups="+strings.Join(groupsOf(policy), ",")
+	}
+	return []metav1.Condition{compiled, enforced}
+}
+
+// keepExported makes and removes the native policy. The second error is for what
+// could not be done, the first for what cannot be.
+func (r *StatusReconciler) keepExported(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) (notExportable, failure error) {
+	native := policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative
+	exported, binding, err := Export(policy)
+	if err != nil && native {
+		return err, r.removeExported(ctx, policy)
+	}
+	if !native {
+		return nil, r.removeExported(ctx, policy)
+	}
+	owner := metav1.NewControllerRef(policy, admissionv1alpha1.GroupVersion.WithKind("ImmutabilityPolicy"))
+	for _, object := range []client.Object{exported, binding} {
+		object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+		if err := apply(ctx, r.Client, object); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *StatusReconciler) removeExported(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) error {
+	for _, object := range []client.Object{&k8sadmissionv1.ValidatingAdmissionPolicyBinding{}, &k8sadmissionv1.ValidatingAdmissionPolicy{}} {
+		err := r.Client.Get(ctx, client.ObjectKey{Name: ExportName(policy.Name)}, object)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("looking for the exported policy of %s: %w", policy.Name, err)
+		}
+		if err != nil || !metav1.IsControlledBy(object, policy) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the exported policy of %s: %w", policy.Name, err)
+		}
+	}
+	return nil
+}
+
+// forbiddenLookup returns the first lookup that the gateway itself may not make.
+func (r *StatusReconciler) forbiddenLookup(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) (string, error) {
+	for _, lookup := range policy.Spec.Lookups {
+		attributes, ok := readOf(lookup, r.Mapper)
+		if !ok {
+			continue
+		}
+		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+		if err := r.Client.Create(ctx, question); err != nil {
+			return "", fmt.Errorf("asking for the right to make lookup %s: %w", lookup.Name, err)
+		}
+		if !question.Status.Allowed {
+			return lookup.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// matched are the kinds of the hub that a policy matches, without subresources.
+func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy) []schema.GroupVersionResource {
+	found := sets.New[schema.GroupVersionResource]()
+	for _, rule := range policy.Spec.Match.ResourceRules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				plural, _, _ := strings.Cut(resource, "/")
+				served, err := r.Mapper.ResourcesFor(schema.GroupVersionResource{Group: group, Resource: plural})
+				if err != nil {
+					continue // Not served, or not now: it is looked at again.
+				}
+				for _, gvr := range served {
+					if gvr.Group == group && (slices.Contains(rule.APIVersions, "*") || slices.Contains(rule.APIVersions, gvr.Version)) {
+						found.Insert(gvr)
+					}
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// typeWarnings has Kubernetes check the expressions against the schemas of what the
+// policy matches, as it does for a ValidatingAdmissionPolicy.
+func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersionResource) []k8sadmissionv1.ExpressionWarning {
+	if len(matched) == 0 {
+		return nil
+	}
+	probe := &k8sadmissionv1.ValidatingAdmissionPolicy{Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: &k8sadmissionv1.MatchResources{}}}
+	for _, gvr := range matched {
+		probe.Spec.MatchConstraints.ResourceRules = append(probe.Spec.MatchConstraints.ResourceRules, k8sadmissionv1.NamedRuleWithOperations{
+			RuleWithOperations: k8sadmissionv1.RuleWithOperations{Rule: k8sadmissionv1.Rule{
+				APIGroups: []string{gvr.Group}, APIVersions: []string{gvr.Version}, Resources: []string{gvr.Resource},
+			}},
+		})
+	}
+	if len(c.lookups) > 0 {
+		probe.Spec.ParamKind = &k8sadmissionv1.ParamKind{APIVersion: admissionv1alpha1.GroupVersion.String(), Kind: lookupsKind}
+	}
+	checker := &validating.TypeChecker{SchemaResolver: r.Schemas, RestMapper: r.Mapper}
+	checking := checker.CreateContext(probe)
+	var warnings []k8sadmissionv1.ExpressionWarning
+	for _, rule := range c.rules {
+		for _, source := range slices.Sorted(maps.Keys(rule.checked)) {
+			results := checker.CheckExpression(checking, rule.checked[source])
+			if len(results) == 0 {
+				continue
+			}
+			if len(warnings) == maxTypeWarnings {
+				return warnings
+			}
+			warnings = append(warnings, k8sadmissionv1.ExpressionWarning{FieldRef: source, Warning: cut(results.String(), maxAudit)})
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refusedInTheBook are the lines of its objects that a hub does not take, by what
+// it says; docs/admission.md explains each text.
+var refusedInTheBook = map[string][]int{
+	`spec.identityRef: Invalid value: identityRef is required`: {386, 402, 432, 504, 2533, 2552, 2870, 2900, 2932, 2960, 3017, 3057, 3131},
+	`unknown field`:  {464, 2567, 2630, 2657, 3085},
+	`Required value`: {561, 597, 620, 639, 658, 677, 769, 791, 899, 1529, 1565, 1948, 2087, 2194, 2766, 3218, 3236, 3256, 3275, 3289},
+	`needs to be in control plane subnet range`: {703},
+	`no matches for kind`:                       {1123, 1892, 2174},
+	`spec.identityRef: Required value`:          {1745, 1847, 1917, 2153},
+	`Unsupported value: "no-schedule"`:          {2051, 2791},
+	`can not be longer than 6 characters`:       {2072},
+	`name or generateName is required`:          {2139},
+}
+
+// threeWaysOut is the line of an object that sets what its own comment says must not
+// be set together.
+const threeWaysOut = 2153
+
+var _ = Describe("The book's own objects", func() {
+	It("are taken, or refused with a text that is explained", func(ctx SpecContext) {
+		content, err := os.ReadFile("testdata/book.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		refused := map[int]string{}
+		for text, lines := range refusedInTheBook {
+			for _, line := range lines {
+				refused[line] = text
+			}
+		}
+		seen := 0
+		for _, document := range strings.Split(string(content), "\n---\n")[1:] {
+			first, manifest, _ := strings.Cut(document, "\n")
+			line, err := strconv.Atoi(strings.TrimPrefix(first, "# line "))
+			Expect(err).NotTo(HaveOccurred(), first)
+			seen++
+			object := objectFrom(manifest)
+			if object.GetNamespace() == "" {
+				object.SetNamespace("default")
+			}
+			take := func() error {
+				return masters.Create(ctx, object.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
+			}
+			text, isRefused := refused[line]
+			if !isRefused {
+				Expect(take()).To(Succeed(), "line %d", line)
+				continue
+			}
+			Expect(take()).To(MatchError(ContainSubstring(text)), "line %d", line)
+			if strings.HasPrefix(text, "spec.identityRef") {
+				set("spec.identityRef", "{kind: AzureClusterIdentity, name: later}")(object)
+				if line == threeWaysOut {
+					Expect(take()).To(MatchError(ContainSubstring("at most one of")))
+					continue
+				}
+				Expect(take()).To(Succeed(), "line %d with an identity", line)
+			}
+		}
+		Expect(seen).To(BeNumerically(">", 60))
+	})
+})

@@ -1,0 +1,215 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+)
+
+const widgetPolicy = `
+apiVersion: admission.fleetgate.io/v1alpha1
+kind: ImmutabilityPolicy
+metadata: {name: widgets}
+spec:
+  enforcement: Warn
+  match: {resourceRules: [{apiGroups: [example.org], apiVersions: ["*"], resources: [widgets], operations: [CREATE, UPDATE]}]}
+  fields:
+  - {path: spec.color, mode: Immutable}
+  validations:
+  - {path: spec.size, expression: "object.spec.size <= 10", message: must be 10 at most}
+`
+
+var _ = Describe("A policy for one's own kind", Serial, func() {
+	It("warns first, says in its status that it works, and then enforces", func(ctx SpecContext) {
+		policy := given(ctx, widgetPolicy)
+		namespace := newNamespace(ctx)
+		listener, heard := listening()
+		subject := widget(namespace, "{color: red, size: 3}")
+		create(ctx, subject)
+		Eventually(func() []string {
+			Expect(change(ctx, listener, subject, set("spec.color", "blue"))).To(Succeed())
+			Expect(change(ctx, masters, subject, set("spec.color", "red"))).To(Succeed())
+			return heard.take()
+		}).Should(ContainElement("policy widgets: spec.color: field is immutable"))
+
+		By("enforcing it")
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		Expect(policy.Status.MatchedResources).To(BeEquivalentTo(1))
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
+		Expect(masters.Update(ctx, policy)).To(Succeed())
+		Eventually(func() error {
+			return change(ctx, masters, subject, func(o *unstructured.Unstructured) { set("spec.color", "green")(o); set("spec.size", "11")(o) })
+		}).Should(beInvalid("spec.color", "field is immutable", "spec.size", "must be 10 at most"))
+		Expect(change(ctx, masters, subject, set("spec.size", "4"))).To(Succeed())
+	})
+
+	It("passes with a note in the audit log when it only audits", func(ctx SpecContext) {
+		policy := given(ctx, widgetPolicy)
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementAudit
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementAudit
+		Expect(masters.Update(ctx, policy)).To(Succeed())
+		eventuallyEnforced(ctx, policy.Name)
+		listener, heard := listening()
+		Eventually(func() []string {
+			Expect(listener.Create(ctx, widget("default", "{size: 12}"))).To(Succeed())
+			return heard.take()
+		}).Should(BeEmpty())
+	})
+
+	It("is refused with every error when it does not compile", func(ctx SpecContext) {
+		policy := policyFrom(widgetPolicy)
+		policy.Spec.Validations[0].Expression = "object.spec.size <"
+		policy.Spec.Match.ResourceRules[0].Resources = []string{"*"}
+		Expect(masters.Create(ctx, policy)).To(beInvalid(
+			"spec.match.resourceRules[0].resources[0]", "named one by one",
+			"spec.validations[0]", "Syntax error"))
+	})
+
+	It("does not stand in front of what the hub lives on", func(ctx SpecContext) {
+		for group, resource := range map[string]string{"coordination.k8s.io": "leases", "": "namespaces", "admissionregistration.k8s.io": "validatingwebhookconfigurations"} {
+			policy := policyFrom(widgetPolicy)
+			policy.Spec.Match.ResourceRules[0].APIGroups = []string{group}
+			policy.Spec.Match.ResourceRules[0].Resources = []string{resource}
+			Expect(masters.Create(ctx, policy)).To(Satisfy(apierrors.IsInvalid), resource)
+		}
+	})
+
+	It("reads nothing that its author may not read", func(ctx SpecContext) {
+		text := widgetPolicy + `
+  lookups:
+  - {name: secret, get: {apiVersion: v1, kind: Secret, nameFrom: "'x'"}}
+`
+		write := rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{"create", "delete"}}
+		author := userWith(ctx, "author", write)
+		Eventually(func() error { return author.Create(ctx, policyFrom(text), client.DryRunAll) }).
+			Should(beInvalid("spec.lookups[0]", "you may not get secrets"))
+		reader := userWith(ctx, "reader", write, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+		Eventually(func() error { return reader.Create(ctx, policyFrom(text), client.DryRunAll) }).Should(Succeed())
+	})
+
+	It("shows of a Secret the keys and not the values", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string][]byte{"key": []byte("c2VjcmV0")}})
+		given(ctx, `
+apiVersion: admission.fleetgate.io/v1alpha1
+kind: ImmutabilityPolicy
+metadata: {name: peeking}
+spec:
+  match: {resourceRules: [{apiGroups: [example.org], apiVersions: ["*"], resources: [widgets], operations: [CREATE]}]}
+  lookups:
+  - {name: secret, get: {apiVersion: v1, kind: Secret, nameFrom: "'x'"}}
+  validations:
+  - {expression: "!('key' in params.lookups.secret.data)", messageExpression: "'found <' + string(params.lookups.secret.data.key) + '>'"}
+`)
+		Eventually(func() error { return masters.Create(ctx, widget(namespace, "{}"), client.DryRunAll) }).Should(beInvalid("spec", "found <>"))
+	})
+
+	It("lets pass who holds the verb bypass, and not who may do everything", func(ctx SpecContext) {
+		policy := given(ctx, widgetPolicy)
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
+		Expect(masters.Update(ctx, policy)).To(Succeed())
+		widgets := rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"widgets"}, Verbs: []string{"create"}}
+		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid))
+		holder := userWith(ctx, "holder", widgets, rbacv1.PolicyRule{
+			APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, ResourceNames: []string{"widgets"}, Verbs: []string{immutability.BypassVerb},
+		})
+		Eventually(func() error { return holder.Create(ctx, widget("default", "{size: 11}")) }).Should(Succeed())
+		almighty := userWith(ctx, "almighty", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		Eventually(func() error { return almighty.Create(ctx, widget("default", "{size: 11}")) }).Should(Satisfy(apierrors.IsInvalid))
+	})
+
+	It("tells in its status which fields the schema does not have", func(ctx SpecContext) {
+		policy := given(ctx, `
+apiVersion: admission.fleetgate.io/v1alpha1
+kind: ImmutabilityPolicy
+metadata: {name: mistyped}
+spec:
+  enforcement: Audit
+  match: {resourceRules: [{apiGroups: [infrastructure.cluster.x-k8s.io], apiVersions: ["*"], resources: [azureclusteridentities], operations: [UPDATE]}]}
+  fields:
+  - {path: spec.tpye, mode: Immutable}
+  - {path: spec.type, mode: Immutable}
+  validations:
+  - {expression: "object.spec.clientID > 5"}
+`)
+		Eventually(func(g Gomega) {
+			g.Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+			g.Expect(policy.Status.ExpressionWarnings).To(ConsistOf(
+				And(HaveField("FieldRef", "spec.fields[0].path"), HaveField("Warning", ContainSubstring("undefined field 'tpye'"))),
+				And(HaveField("FieldRef", "spec.validations[0].expression"), HaveField("Warning", ContainSubstring("no matching overload")))))
+		}).Should(Succeed())
+	})
+
+	It("becomes a policy of the API server's own with enforcement Native, and takes it along when it goes", func(ctx SpecContext) {
+		policy := given(ctx, widgetPolicy)
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementNative
+		Expect(masters.Update(ctx, policy)).To(Succeed())
+		front.down.Store(true)
+		DeferCleanup(func() { front.down.Store(false) })
+		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).
+			Should(MatchError(And(ContainSubstring("ValidatingAdmissionPolicy"), ContainSubstring("spec.size: must be 10 at most"))))
+		front.down.Store(false)
+		Expect(masters.Delete(ctx, policy)).To(Succeed())
+		Eventually(func() error {
+			return masters.Get(ctx, client.ObjectKey{Name: immutability.ExportName("widgets")}, &k8sadmissionv1.ValidatingAdmissionPolicy{})
+		}).Should(Satisfy(apierrors.IsNotFound))
+	})
+
+	It("fails open, or closed where an administrator allowed that, and leaves the hub alone", func(ctx SpecContext) {
+		open := policyFrom(widgetPolicy)
+		open.Spec.Enforcement, open.Spec.FailurePolicy = admissionv1alpha1.EnforcementDeny, admissionv1alpha1.FailurePolicyFail
+		closed := open.DeepCopy()
+		closed.Name = "doors"
+		closed.Spec.Match.ResourceRules[0].APIGroups, closed.Spec.Match.ResourceRules[0].Resources = []string{failClosedGroup}, []string{"doors"}
+		for _, policy := range []*admissionv1alpha1.ImmutabilityPolicy{open, closed} {
+			create(ctx, policy)
+			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, policy)).To(Succeed()) })
+			eventuallyEnforced(ctx, policy.Name)
+		}
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(open), open)).To(Succeed())
+		Expect(meta.FindStatusCondition(open.Status.Conditions, admissionv1alpha1.ConditionEnforced).Reason).To(Equal(admissionv1alpha1.ReasonFailNotAllowed))
+		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid))
+
+		front.down.Store(true)
+		DeferCleanup(func() { front.down.Store(false) })
+		door := widget("default", "{size: 1}")
+		door.SetAPIVersion(failClosedGroup + "/v1beta1")
+		door.SetKind("Door")
+		Expect(masters.Create(ctx, widget("default", "{size: 11}"))).To(Succeed())
+		Expect(masters.Create(ctx, door.DeepCopy())).To(MatchError(ContainSubstring("failed calling webhook")))
+		Expect(masters.Create(ctx, policyFrom(widgetPolicy))).To(MatchError(ContainSubstring("failed calling webhook")))
+		namespace := newNamespace(ctx)
+		create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "l"}})
+		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}})
+		Expect(masters.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		Eventually(func() error { return masters.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) }).Should(Satisfy(apierrors.IsNotFound))
+
+		By("holding the verb bypass")
+		operator := userWith(ctx, "operator",
+			rbacv1.PolicyRule{APIGroups: []string{failClosedGroup}, Resources: []string{"doors"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{immutability.BypassVerb}})
+		Eventually(func() error { return operator.Create(ctx, door.DeepCopy()) }).Should(Succeed())
+
+		By("coming back")
+		front.down.Store(false)
+		Expect(masters.Create(ctx, door.DeepCopy())).To(Succeed())
+	})
+})

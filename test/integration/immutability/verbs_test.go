@@ -1,0 +1,202 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package immutability_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+)
+
+var long = strings.Repeat("x", 40)
+
+func create(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(masters.Create(ctx, object)).To(Succeed())
+}
+
+// newNamespace makes one for a spec.
+func newNamespace(ctx context.Context, labels ...string) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "ns-", Labels: map[string]string{}}}
+	for i := 0; i < len(labels); i += 2 {
+		namespace.Labels[labels[i]] = labels[i+1]
+	}
+	create(ctx, namespace)
+	return namespace.Name
+}
+
+// change gets the object, changes it and writes it back.
+func change(ctx context.Context, c client.Client, object *unstructured.Unstructured, with func(*unstructured.Unstructured)) error {
+	GinkgoHelper()
+	current := object.DeepCopy()
+	Expect(masters.Get(ctx, client.ObjectKeyFromObject(object), current)).To(Succeed())
+	with(current)
+	return c.Update(ctx, current)
+}
+
+// set writes a value, given as YAML, at a path; an empty text removes.
+func set(path, value string) func(*unstructured.Unstructured) {
+	return func(object *unstructured.Unstructured) {
+		GinkgoHelper()
+		fields := strings.Split(path, ".")
+		if value == "" {
+			unstructured.RemoveNestedField(object.Object, fields...)
+			return
+		}
+		var parsed map[string]any
+		Expect(yaml.Unmarshal([]byte("v: "+value), &parsed)).To(Succeed())
+		Expect(unstructured.SetNestedField(object.Object, parsed["v"], fields...)).To(Succeed())
+	}
+}
+
+// beInvalid matches 422 with, among others, a cause for each of the fields whose
+// message contains the text: field, text, field, text.
+func beInvalid(fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
+	var causes []any
+	for i := 0; i < len(fieldsAndTexts); i += 2 {
+		causes = append(causes, And(HaveField("Field", fieldsAndTexts[i]), HaveField("Message", ContainSubstring(fieldsAndTexts[i+1]))))
+	}
+	return And(
+		Satisfy(apierrors.IsInvalid),
+		WithTransform(func(err error) []metav1.StatusCause { return statusOf(err).Details.Causes }, ContainElements(causes...)),
+	)
+}
+
+func statusOf(err error) metav1.Status {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return metav1.Status{Details: &metav1.StatusDetails{}}
+	}
+	return status.Status()
+}
+
+// eventuallyEnforced waits until the webhook of a policy is there.
+func eventuallyEnforced(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		var policy admissionv1alpha1.ImmutabilityPolicy
+		g.Expect(masters.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
+		condition := meta.FindStatusCondition(policy.Status.Conditions, admissionv1alpha1.ConditionEnforced)
+		g.Expect(condition).NotTo(BeNil())
+		g.Expect(condition.ObservedGeneration).To(Equal(policy.Generation))
+		g.Expect(condition.Status).To(Equal(metav1.ConditionTrue), condition.Message)
+	}).Should(Succeed(), name)
+}
+
+// policyFrom reads a policy of YAML.
+func policyFrom(text string) *admissionv1alpha1.ImmutabilityPolicy {
+	GinkgoHelper()
+	policy := &admissionv1alpha1.ImmutabilityPolicy{}
+	Expect(yaml.UnmarshalStrict([]byte(text), policy)).To(Succeed())
+	return policy
+}
+
+// given creates a policy for the time of a spec.
+func given(ctx context.Context, text string) *admissionv1alpha1.ImmutabilityPolicy {
+	GinkgoHelper()
+	policy := policyFrom(text)
+	create(ctx, policy)
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, policy))).To(Succeed()) })
+	eventuallyEnforced(ctx, policy.Name)
+	return policy
+}
+
+// warned collects the warnings of the API server.
+type warned struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader is for rest.Config.
+func (w *warned) HandleWarningHeader(_ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// take returns the warnings since the last time.
+func (w *warned) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	texts := w.texts
+	w.texts = nil
+	return texts
+}
+
+// listening is a client with break-glass rights whose warnings are collected.
+func listening() (client.Client, *warned) {
+	GinkgoHelper()
+	config, heard := hub.Config(), &warned{}
+	config.WarningHandler = heard
+	return clientFor(config), heard
+}
+
+// userWith is a client of somebody with these rights only.
+func userWith(ctx context.Context, name string, rules ...rbacv1.PolicyRule) client.Client {
+	GinkgoHelper()
+	config, err := hub.ConfigFor(name)
+	Expect(err).NotTo(HaveOccurred())
+	config.WarningHandler = rest.NoWarnings{}
+	create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+	create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	})
+	return clientFor(config)
+}
+
+func applyGatewayRole(ctx context.Context) {
+	GinkgoHelper()
+	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range decode(manifest) {
+		create(ctx, object)
+	}
+}
+
+// decode reads all objects of a YAML text.
+func decode(manifest []byte) []*unstructured.Unstructured {
+	GinkgoHelper()
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		Expect(err).NotTo(HaveOccurred())
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+func widget(namespace, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	return objectFrom(fmt.Sprintf("{apiVersion: example.org/v1beta1, kind: Widget, metadata: {generateName: widget-, namespace: %s}, spec: %s}", namespace, spec))
+}
