@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
@@ -79,8 +80,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		&snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers},
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Profile(), Clock: o.Clock, Workers: o.Workers},
-		&rollout.Reconciler{Client: cached, Clock: o.Clock, Workers: o.Workers},
+		&rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Settle: o.Settle, Workers: o.Workers},
+	}
+	for _, c := range override.NewReconcilers(cached) {
+		controllers = append(controllers, c)
 	}
 	for _, c := range controllers {
 		if err := c.SetupWithManager(mgr); err != nil {

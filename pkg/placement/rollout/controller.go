@@ -24,8 +24,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // Name is the controller's name.
@@ -34,25 +36,36 @@ const Name = "placement.rollout"
 // writers is how many bindings of one placement are written at a time.
 const writers = 16
 
+// Snapshots reads what a placement selects; *snapshot.Contents is one.
+type Snapshots interface {
+	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
+}
+
 // Reconciler rolls placements out.
 type Reconciler struct {
 	// Client reads through the cache, which must know what was written through
 	// the client before: a binding that still looks ready would be counted so.
 	Client client.Client
 	Clock  clock.PassiveClock
+	// Snapshots reads what placements select, for their overrides.
+	Snapshots Snapshots
 	// Workers is how many placements are looked at at a time.
 	Workers int
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
 // strategy changes, when it gets a resource snapshot, and when one of its
-// bindings changes in a way that Plan can see.
+// bindings changes in a way that Plan can see; at every placement when an
+// override changes, or the labels of a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&placementv1beta1.ClusterResourceSnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, r.everyPlacement(), builder.WithPredicates(overrideChanges())).
+		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), builder.WithPredicates(overrideChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(relabelled())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -107,6 +120,10 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
+	goal, err := r.goal(ctx, key, latest.Name, bindings)
+	if err != nil {
+		return Steps{}, err
+	}
 	strategy := applyStrategyOf(spec)
 	if pushed, err := r.pushStrategy(ctx, bindings, strategy); pushed || err != nil {
 		return Steps{}, err // What was written comes back as an event.
@@ -115,8 +132,8 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
-	steps := Plan(bindings, latest.Name, pace, r.Clock.Now())
-	return steps, r.take(ctx, steps, latest.Name, strategy)
+	steps := Plan(bindings, goal.reached, pace, r.Clock.Now())
+	return steps, r.take(ctx, steps, goal, strategy)
 }
 
 // pushStrategy gives a changed apply strategy to all bound bindings at once: it
@@ -138,11 +155,11 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries the steps out.
-func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
-		group.Go(func() error { return r.update(ctx, b, latest, strategy) })
+		group.Go(func() error { return r.update(ctx, b, goal, strategy) })
 	}
 	for _, b := range steps.Remove {
 		group.Go(func() error { return r.remove(ctx, b) })
@@ -156,12 +173,13 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strat
 	return group.Wait()
 }
 
-// update binds to the latest snapshot. The dispatcher's finalizer comes along,
+// update binds to the latest snapshot and overrides. The dispatcher's finalizer comes along,
 // which saves it a write.
-func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
 	err := r.patch(ctx, b, func() {
 		spec := b.GetSpec()
-		spec.State, spec.ResourceSnapshotName = placementv1beta1.BindingBound, latest
+		spec.State = placementv1beta1.BindingBound
+		goal.write(spec)
 		spec.ApplyStrategy = strategy.DeepCopy()
 		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 	})

@@ -67,6 +67,34 @@ func (r *Reconciler) waiting(ctx context.Context, work client.Object, q queue) {
 	}
 }
 
+// bindingsTo queues the bindings to a member that have overrides.
+func (r *Reconciler) bindingsTo() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) []reconcile.Request {
+		keys, err := r.overriddenBindings(ctx, member)
+		if err != nil {
+			// As above: the gateway stops.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member whose labels changed", "member", member.GetName())
+		}
+		requests := make([]reconcile.Request, 0, len(keys))
+		for _, key := range keys {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+		return requests
+	})
+}
+
+// labelChanges lets through a member whose labels changed.
+func labelChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
 // workChanges leaves out updates that change nothing which dispatch looks at.
 func workChanges() predicate.Predicate {
 	return predicate.Funcs{
