@@ -19,6 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
@@ -84,8 +85,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
-		&rollout.Reconciler{Client: cached, Clock: o.Clock, Workers: o.Workers},
+		&rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Settle: o.Settle, Workers: o.Workers},
+	}
+	for _, c := range override.NewReconcilers(cached) {
+		controllers = append(controllers, c)
 	}
 	for _, c := range controllers {
 		if err := c.SetupWithManager(mgr); err != nil {

@@ -5,12 +5,14 @@ package family
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -23,6 +25,18 @@ func EnqueuePlacement() handler.EventHandler {
 		}
 		return []reconcile.Request{{NamespacedName: key}}
 	})
+}
+
+// Relabelled lets through objects whose labels changed, and nothing else.
+func Relabelled() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // RetryDelay is when a reconciler tries again after somebody else wrote first:

@@ -25,8 +25,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // Name is the controller's name.
@@ -35,19 +37,27 @@ const Name = "placement.rollout"
 // writers is how many bindings of one placement are written at a time.
 const writers = 16
 
+// Snapshots reads what a placement selects; *snapshot.Contents is one.
+type Snapshots interface {
+	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
+}
+
 // Reconciler rolls placements out.
 type Reconciler struct {
 	// Client reads through the cache, which must know what was written through
 	// the client before: a binding that still looks ready would be counted so.
 	Client client.Client
 	Clock  clock.PassiveClock
+	// Snapshots reads what placements select, for their overrides.
+	Snapshots Snapshots
 	// Workers is how many placements are looked at at a time.
 	Workers int
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
 // strategy changes, when it gets a resource snapshot, and when one of its
-// bindings changes in a way that Plan can see.
+// bindings changes in a way that Plan can see; at every placement when an
+// override changes, or the labels of a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified, relabelled := builder.WithPredicates(predicate.GenerationChangedPredicate{}), builder.WithPredicates(predicate.LabelChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -58,6 +68,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
+		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
+		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(family.Relabelled())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -112,6 +125,10 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
+	goal, err := r.goal(ctx, key, latest.Name, bindings)
+	if err != nil {
+		return Steps{}, err
+	}
 	strategy := applyStrategyOf(spec)
 	if pushed, err := r.pushStrategy(ctx, bindings, strategy); pushed || err != nil {
 		return Steps{}, err // What was written comes back as an event.
@@ -120,8 +137,8 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
-	steps := Plan(bindings, latest.Name, pace, r.Clock.Now())
-	return steps, r.take(ctx, steps, latest.Name, strategy)
+	steps := Plan(bindings, goal.reached, pace, r.Clock.Now())
+	return steps, r.take(ctx, steps, goal, strategy)
 }
 
 // pushStrategy gives a changed apply strategy to all bound bindings at once: it
@@ -143,11 +160,11 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries the steps out.
-func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
-		group.Go(func() error { return r.update(ctx, b, latest, strategy) })
+		group.Go(func() error { return r.update(ctx, b, goal, strategy) })
 	}
 	for _, b := range steps.Remove {
 		group.Go(func() error { return r.remove(ctx, b) })
@@ -161,12 +178,13 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strat
 	return group.Wait()
 }
 
-// update binds to the latest snapshot. The dispatcher's finalizer comes along,
+// update binds to the latest snapshot and overrides. The dispatcher's finalizer comes along,
 // which saves it a write.
-func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, latest string, strategy *placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
 	err := r.patch(ctx, b, func() {
 		spec := b.GetSpec()
-		spec.State, spec.ResourceSnapshotName = placementv1beta1.BindingBound, latest
+		spec.State = placementv1beta1.BindingBound
+		goal.write(spec)
 		spec.ApplyStrategy = strategy.DeepCopy()
 		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 	})

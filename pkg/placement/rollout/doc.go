@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rollout moves a placement's bindings to the latest resource snapshot
-// at the pace that its strategy allows, and withdraws those that the scheduler
-// has dropped.
+// Package rollout moves a placement's bindings to the latest resource snapshot,
+// and to the latest overrides of it for their member, at the pace that its
+// strategy allows, and withdraws those that the scheduler has dropped.
 //
 // Plan is the arithmetic: bindings in, what may be done now out. The Reconciler
 // is the controller placement.rollout around it. Progress comes from the

@@ -27,8 +27,8 @@ type Pace struct {
 
 // Steps are what may be done now.
 type Steps struct {
-	// Update are bindings to move to the latest snapshot: those that are bound
-	// to an older one, and those that are bound to none yet.
+	// Update are bindings to move to the latest snapshot and overrides: those that
+	// are bound to older ones, and those that are bound to none yet.
 	Update []placementv1beta1.BindingObject
 	// Remove are unscheduled bindings to delete.
 	Remove []placementv1beta1.BindingObject
@@ -40,16 +40,17 @@ type Steps struct {
 	Again time.Duration
 }
 
-// Plan says what may be done now. Bindings are taken in the order in which they
-// are given. With N as target:
+// Plan says what may be done now. upToDate reports whether a bound binding is
+// where it should be. Bindings are taken in the order in which they are given.
+// With N as target:
 //
 //	may become unavailable = (ready - ready but going) - (N - maxUnavailable)
 //	may be added           = N + maxSurge - those that are, or may become, ready
 //
 // A binding that has failed is unavailable already, so moving or removing it
 // costs nothing and is never held back.
-func Plan(bindings []placementv1beta1.BindingObject, latest string, pace Pace, now time.Time) Steps {
-	p := sort(bindings, latest, pace, now)
+func Plan(bindings []placementv1beta1.BindingObject, upToDate func(placementv1beta1.BindingObject) bool, pace Pace, now time.Time) Steps {
+	p := sort(bindings, upToDate, pace, now)
 	mayRemove := max(0, (p.ready-p.readyButGoing)-(pace.Target-pace.MaxUnavailable))
 	mayAdd := max(0, pace.Target+pace.MaxSurge-p.canBeReady)
 
@@ -82,7 +83,7 @@ type sorted struct {
 	again                    time.Duration
 }
 
-func sort(bindings []placementv1beta1.BindingObject, latest string, pace Pace, now time.Time) *sorted {
+func sort(bindings []placementv1beta1.BindingObject, upToDate func(placementv1beta1.BindingObject) bool, pace Pace, now time.Time) *sorted {
 	p := &sorted{}
 	for _, b := range bindings {
 		ready, wait := readiness(b, pace.UnavailablePeriod, now)
@@ -98,12 +99,12 @@ func sort(bindings []placementv1beta1.BindingObject, latest string, pace Pace, n
 			}
 			continue
 		}
-		p.add(b, latest)
+		p.add(b, upToDate)
 	}
 	return p
 }
 
-func (p *sorted) add(b placementv1beta1.BindingObject, latest string) {
+func (p *sorted) add(b placementv1beta1.BindingObject, upToDate func(placementv1beta1.BindingObject) bool) {
 	spec, failed := b.GetSpec(), Failed(b)
 	if spec.State != placementv1beta1.BindingScheduled && !failed && !diffReported(b) {
 		p.canBeReady++
@@ -115,7 +116,7 @@ func (p *sorted) add(b placementv1beta1.BindingObject, latest string) {
 		p.failedRemovals = append(p.failedRemovals, b)
 	case spec.State == placementv1beta1.BindingUnscheduled:
 		p.removals = append(p.removals, b)
-	case spec.ResourceSnapshotName == latest:
+	case upToDate(b):
 		p.settled = append(p.settled, b)
 	case failed:
 		p.failedStale = append(p.failedStale, b)

@@ -16,5 +16,5 @@
 // What is never sent (refuse.go), what is cut off an object because a server
 // made it (strip.go) and the order (order.go) are pure functions.
 //
-// Not here yet: envelopes. They are refused like the other kinds of the fleet.
+// Envelopes are selected like other objects; package snapshot opens them.
 package selection

@@ -39,10 +39,17 @@ var refusedKinds = map[schema.GroupKind]bool{
 	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
 }
 
+// envelopes are the kinds of a refused group that may be selected all the same:
+// what is in them is sent.
+var envelopes = map[schema.GroupKind]bool{
+	{Group: "placement.kubernetes-fleet.io", Kind: "ClusterResourceEnvelope"}: true,
+	{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:        true,
+}
+
 // KindPropagates reports whether objects of the kind may be sent to members at
 // all.
 func KindPropagates(kind schema.GroupKind) bool {
-	return !refusedGroups[kind.Group] && !refusedKinds[kind]
+	return envelopes[kind] || !refusedGroups[kind.Group] && !refusedKinds[kind]
 }
 
 // NamespacePropagates reports whether a namespace may be sent: those of

@@ -38,19 +38,26 @@ var ErrIncomplete = errors.New("not the master of a complete group of resource s
 type Group struct {
 	// Index is the group's index, as its label has it.
 	Index string
-	// Parts are the snapshots' contents in order.
+	// Parts are the snapshots' contents in order, each followed by those of the
+	// envelopes in it.
 	Parts []Part
-	// Resources names everything in the group.
+	// Resources names everything that was selected: an envelope, not what is in it.
 	Resources []placementv1beta1.ResourceIdentifier
+	// Fault is why an envelope could not be opened, or nil; then Parts lacks it.
+	Fault error
 
 	size int
 }
 
-// Part is one snapshot's content.
+// Part is the content of one snapshot without its envelopes, or of one envelope.
 type Part struct {
 	// Snapshot is the name of the snapshot.
-	Snapshot  string
+	Snapshot string
+	// Envelope is nil for what stands in the snapshot itself.
+	Envelope  *placementv1beta1.EnvelopeIdentifier
 	Manifests []placementv1beta1.Manifest
+	// Resources names each of the manifests.
+	Resources []placementv1beta1.ResourceIdentifier
 	// Hash is Hash(Manifests).
 	Hash string
 }
@@ -147,21 +154,42 @@ func (c *Contents) snapshot(ctx context.Context, key types.NamespacedName) (plac
 }
 
 func (g *Group) add(s placementv1beta1.ResourceSnapshotObject) error {
-	part := Part{Snapshot: s.GetName(), Manifests: s.GetSpec().SelectedResources}
-	var err error
-	if part.Hash, err = Hash(part.Manifests); err != nil {
-		return fmt.Errorf("resource snapshot %q: %w", s.GetName(), err)
-	}
-	for i, m := range part.Manifests {
+	part := Part{Snapshot: s.GetName()}
+	var envelopes []Part
+	for i, m := range s.GetSpec().SelectedResources {
 		id, err := identify(m)
 		if err != nil {
 			return fmt.Errorf("resource %d of resource snapshot %q: %w", i, s.GetName(), err)
 		}
 		g.Resources = append(g.Resources, id)
 		g.size += len(m.Raw)
+		if envelopeType(id) == "" {
+			part.Manifests, part.Resources = append(part.Manifests, m), append(part.Resources, id)
+			continue
+		}
+		opened, err := openEnvelope(m.Raw, id)
+		if err != nil {
+			g.Fault = errors.Join(g.Fault, fmt.Errorf("%s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err))
+			continue
+		}
+		opened.Snapshot = s.GetName()
+		envelopes = append(envelopes, opened)
 	}
-	g.Parts = append(g.Parts, part)
+	var err error
+	if part.Hash, err = Hash(part.Manifests); err != nil {
+		return fmt.Errorf("resource snapshot %q: %w", s.GetName(), err)
+	}
+	g.Parts = append(append(g.Parts, part), envelopes...)
 	return nil
+}
+
+// Objects names everything that a member gets.
+func (g *Group) Objects() []placementv1beta1.ResourceIdentifier {
+	var all []placementv1beta1.ResourceIdentifier
+	for _, part := range g.Parts {
+		all = append(all, part.Resources...)
+	}
+	return all
 }
 
 func identify(m placementv1beta1.Manifest) (placementv1beta1.ResourceIdentifier, error) {

@@ -82,7 +82,7 @@ func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1bet
 	master.SetAnnotations(map[string]string{
 		placementv1beta1.ResourceHashAnnotation:              hash,
 		placementv1beta1.NumberOfResourceSnapshotsAnnotation: strconv.Itoa(len(pieces)),
-		placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  "0",
+		placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(countEnvelopes(slices.Concat(pieces...))),
 	})
 	return append(group, master)
 }

@@ -48,14 +48,15 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It looks at a binding when its spec
-// changes or it is being deleted, and when one of its Works, or one that is in
-// its way, changes.
+// changes or it is being deleted, when one of its Works, or one that is in its way,
+// changes, and, for its overrides, when the labels of its member change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(family.Relabelled())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -109,16 +110,30 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return err
 	}
 	s := synced{works: works}
-	if err != nil {
+	switch {
+	case errors.Is(err, errOverride):
+		s.misfit = err.Error()
+	case err != nil:
 		s.problem = err.Error()
 	}
 	if statusErr := r.writeStatus(ctx, b, s); statusErr != nil {
 		return statusErr
 	}
-	if errors.Is(err, errOccupied) || errors.Is(err, errNoSnapshot) {
-		return nil // An event comes when that changes, and the condition tells the user.
+	if waits(err) {
+		return nil
 	}
 	return err
+}
+
+// waits reports whether nothing helps but a change by the user, which is an event;
+// the condition tells what.
+func waits(err error) bool {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // worksOf lists the binding's Works from the cache, in the order of their names.

@@ -59,6 +59,28 @@ func TestDesiredWorks(t *testing.T) {
 	}
 }
 
+func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
+	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "shop", Name: "quotas"}
+	group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Manifests: manifests("{}")}, {Manifests: manifests("{}")}}}
+	works, err := desiredWorks(binding(), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range works {
+		got = append(got, w.Name)
+	}
+	if diff := cmp.Diff([]string{"p-work", placementv1beta1.EnvelopeWorkName("", "p", *e), "p-0"}, got); diff != "" {
+		t.Errorf("works (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(e, envelopeOf(works[1])); diff != "" {
+		t.Errorf("the Work names another envelope (-want +got):\n%s", diff)
+	}
+	if envelopeOf(works[0]) != nil {
+		t.Errorf("a Work without an envelope names one: %v", works[0].Labels)
+	}
+}
+
 func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"

@@ -5,9 +5,9 @@
 // in the namespaces of members, and what members say about their Works into the
 // conditions of bindings.
 //
-// A bound binding has one Work for each part of its resource snapshot, always at
-// least one, even if nothing is selected: an empty Work is what takes things off
-// a member again. Works that a binding no longer needs are deleted. A Work that
+// A bound binding has one Work for each part of its resource snapshot and one for
+// each envelope in it, always at least one, even if nothing is selected: an empty
+// Work is what takes things off a member again. Works that a binding no longer needs are deleted. A Work that
 // belongs to another binding is never touched; the binding waits until it is
 // gone and says so.
 //
@@ -18,5 +18,8 @@
 // A binding that is being deleted is held by a finalizer until its Works are
 // gone, which the members' agents hold until they have cleaned up.
 //
-// Not here yet: overrides, envelopes, reporting status back, and Abandon.
+// The overrides that a binding lists are applied on the way; if they do not fit,
+// the Works stay as they are and the condition Overridden says why.
+//
+// Not here yet: reporting status back, and Abandon.
 package dispatch

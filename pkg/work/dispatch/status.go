@@ -20,7 +20,9 @@ const maxDetails = 100
 // synced is how the Works of a binding stand.
 type synced struct {
 	works []*placementv1beta1.Work
-	// problem is why they are not as they should be, or "".
+	// misfit is why the overrides could not be applied, or "".
+	misfit string
+	// problem is why the Works are not as they should be, or "".
 	problem string
 }
 
@@ -29,8 +31,17 @@ type synced struct {
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
 	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works}
-	d.set(placementv1beta1.ConditionOverridden, metav1.ConditionTrue, placementv1beta1.ReasonNoOverrideSpecified,
-		"No override rules are configured for the selected resources")
+	switch {
+	case s.misfit != "":
+		d.set(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, s.misfit)
+		return *status
+	case hasOverrides(b):
+		d.set(placementv1beta1.ConditionOverridden, metav1.ConditionTrue, placementv1beta1.ReasonOverriddenSucceeded,
+			"The override rules are applied to the selected resources")
+	default:
+		d.set(placementv1beta1.ConditionOverridden, metav1.ConditionTrue, placementv1beta1.ReasonNoOverrideSpecified,
+			"No override rules are configured for the selected resources")
+	}
 	if s.problem != "" {
 		d.set(placementv1beta1.ConditionWorkSynchronized, metav1.ConditionFalse, placementv1beta1.ReasonSyncWorkFailed, s.problem)
 		return *status
@@ -142,16 +153,29 @@ func current(w *placementv1beta1.Work, kind string) *metav1.Condition {
 func (d *dispatched) details() {
 	d.status.FailedPlacements, d.status.DriftedPlacements, d.status.DiffedPlacements = nil, nil, nil
 	for _, w := range d.works {
+		envelope := envelopeOf(w)
 		for i := range w.Status.ManifestConditions {
-			d.detail(&w.Status.ManifestConditions[i])
+			d.detail(&w.Status.ManifestConditions[i], envelope)
 		}
 	}
 }
 
-func (d *dispatched) detail(m *placementv1beta1.ManifestCondition) {
+// envelopeOf is the envelope that a Work was made from, or nil.
+func envelopeOf(w *placementv1beta1.Work) *placementv1beta1.EnvelopeIdentifier {
+	if w.Labels[placementv1beta1.EnvelopeNameLabel] == "" {
+		return nil
+	}
+	return &placementv1beta1.EnvelopeIdentifier{
+		Name:      w.Labels[placementv1beta1.EnvelopeNameLabel],
+		Namespace: w.Labels[placementv1beta1.EnvelopeNamespaceLabel],
+		Type:      placementv1beta1.EnvelopeType(w.Labels[placementv1beta1.EnvelopeTypeLabel]),
+	}
+}
+
+func (d *dispatched) detail(m *placementv1beta1.ManifestCondition, envelope *placementv1beta1.EnvelopeIdentifier) {
 	s, id := d.status, placementv1beta1.ResourceIdentifier{
 		Group: m.Identifier.Group, Version: m.Identifier.Version, Kind: m.Identifier.Kind,
-		Name: m.Identifier.Name, Namespace: m.Identifier.Namespace,
+		Name: m.Identifier.Name, Namespace: m.Identifier.Namespace, Envelope: envelope,
 	}
 	if c := trouble(m); c != nil && len(s.FailedPlacements) < maxDetails {
 		s.FailedPlacements = append(s.FailedPlacements, placementv1beta1.FailedResourcePlacement{ResourceIdentifier: id, Condition: *c})

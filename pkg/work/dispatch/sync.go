@@ -23,6 +23,8 @@ var (
 	errOccupied = errors.New("the name is taken")
 	// errNoSnapshot is returned when what the binding is bound to is gone.
 	errNoSnapshot = errors.New("master resource snapshot is not found")
+	// errEnvelope is returned for an envelope that cannot be opened.
+	errEnvelope = errors.New("an envelope cannot be opened")
 )
 
 // sync brings the binding's Works up to date and returns them. have are its
@@ -34,6 +36,12 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		return r.withoutSnapshot(key, have)
 	}
 	if err != nil {
+		return have, err
+	}
+	if group.Fault != nil {
+		return have, fmt.Errorf("%w: %w", errEnvelope, group.Fault)
+	}
+	if group, err = r.overridden(ctx, b, group); err != nil {
 		return have, err
 	}
 	desired, err := desiredWorks(b, group)

@@ -82,6 +82,22 @@ func mayWaitFor(b, work client.Object) bool {
 	return strings.HasPrefix(work.GetName(), base+"-")
 }
 
+// bindingsTo queues the bindings to a member that have overrides.
+func (r *Reconciler) bindingsTo() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) []reconcile.Request {
+		keys, err := r.overriddenBindings(ctx, member)
+		if err != nil {
+			// As above: the gateway stops.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member whose labels changed", "member", member.GetName())
+		}
+		requests := make([]reconcile.Request, 0, len(keys))
+		for _, key := range keys {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+		return requests
+	})
+}
+
 // workChanges leaves out updates that change nothing which dispatch looks at.
 func workChanges() predicate.Predicate {
 	return predicate.Funcs{

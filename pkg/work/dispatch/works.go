@@ -19,8 +19,8 @@ import (
 )
 
 // desiredWorks builds the Works of a binding from the group of snapshots that it
-// is bound to, one for each part. They share the group's manifests and must not
-// be written into.
+// is bound to, one for each part and envelope. They share the group's manifests
+// and must not be written into.
 func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*placementv1beta1.Work, error) {
 	spec := b.GetSpec()
 	placement := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
@@ -28,8 +28,8 @@ func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*p
 	if err != nil {
 		return nil, err
 	}
-	works := make([]*placementv1beta1.Work, 0, len(group.Parts))
-	for i, part := range group.Parts {
+	works, subindex := make([]*placementv1beta1.Work, 0, len(group.Parts)), -1
+	for _, part := range group.Parts {
 		w := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 			Namespace:       clusterv1beta1.MemberNamespace(spec.TargetCluster),
 			Name:            placementv1beta1.WorkName(b.GetNamespace(), placement),
@@ -37,8 +37,17 @@ func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*p
 			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{ownerOf(b)},
 		}}
-		if i > 0 {
-			w.Name = placementv1beta1.SubWorkName(b.GetNamespace(), placement, i-1)
+		switch {
+		case part.Envelope != nil:
+			w.Name = placementv1beta1.EnvelopeWorkName(b.GetNamespace(), placement, *part.Envelope)
+			w.Labels[placementv1beta1.EnvelopeTypeLabel] = string(part.Envelope.Type)
+			w.Labels[placementv1beta1.EnvelopeNameLabel] = part.Envelope.Name
+			w.Labels[placementv1beta1.EnvelopeNamespaceLabel] = part.Envelope.Namespace
+		case subindex >= 0:
+			w.Name = placementv1beta1.SubWorkName(b.GetNamespace(), placement, subindex)
+			fallthrough
+		default:
+			subindex++
 		}
 		w.Spec.Workload.Manifests = part.Manifests
 		w.Spec.ApplyStrategy = spec.ApplyStrategy

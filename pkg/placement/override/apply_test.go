@@ -1,0 +1,160 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const web = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`
+
+var member = Member{Name: "member-1", Labels: map[string]string{"region": "eu", "example.com/tier": "gold"}}
+
+func operation(op placementv1beta1.JSONPatchOverrideOperator, path, value string) placementv1beta1.JSONPatchOverride {
+	return placementv1beta1.JSONPatchOverride{Operator: op, Path: path, Value: apiextensionsv1.JSON{Raw: []byte(value)}}
+}
+
+func patching(operations ...placementv1beta1.JSONPatchOverride) placementv1beta1.OverrideRule {
+	return placementv1beta1.OverrideRule{ClusterSelector: everywhere, JSONPatchOverrides: operations}
+}
+
+func manifestsOf(texts ...string) []placementv1beta1.Manifest {
+	var all []placementv1beta1.Manifest
+	for _, text := range texts {
+		all = append(all, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return all
+}
+
+func TestApply(t *testing.T) {
+	const service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"shop"}}`
+	deletes := placementv1beta1.OverrideRule{ClusterSelector: everywhere, OverrideType: placementv1beta1.DeleteOverrideType}
+	cases := map[string]struct {
+		set  Set
+		want []string
+	}{
+		"no override": {nil, []string{web, service}},
+		"replaced, added and removed, one after the other": {
+			NewSet(ofWeb("a-0", patching(
+				operation("replace", "/spec/replicas", "5"),
+				operation("add", "/metadata/labels", `{"team":"shop"}`),
+				operation("add", "/metadata/labels/x", `"y"`),
+				operation("remove", "/metadata/labels/team", ""),
+			))),
+			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"labels":{"x":"y"},"name":"web","namespace":"shop"},"spec":{"replicas":5}}`, service},
+		},
+		"the later of two wins, by name": {
+			NewSet(ofWeb("b-0", patching(operation("replace", "/spec/replicas", "7"))), ofWeb("a-0", patching(operation("replace", "/spec/replicas", "5")))),
+			[]string{strings.ReplaceAll(web, `:2`, `:7`), service},
+		},
+		"one of the namespace comes after one of the cluster": {
+			NewSet(ofCluster("z-0", "shop", deletesNothing), ofWeb("a-0", patching(operation("replace", "/spec/replicas", "5")))),
+			[]string{strings.ReplaceAll(web, `:2`, `:5`), service},
+		},
+		"a deleted resource is left out":      {NewSet(ofWeb("a-0", deletes)), []string{service}},
+		"a namespace takes all that is in it": {NewSet(ofCluster("a-0", "shop", deletes)), nil},
+		"a rule for other members": {
+			NewSet(ofWeb("a-0", placementv1beta1.OverrideRule{ClusterSelector: where("region", "us"), OverrideType: placementv1beta1.DeleteOverrideType})),
+			[]string{web, service},
+		},
+		"variables, in texts only": {
+			NewSet(ofWeb("a-0", patching(operation("add", "/metadata/annotations",
+				`{"${MEMBER-CLUSTER-NAME}":"${MEMBER-CLUSTER-NAME}.${MEMBER-CLUSTER-LABEL-KEY-example.com/tier}-${MEMBER-CLUSTER-LABEL-KEY-region}","n":"${OTHER} $"}`)))),
+			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"${MEMBER-CLUSTER-NAME}":"member-1.gold-eu","n":"${OTHER} $"},"name":"web","namespace":"shop"},"spec":{"replicas":2}}`, service},
+		},
+		"a number beside a variable keeps its digits": {
+			NewSet(ofWeb("a-0", patching(operation("replace", "/spec", `{"n":12345678901234567890,"of":["${MEMBER-CLUSTER-NAME}"]}`)))),
+			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"n":12345678901234567890,"of":["member-1"]}}`, service},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			given := manifestsOf(web, service)
+			got, err := tc.set.Apply(given, member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decoded(t, manifestsOf(tc.want...)), decoded(t, got)); diff != "" {
+				t.Errorf("manifests (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(manifestsOf(web, service), given); diff != "" {
+				t.Errorf("what was given changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// deletesNothing chooses the member and has no operation.
+var deletesNothing = placementv1beta1.OverrideRule{ClusterSelector: everywhere}
+
+// decoded reads manifests, since the order of keys says nothing.
+func decoded(t *testing.T, manifests []placementv1beta1.Manifest) []any {
+	t.Helper()
+	var all []any
+	for _, m := range manifests {
+		decoder := json.NewDecoder(bytes.NewReader(m.Raw))
+		decoder.UseNumber()
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, value)
+	}
+	return all
+}
+
+func TestApplyRefuses(t *testing.T) {
+	cases := map[string]struct {
+		operation placementv1beta1.JSONPatchOverride
+		want      string
+	}{
+		"a path that leads nowhere":     {operation("replace", "/spec/paused", "true"), `Deployment.apps shop/web: override snapshot "shop/a-0": replace /spec/paused: `},
+		"a label that the member lacks": {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone}"`), `member "member-1" has no label "zone"`},
+		"a variable without its end":    {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone"`), "has no closing brace"},
+		"a value that is missing":       {operation("add", "/spec/x", ""), "value is missing"},
+		"another name":                  {operation("replace", "/metadata/name", `"evil"`), "may not change apiVersion, kind, name or namespace"},
+		"another namespace":             {operation("replace", "/metadata/namespace", `"kube-system"`), "may not change apiVersion, kind, name or namespace"},
+		"another kind":                  {operation("replace", "/kind", `"ClusterRoleBinding"`), "may not change apiVersion, kind, name or namespace"},
+		"more than an API server takes": {operation("add", "/spec/x", `"`+strings.Repeat("x", 2<<20)+`"`), "bytes long, the limit is"},
+		"no operation of RFC 6902":      {operation("merge", "/spec/x", "1"), "merge /spec/x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := NewSet(ofWeb("a-0", patching(tc.operation))).Apply(manifestsOf(web), member)
+			if err == nil {
+				t.Fatalf("it was taken: %s", got[0].Raw)
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error = %q, want %q in it", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzApply(f *testing.F) {
+	f.Add(web, "/spec/replicas", `"${MEMBER-CLUSTER-NAME}"`)
+	f.Add(web, "/metadata/name", `{"a":["${MEMBER-CLUSTER-LABEL-KEY-region}"]}`)
+	f.Add(`{"kind":"A"}`, "", "null")
+	f.Fuzz(func(t *testing.T, manifest, path, value string) {
+		set := NewSet(ofWeb("a-0", patching(operation("add", path, value))), ofCluster("b-0", "", patching(operation("replace", path, value))))
+		got, err := set.Apply(manifestsOf(manifest), member)
+		if err != nil {
+			return
+		}
+		before, _ := identify([]byte(manifest))
+		after, err := identify(got[0].Raw)
+		if err != nil || after != before {
+			t.Errorf("%s became %s", manifest, got[0].Raw)
+		}
+	})
+}

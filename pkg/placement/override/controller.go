@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// history is how many snapshots of an override are kept.
+const history = 10
+
+// Reconciler keeps the snapshots of the overrides of one kind.
+type Reconciler struct {
+	// Client reads through a cache that knows what was written through the client
+	// before: else a snapshot would be made twice.
+	Client client.Client
+	kind   kind
+}
+
+// NewReconcilers returns one for ClusterResourceOverrides and one for
+// ResourceOverrides.
+func NewReconcilers(c client.Client) []*Reconciler {
+	return []*Reconciler{{Client: c, kind: clusterScoped()}, {Client: c, kind: namespaced()}}
+}
+
+// SetupWithManager registers the controller. It looks at an override when its
+// spec changes or it is being deleted.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(r.kind.controller).
+		For(r.kind.empty(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", r.kind.controller, err)
+	}
+	return nil
+}
+
+// Reconcile brings the snapshots of one override up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	override := r.kind.empty()
+	err := r.Client.Get(ctx, req.NamespacedName, override)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading override %q: %w", req.NamespacedName, err)
+	case override.GetDeletionTimestamp() != nil:
+		err = r.finalize(ctx, override)
+	default:
+		err = r.keep(ctx, override)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// keep makes a snapshot if the override differs from the newest one, and leaves
+// one label of the latest and no more than the history.
+func (r *Reconciler) keep(ctx context.Context, override client.Object) error {
+	if err := r.ensureFinalizer(ctx, override); err != nil {
+		return err
+	}
+	hash, err := r.kind.hashOf(override)
+	if err != nil {
+		return err
+	}
+	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
+	if err != nil {
+		return err
+	}
+	index := -1
+	if len(snapshots) > 0 {
+		newest := snapshots[len(snapshots)-1]
+		if bytes.Equal(r.kind.hash(newest), hash) {
+			return r.retire(ctx, snapshots)
+		}
+		index = indexOf(newest)
+	}
+	made := r.kind.desired(override, hash, index+1)
+	if err := r.Client.Create(ctx, made); err != nil {
+		return fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
+	}
+	return r.retire(ctx, append(snapshots, made))
+}
+
+// retire takes snapshots in order, of which the last is the latest.
+func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object) error {
+	surplus := len(snapshots) - history
+	for i, s := range snapshots {
+		latest := i == len(snapshots)-1
+		var err error
+		switch {
+		case i < surplus:
+			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
+		case isLatest(s) != latest:
+			err = r.Client.Patch(ctx, s, labelLatest(latest))
+		}
+		if err != nil {
+			return fmt.Errorf("retiring snapshot %q of an override: %w", klog.KObj(s), err)
+		}
+	}
+	return nil
+}
+
+func labelLatest(latest bool) client.Patch {
+	return client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t"}}}`, placementv1beta1.IsLatestSnapshotLabel, latest))
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object) error {
+	before := override.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, override, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to override %q: %w", klog.KObj(override), err)
+	}
+	return nil
+}
+
+// finalize deletes the override's snapshots and lets it go. Rollouts see them go.
+func (r *Reconciler) finalize(ctx context.Context, override client.Object) error {
+	if !controllerutil.ContainsFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
+		return nil
+	}
+	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
+	if err != nil {
+		return err
+	}
+	for _, s := range snapshots {
+		if err := r.Client.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting snapshot %q of an override: %w", klog.KObj(s), err)
+		}
+	}
+	before := override.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(override, placementv1beta1.OverrideCleanupFinalizer)
+	if err := r.Client.Patch(ctx, override, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of override %q: %w", klog.KObj(override), err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// kind is one of the two kinds of overrides: the only place that tells them
+// apart for the controller.
+type kind struct {
+	// controller is the controller's name.
+	controller string
+	empty      func() client.Object
+	// emptySnapshot is an empty snapshot of that kind.
+	emptySnapshot func() client.Object
+	// list returns the override's snapshots as the reader has them.
+	list func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error)
+	// spec is what a snapshot keeps, for its hash.
+	spec func(override client.Object) any
+	// hash is what a snapshot says it is the snapshot of.
+	hash func(snapshot client.Object) []byte
+	// fill puts spec and hash into a new snapshot.
+	fill func(snapshot, override client.Object, hash []byte)
+}
+
+func clusterScoped() kind {
+	return kind{
+		controller:    "override.clustersnapshots",
+		empty:         func() client.Object { return &placementv1beta1.ClusterResourceOverride{} },
+		emptySnapshot: func() client.Object { return &placementv1beta1.ClusterResourceOverrideSnapshot{} },
+		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
+			var list placementv1beta1.ClusterResourceOverrideSnapshotList
+			err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentOverrideLabel: override.GetName()})
+			return pointers(list.Items, func(s *placementv1beta1.ClusterResourceOverrideSnapshot) client.Object { return s }), err
+		},
+		spec: func(override client.Object) any { return override.(*placementv1beta1.ClusterResourceOverride).Spec },
+		hash: func(snapshot client.Object) []byte {
+			return snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot).Spec.OverrideHash
+		},
+		fill: func(snapshot, override client.Object, hash []byte) {
+			s := snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot)
+			s.Spec.OverrideSpec, s.Spec.OverrideHash = override.(*placementv1beta1.ClusterResourceOverride).Spec, hash
+		},
+	}
+}
+
+func namespaced() kind {
+	return kind{
+		controller:    "override.snapshots",
+		empty:         func() client.Object { return &placementv1beta1.ResourceOverride{} },
+		emptySnapshot: func() client.Object { return &placementv1beta1.ResourceOverrideSnapshot{} },
+		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
+			var list placementv1beta1.ResourceOverrideSnapshotList
+			err := reader.List(ctx, &list, client.InNamespace(override.GetNamespace()),
+				client.MatchingLabels{placementv1beta1.ParentOverrideLabel: override.GetName()})
+			return pointers(list.Items, func(s *placementv1beta1.ResourceOverrideSnapshot) client.Object { return s }), err
+		},
+		spec: func(override client.Object) any { return override.(*placementv1beta1.ResourceOverride).Spec },
+		hash: func(snapshot client.Object) []byte {
+			return snapshot.(*placementv1beta1.ResourceOverrideSnapshot).Spec.OverrideHash
+		},
+		fill: func(snapshot, override client.Object, hash []byte) {
+			s := snapshot.(*placementv1beta1.ResourceOverrideSnapshot)
+			s.Spec.OverrideSpec, s.Spec.OverrideHash = override.(*placementv1beta1.ResourceOverride).Spec, hash
+		},
+	}
+}
+
+func pointers[T any](items []T, object func(*T) client.Object) []client.Object {
+	all := make([]client.Object, 0, len(items))
+	for i := range items {
+		all = append(all, object(&items[i]))
+	}
+	return all
+}
+
+// snapshots lists an override's snapshots, the oldest first.
+func (k kind) snapshots(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
+	all, err := k.list(ctx, reader, override)
+	if err != nil {
+		return nil, fmt.Errorf("listing snapshots of override %q: %w", klog.KObj(override), err)
+	}
+	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(indexOf(a), indexOf(b)) })
+	return all, nil
+}
+
+// hashOf tells specs apart.
+func (k kind) hashOf(override client.Object) ([]byte, error) {
+	text, err := json.Marshal(k.spec(override))
+	if err != nil {
+		return nil, fmt.Errorf("hashing override %q: %w", klog.KObj(override), err)
+	}
+	sum := sha256.Sum256(text)
+	return []byte(hex.EncodeToString(sum[:])), nil
+}
+
+// desired is the snapshot of the override as it is now.
+func (k kind) desired(override client.Object, hash []byte, index int) client.Object {
+	s := k.emptySnapshot()
+	s.SetNamespace(override.GetNamespace())
+	s.SetName(placementv1beta1.OverrideSnapshotName(override.GetName(), index))
+	s.SetLabels(map[string]string{
+		placementv1beta1.ParentOverrideLabel:   override.GetName(),
+		placementv1beta1.OverrideIndexLabel:    strconv.Itoa(index),
+		placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(true),
+	})
+	k.fill(s, override, hash)
+	return s
+}
+
+// indexOf is a snapshot's index; -1 if it carries none.
+func indexOf(snapshot metav1.Object) int {
+	i, err := strconv.Atoi(snapshot.GetLabels()[placementv1beta1.OverrideIndexLabel])
+	if err != nil || i < 0 {
+		return -1
+	}
+	return i
+}
+
+func isLatest(snapshot metav1.Object) bool {
+	return snapshot.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == strconv.FormatBool(true)
+}

@@ -1,0 +1,87 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Latest reads the latest snapshot of every override. While one snapshot takes
+// over from another both are labelled so: the one with the higher index counts.
+func Latest(ctx context.Context, reader client.Reader) (Set, error) {
+	latest := client.MatchingLabels{placementv1beta1.IsLatestSnapshotLabel: strconv.FormatBool(true)}
+	var cluster placementv1beta1.ClusterResourceOverrideSnapshotList
+	if err := reader.List(ctx, &cluster, latest); err != nil {
+		return nil, fmt.Errorf("listing snapshots of ClusterResourceOverrides: %w", err)
+	}
+	var within placementv1beta1.ResourceOverrideSnapshotList
+	if err := reader.List(ctx, &within, latest); err != nil {
+		return nil, fmt.Errorf("listing snapshots of ResourceOverrides: %w", err)
+	}
+	n := newest{}
+	for i := range cluster.Items {
+		n.add(&cluster.Items[i], OfCluster(&cluster.Items[i]))
+	}
+	for i := range within.Items {
+		n.add(&within.Items[i], OfNamespace(&within.Items[i]))
+	}
+	return n.set(), nil
+}
+
+// newest holds the newest snapshot of each override.
+type newest map[types.NamespacedName]struct {
+	index    int
+	override Override
+}
+
+func (n newest) add(snapshot client.Object, o Override) {
+	key := types.NamespacedName{Namespace: snapshot.GetNamespace(), Name: snapshot.GetLabels()[placementv1beta1.ParentOverrideLabel]}
+	if index := indexOf(snapshot); index >= 0 && (n[key].override.Snapshot.Name == "" || index > n[key].index) {
+		n[key] = struct {
+			index    int
+			override Override
+		}{index, o}
+	}
+}
+
+func (n newest) set() Set {
+	all := make([]Override, 0, len(n))
+	for _, found := range n {
+		all = append(all, found.override)
+	}
+	return NewSet(all...)
+}
+
+// Named reads the snapshots that a binding lists. The error is NotFound if one is
+// gone.
+func Named(ctx context.Context, reader client.Reader, cluster []string, within []placementv1beta1.NamespacedName) (Set, error) {
+	all := make([]Override, 0, len(cluster)+len(within))
+	for _, name := range cluster {
+		var s placementv1beta1.ClusterResourceOverrideSnapshot
+		if err := reader.Get(ctx, types.NamespacedName{Name: name}, &s); err != nil {
+			return nil, fmt.Errorf("reading override snapshot %q: %w", name, err)
+		}
+		all = append(all, OfCluster(&s))
+	}
+	for _, w := range within {
+		key := types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
+		var s placementv1beta1.ResourceOverrideSnapshot
+		if err := reader.Get(ctx, key, &s); err != nil {
+			return nil, fmt.Errorf("reading override snapshot %q: %w", key, err)
+		}
+		all = append(all, OfNamespace(&s))
+	}
+	return NewSet(all...), nil
+}
+
+// MemberOf is what rules look at of a member.
+func MemberOf(m *clusterv1beta1.MemberCluster) Member { return Member{Name: m.Name, Labels: m.Labels} }

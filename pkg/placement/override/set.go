@@ -1,0 +1,191 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package override
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Member is what rules and variables look at.
+type Member struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Override is one snapshot of an override of either kind.
+type Override struct {
+	// Snapshot names it; without a namespace it is of a ClusterResourceOverride.
+	Snapshot types.NamespacedName
+	// name is the override's own.
+	name string
+	// placement is the only one that it is for, or nil.
+	placement *placementv1beta1.PlacementRef
+	targets   []placementv1beta1.ResourceIdentifier
+	rules     []placementv1beta1.OverrideRule
+}
+
+// OfCluster is an override of cluster-scoped resources.
+func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
+	spec := &s.Spec.OverrideSpec
+	o := Override{
+		Snapshot:  types.NamespacedName{Name: s.Name},
+		name:      s.Labels[placementv1beta1.ParentOverrideLabel],
+		placement: spec.Placement, rules: rulesOf(spec.Policy),
+	}
+	for _, t := range spec.ClusterResourceSelectors {
+		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
+	}
+	return o
+}
+
+// OfNamespace is an override of resources of its own namespace.
+func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
+	spec := &s.Spec.OverrideSpec
+	o := Override{
+		Snapshot:  types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
+		name:      s.Labels[placementv1beta1.ParentOverrideLabel],
+		placement: spec.Placement, rules: rulesOf(spec.Policy),
+	}
+	for _, t := range spec.ResourceSelectors {
+		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{
+			Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name, Namespace: s.Namespace,
+		})
+	}
+	return o
+}
+
+func rulesOf(policy *placementv1beta1.OverridePolicy) []placementv1beta1.OverrideRule {
+	if policy == nil {
+		return nil
+	}
+	return policy.OverrideRules
+}
+
+// Set is overrides in the order in which they are applied.
+type Set []Override
+
+// NewSet orders overrides: those of cluster-scoped resources first, each kind by
+// the overrides' names.
+func NewSet(overrides ...Override) Set {
+	s := Set(slices.Clone(overrides))
+	slices.SortFunc(s, func(a, b Override) int {
+		return cmp.Or(
+			cmp.Compare(a.Snapshot.Namespace, b.Snapshot.Namespace),
+			cmp.Compare(a.name, b.name),
+			cmp.Compare(a.Snapshot.Name, b.Snapshot.Name),
+		)
+	})
+	return s
+}
+
+// For leaves the overrides that may change one of a placement's resources.
+func (s Set) For(placement types.NamespacedName, resources []placementv1beta1.ResourceIdentifier) Set {
+	var chosen Set
+	for _, o := range s {
+		if o.isFor(placement) && slices.ContainsFunc(resources, o.concerns) {
+			chosen = append(chosen, o)
+		}
+	}
+	return chosen
+}
+
+// isFor reports whether the override is meant for this placement; one that names
+// none is for all.
+func (o Override) isFor(placement types.NamespacedName) bool {
+	if o.placement == nil {
+		return true
+	}
+	if o.placement.Name != placement.Name {
+		return false
+	}
+	if o.placement.Scope == apiextensionsv1.NamespaceScoped {
+		return placement.Namespace != "" && placement.Namespace == o.Snapshot.Namespace
+	}
+	return placement.Namespace == ""
+}
+
+// concerns reports whether the override is about this resource: by itself, or as
+// one in a namespace that the override is about.
+func (o Override) concerns(resource placementv1beta1.ResourceIdentifier) bool {
+	resource.Envelope = nil
+	return slices.ContainsFunc(o.targets, func(target placementv1beta1.ResourceIdentifier) bool {
+		if target == resource {
+			return true
+		}
+		return target.Group == "" && target.Kind == "Namespace" && resource.Namespace != "" && target.Name == resource.Namespace
+	})
+}
+
+// On leaves the overrides of which a rule chooses the member. An error is a
+// selector that cannot be read; it names the snapshot.
+func (s Set) On(member Member) (Set, error) {
+	var chosen Set
+	for _, o := range s {
+		rules, err := o.rulesFor(member)
+		if err != nil {
+			return nil, err
+		}
+		if len(rules) > 0 {
+			chosen = append(chosen, o)
+		}
+	}
+	return chosen, nil
+}
+
+// Names are the snapshots as bindings list them.
+func (s Set) Names() (cluster []string, namespaced []placementv1beta1.NamespacedName) {
+	for _, o := range s {
+		if o.Snapshot.Namespace == "" {
+			cluster = append(cluster, o.Snapshot.Name)
+		} else {
+			namespaced = append(namespaced, placementv1beta1.NamespacedName{Namespace: o.Snapshot.Namespace, Name: o.Snapshot.Name})
+		}
+	}
+	return cluster, namespaced
+}
+
+// rulesFor are the rules that choose the member, in their order.
+func (o Override) rulesFor(member Member) ([]placementv1beta1.OverrideRule, error) {
+	var chosen []placementv1beta1.OverrideRule
+	for i, rule := range o.rules {
+		chooses, err := choosesMember(rule.ClusterSelector, member)
+		if err != nil {
+			return nil, fmt.Errorf("override snapshot %q, rule %d: %w", o.Snapshot, i, err)
+		}
+		if chooses {
+			chosen = append(chosen, rule)
+		}
+	}
+	return chosen, nil
+}
+
+// choosesMember: no selector chooses no member, one without terms every member,
+// else one term has to fit.
+func choosesMember(selector *placementv1beta1.ClusterSelector, member Member) (bool, error) {
+	if selector == nil {
+		return false, nil
+	}
+	for _, term := range selector.ClusterSelectorTerms {
+		if term.LabelSelector == nil {
+			continue // Admission asks for one; without it a term would say nothing.
+		}
+		s, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err != nil {
+			return false, fmt.Errorf("reading clusterSelector: %w", err)
+		}
+		if s.Matches(labels.Set(member.Labels)) {
+			return true, nil
+		}
+	}
+	return len(selector.ClusterSelectorTerms) == 0, nil
+}

@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/override"
+)
+
+// goal is what a placement's bindings shall be bound to.
+type goal struct {
+	// snapshot is the latest resource snapshot.
+	snapshot string
+	// overrides of each member that has any.
+	overrides map[string]override.Set
+}
+
+// goal finds out what the bindings shall be bound to.
+func (r *Reconciler) goal(ctx context.Context, key types.NamespacedName, latest string, bindings []placementv1beta1.BindingObject) (goal, error) {
+	g := goal{snapshot: latest}
+	all, err := override.Latest(ctx, r.Client)
+	if err != nil || len(all) == 0 {
+		return g, err
+	}
+	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: latest})
+	if err != nil {
+		return goal{}, fmt.Errorf("reading what is selected: %w", err)
+	}
+	all = all.For(key, group.Objects())
+	if len(all) == 0 {
+		return g, nil
+	}
+	g.overrides = map[string]override.Set{}
+	for _, b := range bindings {
+		name := b.GetSpec().TargetCluster
+		var member clusterv1beta1.MemberCluster
+		err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &member)
+		if apierrors.IsNotFound(err) {
+			continue // Its binding goes too.
+		}
+		if err != nil {
+			return goal{}, fmt.Errorf("reading member %q: %w", name, err)
+		}
+		if g.overrides[name], err = all.On(override.MemberOf(&member)); err != nil {
+			return goal{}, err
+		}
+	}
+	return g, nil
+}
+
+// reached reports whether the binding is bound to what it shall be bound to.
+func (g goal) reached(b placementv1beta1.BindingObject) bool {
+	spec := b.GetSpec()
+	cluster, namespaced := g.overrides[spec.TargetCluster].Names()
+	return spec.ResourceSnapshotName == g.snapshot &&
+		slices.Equal(spec.ClusterResourceOverrideSnapshots, cluster) &&
+		slices.Equal(spec.ResourceOverrideSnapshots, namespaced)
+}
+
+func (g goal) write(spec *placementv1beta1.ResourceBindingSpec) {
+	spec.ResourceSnapshotName = g.snapshot
+	spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots = g.overrides[spec.TargetCluster].Names()
+}
+
+// everyPlacement queues all placements: an override is for whichever selects what
+// it names, which only the placement's snapshot tells.
+func (r *Reconciler) everyPlacement() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		var requests []reconcile.Request
+		for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
+			err := r.Client.List(ctx, list)
+			if err == nil {
+				err = meta.EachListItem(list, func(item runtime.Object) error {
+					if placement, ok := item.(client.Object); ok {
+						requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+					}
+					return nil
+				})
+			}
+			if err != nil {
+				// The list comes from memory: it fails when the gateway stops, only.
+				ctrl.LoggerFrom(ctx).Error(err, "Could not list the placements after a change", "object", changed.GetName())
+			}
+		}
+		return requests
+	})
+}

@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func snapshotOf(manifests ...string) *placementv1beta1.ClusterResourceSnapshot {
+	s := &placementv1beta1.ClusterResourceSnapshot{}
+	s.Name = "p-0-snapshot"
+	for _, text := range manifests {
+		s.Spec.SelectedResources = append(s.Spec.SelectedResources, manifest(text))
+	}
+	return s
+}
+
+const (
+	quota   = `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"q","namespace":"shop"}}`
+	service = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"shop"}}`
+	role    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"reader"}}`
+)
+
+func envelope(kind, namespace, data string) string {
+	return fmt.Sprintf(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":%q,"metadata":{"name":"e","namespace":%q},"data":%s}`, kind, namespace, data)
+}
+
+func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
+	group := &Group{}
+	s := snapshotOf(service, envelope("ResourceEnvelope", "shop", `{"a":`+quota+`,"b":`+service+`}`), role)
+	if err := group.add(s); err != nil {
+		t.Fatal(err)
+	}
+	if group.Fault != nil {
+		t.Fatal(group.Fault)
+	}
+	var got [][]string
+	for _, part := range group.Parts {
+		line := []string{"snapshot"}
+		if part.Envelope != nil {
+			line[0] = string(part.Envelope.Type) + " " + part.Envelope.Namespace + "/" + part.Envelope.Name
+		}
+		for i, m := range part.Manifests {
+			line = append(line, part.Resources[i].Kind)
+			if !strings.Contains(string(m.Raw), `"kind":"`+part.Resources[i].Kind+`"`) {
+				t.Errorf("resource %v does not name manifest %s", part.Resources[i], m.Raw)
+			}
+		}
+		got = append(got, line)
+	}
+	want := [][]string{{"snapshot", "Service", "ClusterRole"}, {"ResourceEnvelope shop/e", "Service", "ResourceQuota"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	var selected []string
+	for _, id := range group.Resources {
+		selected = append(selected, id.Kind)
+	}
+	if diff := cmp.Diff([]string{"Service", "ResourceEnvelope", "ClusterRole"}, selected); diff != "" {
+		t.Errorf("selected resources (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
+	cases := map[string]struct{ manifest, want string }{
+		"a namespaced object in a cluster-scoped one": {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},
+		"an object of another namespace":              {envelope("ResourceEnvelope", "other", `{"a":`+quota+`}`), `its own namespace only, which is "other"`},
+		"an object without a namespace":               {envelope("ResourceEnvelope", "shop", `{"a":`+role+`}`), `write metadata.namespace "shop"`},
+		"no object":                                   {envelope("ResourceEnvelope", "shop", `{"a":{"x":1}}`), "it is no object"},
+		"a text":                                      {envelope("ResourceEnvelope", "shop", `{"a":"x"}`), `data["a"]: decoding`},
+		"an envelope":                                 {envelope("ResourceEnvelope", "shop", `{"a":`+envelope("ResourceEnvelope", "shop", "{}")+`}`), "inside another"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			group := &Group{}
+			if err := group.add(snapshotOf(tc.manifest, service)); err != nil {
+				t.Fatal(err)
+			}
+			if group.Fault == nil || !strings.Contains(group.Fault.Error(), tc.want) {
+				t.Errorf("fault = %v, want %q in it", group.Fault, tc.want)
+			}
+		})
+	}
+}
