@@ -137,7 +137,7 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 			var deployment appsv1.Deployment
 			g.Expect(masters.Get(ctx, client.ObjectKeyFromObject(set), &deployment)).To(Succeed())
 			g.Expect(deployment.Status.Conditions).To(ContainElement(And(
-				HaveField("Type", appsv1.DeploymentReplicaFailure), HaveField("Message", ContainSubstring("creation is disallowed in the fleet hub cluster")))))
+				HaveField("Type", appsv1.DeploymentProgressing), HaveField("Reason", "ReplicaSetCreateError"), HaveField("Message", ContainSubstring("creation is disallowed in the fleet hub cluster")))))
 		}).Should(Succeed())
 	})
 

@@ -16,7 +16,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,11 +25,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
-// replica serves the webhooks as another process would, with a certificate of its
-// own, and a new connection for each call.
-func replica(ctx context.Context) (*serving.Certificates, string) {
+// serviceName is what the API server asks the Service for.
+const serviceName = service + "." + clusterv1beta1.SystemNamespace + ".svc"
+
+// replica serves the webhooks as another process would, with its own certificates,
+// and a new connection for each call; it returns its address.
+func replica(ctx context.Context, certificates *serving.Certificates) string {
 	GinkgoHelper()
-	certificates := serving.FromAuthority(gateway.client, clusterv1beta1.SystemNamespace, []string{service + "." + clusterv1beta1.SystemNamespace + ".svc"})
 	done := make(chan error, 1)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() { done <- certificates.Start(running) }()
@@ -50,7 +51,7 @@ func replica(ctx context.Context) (*serving.Certificates, string) {
 		Eventually(done).Should(Receive())
 		Eventually(done).Should(Receive())
 	})
-	return certificates, listener.Addr().String()
+	return listener.Addr().String()
 }
 
 // balance is a Service: one port, and connections to the replicas in turn.
@@ -91,81 +92,100 @@ func splice(from net.Conn, address string) {
 	both.Wait()
 }
 
+// lead makes the webhook configurations lead to a port, with the bundle of now,
+// which it returns. Afterwards they lead to the gateway again.
+func lead(ctx context.Context, port int, certificates *serving.Certificates) []byte {
+	GinkgoHelper()
+	bundle, err := certificates.CABundle(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	gateway.installer.Extra = webhook.Configurations(webhook.Endpoint{
+		Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(port), CABundle: bundle,
+	})
+	Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+	return bundle
+}
+
+func leadToTheGatewayAgain() {
+	DeferCleanup(func(ctx SpecContext) {
+		gateway.want(ctx)
+		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+		waitUntilAdmissionIsOn(ctx)
+	})
+}
+
+// load is what writes all the time.
+type load struct {
+	calls    atomic.Int64
+	stop     chan struct{}
+	failures chan error
+	writers  sync.WaitGroup
+}
+
+func startLoad(ctx context.Context) *load {
+	GinkgoHelper()
+	const writers = 4
+	write := func() error {
+		return masters.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop")), client.DryRunAll)
+	}
+	Eventually(write).Should(Succeed())
+	waitUntilAdmissionIsOn(ctx)
+	l := &load{stop: make(chan struct{}), failures: make(chan error, writers)}
+	for range writers {
+		l.writers.Go(func() {
+			for {
+				select {
+				case <-l.stop:
+					return
+				default:
+				}
+				if err := write(); err != nil {
+					l.failures <- err
+					return
+				}
+				l.calls.Add(1)
+			}
+		})
+	}
+	return l
+}
+
+// more waits for another n calls.
+func (l *load) more(n int64) {
+	GinkgoHelper()
+	before := l.calls.Load()
+	Eventually(func() int64 { return l.calls.Load() + int64(len(l.failures))*n }).Should(BeNumerically(">", before+n))
+}
+
+// end stops, and returns what failed.
+func (l *load) end() error {
+	close(l.stop)
+	l.writers.Wait()
+	close(l.failures)
+	var all []error
+	for err := range l.failures {
+		all = append(all, err)
+	}
+	GinkgoWriter.Printf("%d calls\n", l.calls.Load())
+	return errors.Join(all...)
+}
+
 var _ = Describe("The serving authority", Serial, func() {
 	It("rotates under load, and two replicas lose no call", func(ctx SpecContext) {
-		one, first := replica(ctx)
-		_, second := replica(ctx)
-		port := balance(first, second)
-		lead := func() []byte {
-			GinkgoHelper()
-			bundle, err := one.CABundle(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			gateway.installer.Extra = webhook.Configurations(webhook.Endpoint{
-				Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(port), CABundle: bundle,
-			})
-			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
-			return bundle
+		own := func() *serving.Certificates {
+			return serving.FromAuthority(gateway.client, clusterv1beta1.SystemNamespace, []string{serviceName})
 		}
-		DeferCleanup(func(ctx SpecContext) {
-			gateway.want(ctx)
-			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
-			waitUntilAdmissionIsOn(ctx)
-		})
-		last := lead()
-		leads := func() int32 {
-			var configuration k8sadmissionv1.ValidatingWebhookConfiguration
-			Expect(masters.Get(ctx, client.ObjectKey{Name: webhook.ValidatingConfiguration}, &configuration)).To(Succeed())
-			return *configuration.Webhooks[0].ClientConfig.Service.Port
-		}
-		Expect(leads()).To(BeEquivalentTo(port))
-		write := func() error {
-			return masters.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop")), client.DryRunAll)
-		}
-		Eventually(write).Should(Succeed())
-		waitUntilAdmissionIsOn(ctx)
-
-		var calls atomic.Int64
-		stop, failures := make(chan struct{}), make(chan error, 4)
-		var load sync.WaitGroup
-		for range cap(failures) {
-			load.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					if err := write(); err != nil {
-						failures <- err
-						return
-					}
-					calls.Add(1)
-				}
-			})
-		}
+		one := own()
+		port := balance(replica(ctx, one), replica(ctx, own()))
+		leadToTheGatewayAgain()
+		last := lead(ctx, port, one)
+		calls := startLoad(ctx)
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: serving.SecretName}}
 		for range 2 {
 			Expect(change(ctx, gateway.client, secret, func(s *corev1.Secret) { delete(s.Data, corev1.TLSPrivateKeyKey) })).To(Succeed())
 			Eventually(func() ([]byte, error) { return one.CABundle(ctx) }).ShouldNot(Equal(last))
-			last = lead()
-			before := calls.Load()
-			Eventually(calls.Load).Should(BeNumerically(">", before+200))
+			last = lead(ctx, port, one)
+			calls.more(200)
 		}
-		close(stop)
-		load.Wait()
-		Expect(errors.Join(drain(failures)...)).NotTo(HaveOccurred())
-		GinkgoWriter.Printf("%d calls during two rotations\n", calls.Load())
+		Expect(calls.end()).To(Succeed())
 	})
 })
-
-func drain(failures chan error) []error {
-	var all []error
-	for {
-		select {
-		case err := <-failures:
-			all = append(all, err)
-		default:
-			return all
-		}
-	}
-}

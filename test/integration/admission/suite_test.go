@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
@@ -77,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, cmv1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
