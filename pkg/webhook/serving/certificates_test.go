@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,18 @@ type fakeSource struct {
 
 func (s *fakeSource) load(context.Context) (material, error) { return s.holds, s.err }
 func (s *fakeSource) String() string                         { return "test" }
+
+// lateSource has nothing for a while.
+type lateSource struct{ found atomic.Pointer[material] }
+
+func (s *lateSource) String() string { return "test" }
+
+func (s *lateSource) load(context.Context) (material, error) {
+	if found := s.found.Load(); found != nil {
+		return *found, nil
+	}
+	return material{}, errors.New("not yet")
+}
 
 // of returns a leaf of the CA with the CA as bundle.
 func of(t *testing.T, by *ca, now time.Time) material {
@@ -173,7 +186,7 @@ func TestBundleChangesAreTold(t *testing.T) {
 
 func TestStartServesAsSoonAsThereIsSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &fakeSource{err: errors.New("not yet")}
+		source := &lateSource{}
 		c := newCertificates(source, clock.RealClock{})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -182,7 +195,8 @@ func TestStartServesAsSoonAsThereIsSomething(t *testing.T) {
 		if _, err := c.GetCertificate(nil); !errors.Is(err, errNoCertificate) {
 			t.Errorf("got %v, want that there is none", err)
 		}
-		source.holds, source.err = of(t, mustCA(t, time.Now()), time.Now()), nil
+		found := of(t, mustCA(t, time.Now()), time.Now())
+		source.found.Store(&found)
 		if bundle, err := c.CABundle(ctx); err != nil || len(bundle) == 0 {
 			t.Errorf("bundle %q, error %v", bundle, err)
 		}
