@@ -66,6 +66,9 @@ $(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
 $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 	@$(STEP) "Building Helm" $(GO) build -C hack/helm -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
+$(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
+	@$(STEP) "Building cert-manager's controllers" $(GO) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(GO) build -o $@ ./hack/fleet
 
@@ -115,8 +118,9 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
 
 .PHONY: test-matrix
-test-matrix: tools ## Run what is longer: the main job over Konnectivity, and repeated kills of each process during it.
+test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over Konnectivity, repeated kills of each process during it, cert-manager's own controllers.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/integration/admission -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to

@@ -41,6 +41,9 @@ type Installer struct {
 	Hub Hub
 	// Extra are admission policies and webhook configurations, ready to apply.
 	Extra []client.Object
+	// Obsolete are those that another configuration of the gateway had and this one
+	// has not.
+	Obsolete []client.Object
 	// Version is the gateway's own, semantic; a definition that a newer one installed
 	// is left alone.
 	Version string
@@ -79,7 +82,10 @@ func (i *Installer) InstallBase(ctx context.Context) error { return i.install(ct
 // InstallServing installs what leads requests to the gateway: APIServices,
 // policies and webhook configurations. Call it when the gateway can answer.
 func (i *Installer) InstallServing(ctx context.Context) error {
-	return i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...))
+	if err := i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...)); err != nil {
+		return err
+	}
+	return i.removeObsolete(ctx)
 }
 
 // install writes all of the objects, or none if one belongs to somebody else:

@@ -4,6 +4,8 @@
 package webhook
 
 import (
+	"fmt"
+
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -38,65 +40,100 @@ func (e Endpoint) clientConfig(path string) k8sadmissionv1.WebhookClientConfig {
 	}
 }
 
-// notDeleted keeps the rules away from what is going: finalizers must come off
-// also while no gateway answers. The API server evaluates it itself.
-func notDeleted() []k8sadmissionv1.MatchCondition {
-	return []k8sadmissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}}
+// ownKind is a kind of ours with rules that its schema cannot hold.
+type ownKind struct {
+	kind, resource string
+	// webhook names the entry, as users of the public API know it.
+	webhook string
+	// onCreate says that only new objects are looked at.
+	onCreate bool
 }
 
-// Configurations returns the webhook configurations. Defaults are filled in if
-// the gateway is there (Ignore: the controllers apply the same ones); rules
-// always hold (Fail), but for objects that are being deleted. Rules name the
-// storage version; writes through another version are converted first
-// (matchPolicy Equivalent).
-func Configurations(endpoint Endpoint) []client.Object {
-	return []client.Object{
-		&k8sadmissionv1.MutatingWebhookConfiguration{
-			TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
-			ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
-			Webhooks: []k8sadmissionv1.MutatingWebhook{{
-				Name:                    "fleet.clusterresourceplacementv1beta1.mutating",
-				ClientConfig:            endpoint.clientConfig(pathDefaultClusterResourcePlacement),
-				Rules:                   writesOf("clusterresourceplacements"),
-				FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
-				MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-				SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
-				ReinvocationPolicy:      ptr.To(k8sadmissionv1.IfNeededReinvocationPolicy),
-				MatchConditions:         notDeleted(),
-				TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
-				AdmissionReviewVersions: []string{"v1"},
-			}},
-		},
-		&k8sadmissionv1.ValidatingWebhookConfiguration{
-			TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-			ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
-			Webhooks: []k8sadmissionv1.ValidatingWebhook{
-				validating("fleet.clusterresourceplacementv1beta1.validating", "clusterresourceplacements", endpoint.clientConfig(pathValidateClusterResourcePlacement)),
-				validating("fleet.resourceplacementv1beta1.validating", "resourceplacements", endpoint.clientConfig(pathValidateResourcePlacement)),
-			},
-		},
+func ownKinds() []ownKind {
+	return []ownKind{
+		{kind: "ClusterResourcePlacement", resource: "clusterresourceplacements", webhook: "fleet.clusterresourceplacementv1beta1.validating"},
+		{kind: "ResourcePlacement", resource: "resourceplacements", webhook: "fleet.resourceplacementv1beta1.validating"},
+		{kind: "ClusterResourceOverride", resource: "clusterresourceoverrides", webhook: "fleet.clusterresourceoverride.validating"},
+		{kind: "ResourceOverride", resource: "resourceoverrides", webhook: "fleet.resourceoverride.validating"},
+		{kind: "ClusterResourcePlacementEviction", resource: "clusterresourceplacementevictions", webhook: "fleet.clusterresourceplacementeviction.validating", onCreate: true},
+		{kind: "ClusterResourcePlacementDisruptionBudget", resource: "clusterresourceplacementdisruptionbudgets", webhook: "fleet.clusterresourceplacementdisruptionbudget.validating"},
+		{kind: "ClusterResourceEnvelope", resource: "clusterresourceenvelopes", webhook: "fleet.clusterresourceenvelope.validating"},
+		{kind: "ResourceEnvelope", resource: "resourceenvelopes", webhook: "fleet.resourceenvelope.validating"},
 	}
 }
 
-func validating(name, resource string, clientConfig k8sadmissionv1.WebhookClientConfig) k8sadmissionv1.ValidatingWebhook {
+// Configurations returns the webhook configurations for our own kinds. Defaults are
+// filled in if the gateway is there (Ignore: the controllers apply the same ones);
+// rules always hold (Fail), but for objects that are being deleted, and for whoever
+// may bypass them. There is an entry for each kind, so that one that does not work
+// stops no other. Rules name the storage version; writes through another version
+// are converted first (matchPolicy Equivalent). None of these kinds is one that the
+// gateway itself writes the spec of: it needs no answer of its own to start.
+func Configurations(endpoint Endpoint) []client.Object {
+	mutating := &k8sadmissionv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
+		Webhooks: []k8sadmissionv1.MutatingWebhook{{
+			Name:                    "fleet.clusterresourceplacementv1beta1.mutating",
+			ClientConfig:            endpoint.clientConfig(pathOf("mutate", "ClusterResourcePlacement")),
+			Rules:                   writesOf("clusterresourceplacements", false),
+			FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
+			MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
+			SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
+			ReinvocationPolicy:      ptr.To(k8sadmissionv1.IfNeededReinvocationPolicy),
+			MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted()},
+			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	validating := &k8sadmissionv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+	}
+	for _, own := range ownKinds() {
+		validating.Webhooks = append(validating.Webhooks, own.validating(endpoint))
+	}
+	return []client.Object{mutating, validating}
+}
+
+func (k ownKind) validating(endpoint Endpoint) k8sadmissionv1.ValidatingWebhook {
 	return k8sadmissionv1.ValidatingWebhook{
-		Name:                    name,
-		ClientConfig:            clientConfig,
-		Rules:                   writesOf(resource),
+		Name:                    k.webhook,
+		ClientConfig:            endpoint.clientConfig(pathOf("validate", k.kind)),
+		Rules:                   writesOf(k.resource, k.onCreate),
 		FailurePolicy:           ptr.To(k8sadmissionv1.Fail),
 		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-		MatchConditions:         notDeleted(),
+		MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted(), notBypassed(k.webhook)},
 		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}
 }
 
-func writesOf(resource string) []k8sadmissionv1.RuleWithOperations {
+// notDeleted keeps the rules away from what is going: finalizers must come off
+// also while no gateway answers. The API server evaluates it itself.
+func notDeleted() k8sadmissionv1.MatchCondition {
+	return k8sadmissionv1.MatchCondition{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}
+}
+
+// notBypassed is the way out when no gateway answers, or when a rule is wrong: it
+// takes a right and a word. The right is the verb `bypass` on the entry's name; the
+// word is AnnotationBypass on the object, since administrators have every right and
+// want the rules all the same. Only what the API server knows by itself is asked.
+func notBypassed(entry string) k8sadmissionv1.MatchCondition {
+	return k8sadmissionv1.MatchCondition{Name: "not-bypassed", Expression: fmt.Sprintf("!(%s && %s)", wantsBypass,
+		fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s').check('%s').allowed()", BypassGroup, BypassWebhooks, entry, BypassVerb))}
+}
+
+func writesOf(resource string, onCreate bool) []k8sadmissionv1.RuleWithOperations {
+	operations := []k8sadmissionv1.OperationType{k8sadmissionv1.Create}
+	if !onCreate {
+		operations = append(operations, k8sadmissionv1.Update)
+	}
 	return []k8sadmissionv1.RuleWithOperations{{
-		Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update},
+		Operations: operations,
 		Rule: k8sadmissionv1.Rule{
-			APIGroups: []string{placementv1beta1.GroupVersion.Group}, APIVersions: []string{placementv1beta1.GroupVersion.Version},
+			APIGroups: []string{placementv1beta1.GroupName}, APIVersions: []string{placementv1beta1.GroupVersion.Version},
 			Resources: []string{resource}, Scope: ptr.To(k8sadmissionv1.AllScopes),
 		},
 	}}

@@ -5,8 +5,13 @@
 // pkg/webhook/rules, the configurations and policies that lead requests to them,
 // and, in pkg/webhook/serving, the certificate under which they are served.
 //
-// A refusal is 422 Invalid with a cause for each wrong field, never only the
-// first. Rules that must hold while the gateway is down are schema and CEL rules
-// of the CustomResourceDefinitions, or ValidatingAdmissionPolicies (MemberPolicies).
-// Nobody is exempt from a placement's rules by the groups that they are in.
+// What an object can be checked against by itself is in the schema of its
+// CustomResourceDefinition. What must hold while the gateway is down, and needs no
+// other object, is in ValidatingAdmissionPolicies: MemberPolicies protects what
+// belongs to the hub, GuardRailPolicies keeps the hub from mistakes, GatewayPolicy
+// limits the gateway itself. The rest is asked of Handlers.
+//
+// A refusal of a handler is 422 Invalid with a cause for each wrong field, never only
+// the first. Nobody is exempt from rules by the groups that they are in: see
+// bypass.go for the way out.
 package webhook

@@ -45,5 +45,26 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 	command.AddCommand(newKubeconfigCommand())
 	command.AddCommand(newSimulateCommand())
 	command.AddCommand(newPolicyCommand())
+	command.AddCommand(newUninstallCommand())
+	return command
+}
+
+// newUninstallCommand returns the way out when no gateway answers any more.
+func newUninstallCommand() *cobra.Command {
+	options := NewUninstallOptions()
+	command := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove from the hub what leads to a gateway",
+		Long: `Uninstall removes what gateways with --install have written to lead the hub's
+API server to them: webhook configurations, APIServices and admission policies. It
+needs no gateway and runs from anywhere with the rights to do so. Stop every gateway
+before. CustomResourceDefinitions, and all that is stored in them, stay.`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return Uninstall(command.Context(), options, command.OutOrStdout())
+		},
+	}
+	options.AddFlags(command.Flags())
 	return command
 }

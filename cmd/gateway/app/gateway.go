@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -142,10 +144,23 @@ func newGateway(config *Config) (*gateway, error) {
 		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Hub.Host, err)
 	}
 	g := &gateway{Config: config, scheme: scheme, direct: direct, clientset: clientset}
-	service := config.Service + "." + config.Namespace + ".svc"
-	g.certificates = serving.New(config.Hub, direct, config.Namespace, []string{service, service + ".cluster.local", "localhost"})
+	g.certificates = g.newCertificates()
 	g.installer, err = g.newInstaller()
 	return g, err
+}
+
+// newCertificates serves what the hub's API server asks the Service for.
+func (g *gateway) newCertificates() *serving.Certificates {
+	service := g.Service + "." + g.Namespace + ".svc"
+	names := []string{service, service + ".cluster.local", "localhost"}
+	switch g.Certificates {
+	case certificatesFiles:
+		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
+	case certificatesCertManager:
+		return serving.FromCertManager(g.direct, g.Namespace, names)
+	default:
+		return serving.FromAuthority(g.direct, g.Namespace, names)
+	}
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -153,7 +168,7 @@ func newScheme() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
-		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme,
+		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
@@ -272,6 +287,11 @@ func (g *gateway) addServing(context.Context) error {
 func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	ticker := time.NewTicker(servingCheck)
 	defer ticker.Stop()
+	user, err := g.whoAmI(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), user)
 	for {
 		ca, err := g.certificates.CABundle(ctx)
 		if ctx.Err() != nil {
@@ -281,7 +301,7 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 			return err
 		}
 		g.installer.Hub.CABundle = ca
-		g.installer.Extra = g.admission(ca)
+		g.installer.Extra = g.admission(ca, user)
 		if err := g.installer.InstallServing(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("installing what leads to the gateway: %w", err)
 		}
@@ -289,13 +309,28 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+		case <-g.certificates.BundleChanged():
 		}
 	}
 }
 
+// whoAmI is the user that the hub's API server knows the gateway as: policies name
+// it.
+func (g *gateway) whoAmI(ctx context.Context) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := g.direct.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("asking the hub who the gateway is: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
 // admission returns the policies and webhook configurations of the chosen parts.
-func (g *gateway) admission(ca []byte) []client.Object {
+func (g *gateway) admission(ca []byte, user string) []client.Object {
 	objects := slices.Concat(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies(), registration.OriginPolicy())
+	objects = append(objects, webhook.GatewayPolicy(user, g.Namespace)...)
+	if g.serves(apiFleet) {
+		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), user)...)
+	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
 			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,

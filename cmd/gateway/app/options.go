@@ -26,7 +26,9 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
+	"fleetgate.io/fleetgate/pkg/webhook"
 )
 
 // The parts of the gateway that can run apart.
@@ -62,6 +64,25 @@ func apiNeeds() map[string][]string {
 	}
 }
 
+// Where the serving certificate can come from.
+const (
+	certificatesOwn         = "own"
+	certificatesCertManager = "cert-manager"
+	certificatesFiles       = "files"
+)
+
+func certificateSources() []string {
+	return []string{certificatesOwn, certificatesCertManager, certificatesFiles}
+}
+
+func guardRailModes() []string {
+	var modes []string
+	for _, mode := range webhook.AllGuardRails() {
+		modes = append(modes, string(mode))
+	}
+	return modes
+}
+
 const (
 	minTokenLifetime = 10 * time.Minute
 	maxTokenLifetime = 365 * 24 * time.Hour
@@ -89,6 +110,11 @@ type Options struct {
 
 	Install      bool
 	Adopt        bool
+	GuardRails   string
+	Certificates string
+	CertFile     string
+	KeyFile      string
+	CAFile       string
 	Service      string
 	ExternalName string
 
@@ -136,6 +162,8 @@ func NewOptions() *Options {
 		HealthProbes:          ":8081",
 		LeaderElect:           true,
 		AuditRequests:         true,
+		GuardRails:            string(webhook.GuardRailsSelected),
+		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
 		Service:               "gateway",
@@ -175,6 +203,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
+	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
+	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
+	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
+	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
+	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify it.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
 
@@ -268,6 +301,10 @@ func (o *Options) Validate() error {
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
+	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()))
+	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == certificatesFiles) != files {
+		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
+	}
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
 	}
@@ -338,6 +375,23 @@ func address(flag, value string, mayBeOff bool) error {
 		return fmt.Errorf("%s %q is not host:port", flag, value)
 	}
 	return nil
+}
+
+// UninstallOptions are the flags of `gateway uninstall`.
+type UninstallOptions struct {
+	Kubeconfig string
+	Namespace  string
+}
+
+// NewUninstallOptions returns the defaults.
+func NewUninstallOptions() *UninstallOptions {
+	return &UninstallOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *UninstallOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 
 // Config is what the options mean, ready to run with.
@@ -443,7 +497,7 @@ func (o *KubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
 // leaseName is the Lease of the leader. Gateways that run different components
 // do not compete: each set has a leader of its own.
 func (o *Options) leaseName() string {
-	const all = "fleetgate-gateway"
+	const all = install.LeaderLease
 	if sets.New(o.Components...).HasAll(allComponents...) {
 		return all
 	}

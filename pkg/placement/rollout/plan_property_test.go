@@ -40,7 +40,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 		if round > 200 {
 			t.Fatalf("seed %d: the rollout does not end: %+v", seed, pace)
 		}
-		steps := Plan(objects(all), "new", pace, now)
+		steps := Plan(objects(all), goal{snapshot: "new"}.reached, pace, now)
 		for _, b := range steps.Update {
 			*find(all, b) = binding(b.GetName(), bound, "new")
 		}

@@ -1,13 +1,6 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serving gives the gateway the certificate under which the hub's API
-// server reaches it, for webhooks and for the aggregated API alike, and the CA
-// bundle that has to stand in webhook configurations and APIServices.
-//
-// The authority lives in one Secret that all replicas share; each replica signs
-// a leaf of its own in memory and renews it by itself (cert-manager's library
-// does both). Nothing is written to disk, and no cert-manager needs to run.
 package serving
 
 import (
@@ -16,125 +9,255 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	cmtls "github.com/cert-manager/cert-manager/pkg/server/tls"
-	"github.com/cert-manager/cert-manager/pkg/server/tls/authority"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
-
-// SecretName is the Secret, in the gateway's namespace, that holds the authority.
-const SecretName = "gateway-serving-ca"
 
 const (
-	authorityLifetime = 365 * 24 * time.Hour
-	leafLifetime      = 7 * 24 * time.Hour
-	retryInterval     = time.Second
+	// checkInterval is how often a source is looked at.
+	checkInterval = 5 * time.Second
+	// firstInterval is how often before there is anything to serve.
+	firstInterval = 100 * time.Millisecond
+	// handover is how long a certificate that needs a new bundle waits for it to be
+	// everywhere: the leader writes it at once, the API server follows in moments.
+	handover = time.Minute
 )
 
-// Certificates serves a certificate that is always current.
-type Certificates struct {
-	source    *cmtls.DynamicSource
-	reader    client.Reader
-	namespace string
+// errNoCertificate is returned until there is a certificate to serve.
+var errNoCertificate = errors.New("there is no serving certificate yet")
+
+// material is what a source holds now.
+type material struct {
+	// cert and key are the leaf's chain and key, bundle the CAs that verify it (PEM).
+	cert, key, bundle []byte
 }
 
-var (
-	_ dynamiccertificates.CertKeyContentProvider = (*Certificates)(nil)
-)
+// A source is asked again and again for what to serve.
+type source interface {
+	// load returns what to serve now. An error leaves what is served as it is.
+	load(ctx context.Context) (material, error)
+	// String says where it comes from, for logs.
+	String() string
+}
 
-// New returns the certificates of a gateway in namespace, valid for the given
-// DNS names. The reader must not be a cache: the CA bundle is read rarely, and
-// caching Secrets for it would hold every Secret of the hub in memory.
-func New(config *rest.Config, reader client.Reader, namespace string, dnsNames []string) *Certificates {
-	return &Certificates{
-		source: &cmtls.DynamicSource{
-			DNSNames:      dnsNames,
-			RetryInterval: retryInterval,
-			Authority: &authority.DynamicAuthority{
-				RESTConfig:      config,
-				SecretNamespace: namespace,
-				SecretName:      SecretName,
-				CommonName:      "fleetgate-gateway",
-				CADuration:      authorityLifetime,
-				LeafDuration:    leafLifetime,
-			},
-		},
-		reader:    reader,
-		namespace: namespace,
+// Certificates serves a certificate that is always current. Make one with
+// FromAuthority, FromFiles or FromCertManager, and Start it.
+type Certificates struct {
+	source source
+	clock  clock.Clock
+	first  chan struct{}
+	// bundleChanged holds a value when CABundle has something new.
+	bundleChanged chan struct{}
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// served and parsed are the certificate that is served.
+	served material
+	parsed *tls.Certificate
+	// retained is the bundle of what was served before: another replica may serve it still.
+	retained []byte
+	// bundle is what CABundle returns: all that verify what is, was and will be served.
+	bundle []byte
+	// waiting is the certificate that is served when its time has come.
+	waiting   []byte
+	waitsTill time.Time
+	listeners []dynamiccertificates.Listener
+}
+
+var _ dynamiccertificates.CertKeyContentProvider = (*Certificates)(nil)
+
+func newCertificates(from source, clock clock.Clock) *Certificates {
+	return &Certificates{source: from, clock: clock, first: make(chan struct{}), bundleChanged: make(chan struct{}, 1)}
+}
+
+// Start keeps the certificate current until the context ends. A source that cannot
+// be read is logged when that begins; what is there is served meanwhile.
+func (c *Certificates) Start(ctx context.Context) error {
+	logger, failed := log.FromContext(ctx), false
+	for {
+		err := c.refresh(ctx)
+		if err != nil && !failed && ctx.Err() == nil {
+			logger.Error(err, "The serving certificate cannot be looked up", "source", c.source.String())
+		}
+		failed = err != nil
+		interval := checkInterval
+		if !c.ready() {
+			interval = firstInterval
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.clock.After(interval):
+		}
 	}
 }
-
-// Start keeps the certificate current until the context ends.
-func (c *Certificates) Start(ctx context.Context) error { return c.source.Start(ctx) }
 
 // NeedLeaderElection is false: every replica serves.
 func (c *Certificates) NeedLeaderElection() bool { return false }
 
-// WaitForFirst returns when there is a certificate to serve, or with the
-// context's error.
-func (c *Certificates) WaitForFirst(ctx context.Context) error {
-	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
-		return c.source.Healthy(), nil
-	})
+// refresh looks at the source once.
+func (c *Certificates) refresh(ctx context.Context) error {
+	found, err := c.source.load(ctx)
 	if err != nil {
-		return fmt.Errorf("waiting for the serving certificate (is Secret %s/%s writable?): %w", c.namespace, SecretName, err)
+		return err
 	}
+	parsed, err := parseLeaf(found)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", c.source, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.take(found, parsed)
 	return nil
 }
 
+// take serves what was found, now or, if a new bundle has to arrive first, later.
+// Call it with the lock.
+func (c *Certificates) take(found material, parsed *tls.Certificate) {
+	now := c.clock.Now()
+	switch {
+	case c.parsed == nil:
+		c.serve(found, parsed)
+		close(c.first)
+	case bytes.Equal(found.cert, c.served.cert) && bytes.Equal(found.key, c.served.key):
+		c.served.bundle, c.waiting = found.bundle, nil
+	case verifies(c.served.bundle, parsed.Leaf, now), now.After(c.parsed.Leaf.NotAfter):
+		c.serve(found, parsed)
+	case c.waiting == nil || !bytes.Equal(c.waiting, found.cert):
+		c.waiting, c.waitsTill = found.cert, now.Add(handover)
+	case !now.Before(c.waitsTill):
+		c.serve(found, parsed)
+	}
+	c.publish(joinBundles(now, found.bundle, c.served.bundle, c.retained))
+}
+
+// serve makes the certificate the one that is served.
+func (c *Certificates) serve(found material, parsed *tls.Certificate) {
+	c.retained, c.waiting = c.served.bundle, nil
+	c.served, c.parsed = found, parsed
+	for _, listener := range c.listeners {
+		listener.Enqueue()
+	}
+}
+
+// publish makes the bundle the one of CABundle.
+func (c *Certificates) publish(bundle []byte) {
+	if bytes.Equal(bundle, c.bundle) {
+		return
+	}
+	c.bundle = bundle
+	select {
+	case c.bundleChanged <- struct{}{}:
+	default: // Nobody has looked at the last change yet.
+	}
+}
+
+func parseLeaf(found material) (*tls.Certificate, error) {
+	parsed, err := tls.X509KeyPair(found.cert, found.key)
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Leaf == nil {
+		if parsed.Leaf, err = x509.ParseCertificate(parsed.Certificate[0]); err != nil {
+			return nil, err
+		}
+	}
+	return &parsed, nil
+}
+
+// verifies reports whether the bundle verifies the leaf now.
+func verifies(bundle []byte, leaf *x509.Certificate, now time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return err == nil
+}
+
+// joinBundles returns every certificate of the bundles once, without those that have
+// expired.
+func joinBundles(now time.Time, bundles ...[]byte) []byte {
+	var joined bytes.Buffer
+	seen := map[string]bool{}
+	for _, rest := range bundles {
+		for {
+			var block *pem.Block
+			if block, rest = pem.Decode(rest); block == nil {
+				break
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil || now.After(certificate.NotAfter) || seen[string(block.Bytes)] {
+				continue // What cannot be read verifies nothing.
+			}
+			seen[string(block.Bytes)] = true
+			joined.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}))
+		}
+	}
+	return joined.Bytes()
+}
+
+func (c *Certificates) ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parsed != nil
+}
+
+// WaitForFirst returns when there is a certificate to serve, or with the
+// context's error.
+func (c *Certificates) WaitForFirst(ctx context.Context) error {
+	select {
+	case <-c.first:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the %s: %w", c.source, context.Cause(ctx))
+	}
+}
+
 // GetCertificate is for tls.Config.
-func (c *Certificates) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.source.GetCertificate(hello)
+func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parsed == nil {
+		return nil, fmt.Errorf("%w: see %s", errNoCertificate, c.source)
+	}
+	return c.parsed, nil
 }
 
 // Name says where the certificate comes from, for logs.
-func (c *Certificates) Name() string {
-	return "serving certificate signed by " + c.namespace + "/" + SecretName
-}
+func (c *Certificates) Name() string { return c.source.String() }
 
 // CurrentCertKeyContent returns certificate and key as PEM; both are empty until
 // WaitForFirst has returned.
 func (c *Certificates) CurrentCertKeyContent() ([]byte, []byte) {
-	current, err := c.source.GetCertificate(nil)
-	if err != nil {
-		return nil, nil
-	}
-	var chain bytes.Buffer
-	for _, der := range current.Certificate {
-		chain.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(current.PrivateKey)
-	if err != nil {
-		return nil, nil
-	}
-	return chain.Bytes(), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.served.cert, c.served.key
 }
 
-// AddListener ignores the listener: the API server's certificate controller
-// looks again every minute by itself, and leaves are renewed days ahead.
-func (c *Certificates) AddListener(dynamiccertificates.Listener) {}
+// AddListener tells the listener of every other certificate from now on.
+func (c *Certificates) AddListener(listener dynamiccertificates.Listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners = append(c.listeners, listener)
+}
 
-// CABundle returns the PEM bundle that verifies the certificate. It waits, up to
-// the context's end, for the authority to be written once.
+// CABundle returns the PEM bundle that verifies the certificate, and those that
+// replicas serve around a rotation. It waits, up to the context's end, for the
+// first certificate.
 func (c *Certificates) CABundle(ctx context.Context) ([]byte, error) {
-	var found []byte
-	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		var secret corev1.Secret
-		err := c.reader.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: SecretName}, &secret)
-		if client.IgnoreNotFound(err) != nil {
-			return false, err
-		}
-		found = secret.Data["ca.crt"]
-		return len(found) > 0, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the CA bundle from Secret %s/%s: %w", c.namespace, SecretName, err)
+	if err := c.WaitForFirst(ctx); err != nil {
+		return nil, err
 	}
-	return found, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bundle, nil
 }
+
+// BundleChanged yields when CABundle has changed since the last time that it did;
+// it is for one reader.
+func (c *Certificates) BundleChanged() <-chan struct{} { return c.bundleChanged }

@@ -12,9 +12,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
+	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
@@ -44,6 +46,7 @@ import (
 
 const (
 	service       = "gateway"
+	gatewayUser   = "fleetgate:gateway"
 	tokenLifetime = 7 * 24 * time.Hour
 )
 
@@ -75,7 +78,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, cmv1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
@@ -122,6 +125,7 @@ type runningGateway struct {
 	port         int
 	certificates *serving.Certificates
 	installer    *install.Installer
+	guardRails   webhook.GuardRails
 
 	cancel context.CancelFunc
 	done   chan error
@@ -129,7 +133,7 @@ type runningGateway struct {
 
 func newGateway(ctx context.Context) *runningGateway {
 	GinkgoHelper()
-	config, err := hub.ConfigFor("fleetgate:gateway")
+	config, err := hub.ConfigFor(gatewayUser)
 	Expect(err).NotTo(HaveOccurred())
 	ports, err := env.FreePorts(1)
 	Expect(err).NotTo(HaveOccurred())
@@ -149,7 +153,7 @@ func newGateway(ctx context.Context) *runningGateway {
 func (g *runningGateway) start() {
 	GinkgoHelper()
 	name := service + "." + clusterv1beta1.SystemNamespace + ".svc"
-	g.certificates = serving.New(g.config, g.client, clusterv1beta1.SystemNamespace, []string{name})
+	g.certificates = serving.FromAuthority(g.client, clusterv1beta1.SystemNamespace, []string{name})
 	manager, err := ctrl.NewManager(g.config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -167,11 +171,23 @@ func (g *runningGateway) start() {
 	go func() { g.done <- manager.Start(ctx) }()
 	Expect(g.certificates.WaitForFirst(ctx)).To(Succeed())
 	Eventually(func() error { return manager.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
+	g.guardRails = webhook.GuardRailsSelected
+	g.want(ctx)
+}
+
+// want has the installer know what belongs on the hub now.
+func (g *runningGateway) want(ctx context.Context) {
+	GinkgoHelper()
 	ca, err := g.certificates.CABundle(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	g.installer.Extra = append(webhook.MemberPolicies(tokenLifetime), webhook.Configurations(webhook.Endpoint{
-		Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca,
-	})...)
+	g.installer.Hub.CABundle = ca
+	g.installer.Extra = slices.Concat(
+		webhook.MemberPolicies(tokenLifetime),
+		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace),
+		webhook.GuardRailPolicies(g.guardRails, gatewayUser),
+		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
+	)
+	g.installer.Obsolete = webhook.ObsoleteGuardRails(g.guardRails, gatewayUser)
 }
 
 func (g *runningGateway) stop() {
@@ -191,6 +207,10 @@ func waitUntilAdmissionIsOn(ctx context.Context) {
 	for _, resource := range []client.Object{
 		clusterPlacement(selecting("v1", "Nothing", "n")),
 		resourcePlacement(selecting("v1", "Nothing", "n")),
+		clusterOverride(),
+		resourceOverride(),
+		envelope(map[string]any{"kind": "Nothing"}),
+		clusterEnvelope(map[string]any{"kind": "Nothing"}),
 	} {
 		Eventually(func() error { return masters.Create(ctx, resource.DeepCopyObject().(client.Object), client.DryRunAll) }).
 			Should(MatchError(ContainSubstring("denied the request")))

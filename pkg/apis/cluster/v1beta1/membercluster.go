@@ -106,6 +106,7 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.cpu`,name="Allocatable-CPU",priority=1,type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.memory`,name="Allocatable-Memory",priority=1,type=string
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
+// +kubebuilder:validation:XValidation:rule="(oldSelf.hasValue() && oldSelf.value().spec.identity == self.spec.identity) || !(self.spec.identity.kind == 'ServiceAccount' && has(self.spec.identity.__namespace__) && self.spec.identity.__namespace__.startsWith('fleet-member-') && self.spec.identity.__namespace__ != 'fleet-member-' + self.metadata.name)",message="the account of another member cannot be this member's identity",optionalOldSelf=true
 type MemberCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -123,7 +124,10 @@ type MemberCluster struct {
 type MemberClusterSpec struct {
 	// identity is the hub's user, group or service account that may act for
 	// this member: it gets the member's Role in the member's namespace. A group
-	// gets the Role too, but cannot open a tunnel.
+	// gets the Role too, but cannot open a tunnel. Users and groups that begin with
+	// "system:" are Kubernetes' own, and no member's.
+	// +kubebuilder:validation:XValidation:rule="self.kind != 'Group' || !self.name.startsWith('system:')",message="a system: group cannot be a member's identity: others are in it"
+	// +kubebuilder:validation:XValidation:rule="self.kind != 'User' || !self.name.startsWith('system:') || self.name.startsWith('system:serviceaccount:')",message="a system: user cannot be a member's identity: it is Kubernetes' own"
 	Identity rbacv1.Subject `json:"identity"`
 
 	// heartbeatPeriodSeconds is how often, in seconds, the agent reports. It
@@ -137,6 +141,7 @@ type MemberClusterSpec struct {
 	// taints keep placements that do not tolerate them from picking this member.
 	// They never remove what is already placed. Empty means none.
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, a.key == b.key && a.effect == b.effect))",message="taints must be unique: a taint of this key and effect already exists"
 	// +optional
 	Taints []Taint `json:"taints,omitempty"`
 
@@ -150,10 +155,14 @@ type MemberClusterSpec struct {
 type Taint struct {
 	// key is the taint's name, a qualified name as for labels. With its effect
 	// it is unique on a member.
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$') && self.split('/').all(p, size(p) <= 253) && size(self.split('/')[size(self.split('/')) - 1]) <= 63",message="name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character, at most 63 of them; a DNS subdomain and '/' may stand before it"
 	Key string `json:"key"`
 
 	// value is the taint's value, of the form of a label's value. It may be
 	// empty.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$')",message="a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 	// +optional
 	Value string `json:"value,omitempty"`
 

@@ -1,0 +1,50 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/rules"
+)
+
+// disruption holds evictions and budgets against their placement.
+type disruption struct{ live client.Reader }
+
+// eviction returns what is wrong with a new eviction; its spec cannot be changed.
+func (d disruption) eviction(ctx context.Context, older **placementv1beta1.ClusterResourcePlacementEviction, newer *placementv1beta1.ClusterResourcePlacementEviction) (field.ErrorList, error) {
+	if older != nil {
+		return nil, nil
+	}
+	placement, err := d.placement(ctx, newer.Spec.PlacementName)
+	return rules.ValidateEviction(placement), err
+}
+
+// budget returns what is wrong with a budget, which has the name of its placement.
+func (d disruption) budget(ctx context.Context, _ **placementv1beta1.ClusterResourcePlacementDisruptionBudget, newer *placementv1beta1.ClusterResourcePlacementDisruptionBudget) (field.ErrorList, error) {
+	if newer.Name == "" {
+		return nil, nil // A generated name is not that of a placement.
+	}
+	placement, err := d.placement(ctx, newer.Name)
+	return rules.ValidateBudget(&newer.Spec, placement), err
+}
+
+// placement returns nil if there is none of that name.
+func (d disruption) placement(ctx context.Context, name string) (*placementv1beta1.ClusterResourcePlacement, error) {
+	var placement placementv1beta1.ClusterResourcePlacement
+	err := d.live.Get(ctx, client.ObjectKey{Name: name}, &placement)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterResourcePlacement %q: %w", name, err)
+	}
+	return &placement, nil
+}

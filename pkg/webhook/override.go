@@ -1,0 +1,46 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/rules"
+)
+
+// overrides looks at the others live: there are a hundred at most, and a cache that
+// lags would let two of the same resource in.
+type overrides struct{ live client.Reader }
+
+// cluster returns what is wrong with a ClusterResourceOverride. An update that
+// leaves its spec as it was passes, so that an override that is older than a rule
+// can still be labelled.
+func (o overrides) cluster(ctx context.Context, older **placementv1beta1.ClusterResourceOverride, newer *placementv1beta1.ClusterResourceOverride) (field.ErrorList, error) {
+	if older != nil && equality.Semantic.DeepEqual((*older).Spec, newer.Spec) {
+		return nil, nil
+	}
+	var others placementv1beta1.ClusterResourceOverrideList
+	if err := o.live.List(ctx, &others); err != nil {
+		return nil, fmt.Errorf("listing ClusterResourceOverrides: %w", err)
+	}
+	return rules.ValidateClusterResourceOverride(newer, others.Items), nil
+}
+
+// namespaced is the same for a ResourceOverride and its namespace.
+func (o overrides) namespaced(ctx context.Context, older **placementv1beta1.ResourceOverride, newer *placementv1beta1.ResourceOverride) (field.ErrorList, error) {
+	if older != nil && equality.Semantic.DeepEqual((*older).Spec, newer.Spec) {
+		return nil, nil
+	}
+	var others placementv1beta1.ResourceOverrideList
+	if err := o.live.List(ctx, &others, client.InNamespace(newer.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing ResourceOverrides of namespace %q: %w", newer.Namespace, err)
+	}
+	return rules.ValidateResourceOverride(newer, others.Items), nil
+}

@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"testing"
+	"time"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	policyvalidating "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const gatewayUser = "system:serviceaccount:fleet-system:gate\"way'"
+
+func allPolicies() []client.Object {
+	all := append(MemberPolicies(time.Hour), GatewayPolicy(gatewayUser, "fleet-system")...)
+	for _, mode := range AllGuardRails() {
+		all = append(all, GuardRailPolicies(mode, gatewayUser)...)
+	}
+	return all
+}
+
+// TestEveryExpressionCompiles asks the compiler of the API server, which refuses a
+// policy only when it is written.
+func TestEveryExpressionCompiles(t *testing.T) {
+	compiled := 0
+	for _, object := range allPolicies() {
+		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		if !ok {
+			continue
+		}
+		compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true, HasParams: policy.Spec.ParamKind != nil}
+		check := func(accessor plugincel.ExpressionAccessor) {
+			t.Helper()
+			compiled++
+			if result := compiler.CompileCELExpression(accessor, options, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: %s\n%v", policy.Name, accessor.GetExpression(), result.Error)
+			}
+		}
+		for _, variable := range policy.Spec.Variables {
+			compiled++
+			accessor := &policyvalidating.Variable{Name: variable.Name, Expression: variable.Expression}
+			if result := compiler.CompileAndStoreVariable(accessor, options, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: variable %s: %v", policy.Name, variable.Name, result.Error)
+			}
+		}
+		for _, condition := range policy.Spec.MatchConditions {
+			check(&matchconditions.MatchCondition{Name: condition.Name, Expression: condition.Expression})
+		}
+		for _, rule := range policy.Spec.Validations {
+			check(&policyvalidating.ValidationCondition{Expression: rule.Expression})
+			if rule.MessageExpression != "" {
+				check(&policyvalidating.MessageExpressionCondition{MessageExpression: rule.MessageExpression})
+			}
+		}
+		for _, annotation := range policy.Spec.AuditAnnotations {
+			check(&policyvalidating.AuditAnnotationCondition{Key: annotation.Key, ValueExpression: annotation.ValueExpression})
+		}
+	}
+	if compiled == 0 {
+		t.Error("no expression was found: this test looks in the wrong place")
+	}
+}
+
+func TestEveryPolicyFailsClosedAndIsBound(t *testing.T) {
+	policies, bound := sets.New[string](), sets.New[string]()
+	for _, object := range allPolicies() {
+		switch o := object.(type) {
+		case *k8sadmissionv1.ValidatingAdmissionPolicy:
+			policies.Insert(o.Name)
+			if *o.Spec.FailurePolicy != k8sadmissionv1.Fail {
+				t.Errorf("%s does not fail closed", o.Name)
+			}
+		case *k8sadmissionv1.ValidatingAdmissionPolicyBinding:
+			bound.Insert(o.Spec.PolicyName)
+		}
+	}
+	if !policies.Equal(bound) {
+		t.Errorf("policies %v, bindings of %v", sets.List(policies), sets.List(bound))
+	}
+}
+
+// TestNothingOfOursStandsInTheWay: a webhook or a policy that fails closed on what
+// the API server, or the gateway itself, needs to come up would keep it down.
+func TestNothingOfOursStandsInTheWay(t *testing.T) {
+	for _, object := range Configurations(Endpoint{Namespace: "fleet-system", Service: "gateway", Port: 9443}) {
+		configuration, ok := object.(*k8sadmissionv1.ValidatingWebhookConfiguration)
+		if !ok {
+			continue
+		}
+		for _, webhook := range configuration.Webhooks {
+			if len(webhook.MatchConditions) == 0 || *webhook.TimeoutSeconds > timeoutSeconds {
+				t.Errorf("%s has no way around it, or takes too long", webhook.Name)
+			}
+			for _, rule := range webhook.Rules {
+				if len(rule.APIGroups) != 1 || rule.APIGroups[0] != "placement.kubernetes-fleet.io" {
+					t.Errorf("%s is asked about %v", webhook.Name, rule.APIGroups)
+				}
+			}
+		}
+	}
+	for _, object := range allPolicies() {
+		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		if !ok {
+			continue
+		}
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			for _, resource := range rule.Resources {
+				if resource == "leases" || resource == "events" || resource == "*/*" && rule.APIGroups[0] == "*" {
+					t.Errorf("%s is about %s of %v", policy.Name, resource, rule.APIGroups)
+				}
+			}
+		}
+	}
+}
+
+func TestObsoleteGuardRails(t *testing.T) {
+	for _, mode := range AllGuardRails() {
+		obsolete, wanted := sets.New[string](), sets.New[string]()
+		for _, object := range ObsoleteGuardRails(mode, gatewayUser) {
+			obsolete.Insert(object.GetName())
+		}
+		for _, object := range GuardRailPolicies(mode, gatewayUser) {
+			wanted.Insert(object.GetName())
+		}
+		if both := obsolete.Intersection(wanted); both.Len() > 0 {
+			t.Errorf("%s wants and removes %v", mode, sets.List(both))
+		}
+		if all := obsolete.Union(wanted); all.Len() != 7 {
+			t.Errorf("%s leaves some of the others: %v", mode, sets.List(all))
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func testHandlers(tb testing.TB) map[string]http.Handler {
+	tb.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	// A hub on which nobody may anything.
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil },
+	}).Build()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	return Handlers(Hub{Scheme: scheme, Live: hub, Reviews: hub, Mapper: mapper})
+}
+
+// ask posts a body to a path and returns the answer's code and, if it is one, the
+// review.
+func ask(tb testing.TB, handlers map[string]http.Handler, path string, body []byte) (int, *admissionv1.AdmissionReview) {
+	tb.Helper()
+	request := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	handlers[path].ServeHTTP(recorder, request)
+	review := &admissionv1.AdmissionReview{}
+	if json.Unmarshal(recorder.Body.Bytes(), review) != nil || review.Response == nil {
+		return recorder.Code, nil
+	}
+	return recorder.Code, review
+}
+
+func review(object string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE","userInfo":{"username":"alice"},"object":%s}}`, object)
+}
+
+func TestHostileReviewsAreRefused(t *testing.T) {
+	handlers := testHandlers(t)
+	bodies := map[string][]byte{
+		"nothing":                  nil,
+		"no review":                []byte(`[]`),
+		"no object":                review(`null`),
+		"an object of other types": review(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourcePlacement","metadata":{"name":"a"},"spec":[1]}`),
+		"a text as metadata":       review(`{"metadata":"x","data":"y","spec":"z"}`),
+		"very deep":                review(strings.Repeat(`{"spec":`, 50_000) + `1` + strings.Repeat(`}`, 50_000)),
+		"very large":               review(`{"spec":"` + strings.Repeat("x", maxReviewBytes) + `"}`),
+		"broken off":               review(`{"spec":{`),
+	}
+	for name, body := range bodies {
+		for path := range handlers {
+			t.Run(name+" at "+path, func(t *testing.T) {
+				code, answer := ask(t, handlers, path, body)
+				if answer != nil && answer.Response.Allowed {
+					t.Errorf("allowed, with code %d", code)
+				}
+			})
+		}
+	}
+}
+
+func TestAnEnvelopeOfWhoMayNothingIsRefusedWithItsPaths(t *testing.T) {
+	object := `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"e","namespace":"shop"},"data":{` +
+		`"one":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}},` +
+		`"two":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}}}`
+	_, answer := ask(t, testHandlers(t), pathOf("validate", "ResourceEnvelope"), review(object))
+	if answer == nil || answer.Response.Allowed || answer.Response.Result.Code != http.StatusUnprocessableEntity {
+		t.Fatalf("got %+v, want 422", answer)
+	}
+	var fields []string
+	for _, cause := range answer.Response.Result.Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	if want := "data[two].metadata.namespace data[one]"; strings.Join(fields, " ") != want {
+		t.Errorf("causes are %v, want %s", fields, want)
+	}
+	if answer.Response.Result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("reason %q, want Invalid", answer.Response.Result.Reason)
+	}
+}
+
+// FuzzReview: no object makes a handler panic, and none that it cannot read passes.
+func FuzzReview(f *testing.F) {
+	for _, object := range []string{
+		`{}`, `null`, `{"spec":{"resourceSelectors":[{"kind":"Namespace","version":"v1","name":"a"}]}}`,
+		`{"spec":{"policy":{"overrideRules":[{"jsonPatchOverrides":[{"op":"remove","path":"/","value":{}}]}]}}}`,
+		`{"data":{"a":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}}}`,
+		`{"spec":{"minAvailable":"x","maxUnavailable":9223372036854775807}}`,
+		`{"spec":{"policy":{"affinity":{"clusterAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":[{"propertySelector":{"matchExpressions":[{"name":"a","operator":"Gt","values":["1e999999999"]}]}}]}}}}}}`,
+	} {
+		f.Add([]byte(object))
+	}
+	handlers := testHandlers(f)
+	f.Fuzz(func(t *testing.T, object []byte) {
+		for path := range handlers {
+			if _, answer := ask(t, handlers, path, review(string(object))); answer != nil && answer.Response.Allowed && !json.Valid(object) {
+				t.Errorf("%s allows what is no JSON", path)
+			}
+		}
+	})
+}

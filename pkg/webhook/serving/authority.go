@@ -1,0 +1,196 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package serving
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	authorityLifetime = 365 * 24 * time.Hour
+	leafLifetime      = 7 * 24 * time.Hour
+	// settle is how old the next CA has to be before it signs: by then it is in every
+	// bundle. One that has no choice, since there is no other CA, may be younger.
+	settle = 10 * time.Minute
+	// clockSkew is how far back certificates begin.
+	clockSkew = 5 * time.Minute
+)
+
+// Keys of the Secret. The first three are those of any TLS Secret: the CA that signs
+// now, and all CAs that verify.
+const (
+	keyCurrentCert = corev1.TLSCertKey
+	keyCurrentKey  = corev1.TLSPrivateKeyKey
+	keyBundle      = "ca.crt"
+	keyNextCert    = "next.crt"
+	keyNextKey     = "next.key"
+	keyPrevious    = "previous.crt"
+)
+
+// ca is one certificate authority.
+type ca struct {
+	cert, key []byte
+	parsed    *x509.Certificate
+	pair      tls.Certificate
+}
+
+// authority is the CA that signs, the one that will sign next, and the one that
+// did before. All three stand in the bundle, so that a rotation changes who signs
+// and not what is trusted: nobody has to be told in time.
+type authority struct {
+	current, next *ca
+	previous      []byte
+}
+
+// readAuthority takes from a Secret's data what can be used; the rest is missing.
+func readAuthority(data map[string][]byte) authority {
+	return authority{
+		current:  readCA(data[keyCurrentCert], data[keyCurrentKey]),
+		next:     readCA(data[keyNextCert], data[keyNextKey]),
+		previous: data[keyPrevious],
+	}
+}
+
+// readCA returns nil for what is no CA with its key.
+func readCA(cert, key []byte) *ca {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil
+	}
+	parsed, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil || !parsed.IsCA {
+		return nil
+	}
+	return &ca{cert: cert, key: key, parsed: parsed, pair: pair}
+}
+
+// data is the inverse of readAuthority.
+func (a authority) data() map[string][]byte {
+	return map[string][]byte{
+		keyCurrentCert: a.current.cert, keyCurrentKey: a.current.key,
+		keyNextCert: a.next.cert, keyNextKey: a.next.key,
+		keyPrevious: a.previous, keyBundle: a.bundle(),
+	}
+}
+
+// bundle is everything that verifies, the newest first.
+func (a authority) bundle() []byte { return slices.Concat(a.next.cert, a.current.cert, a.previous) }
+
+// advanced returns the authority as it has to be now, and whether that is another
+// one. The next CA takes over when the current one has a third of its life left, or
+// is gone: that is also how to rotate by hand, remove its key.
+func (a authority) advanced(now time.Time) (authority, bool, error) {
+	changed := false
+	if a.next != nil && a.retires(now) {
+		if a.current != nil {
+			a.previous = a.current.cert
+		}
+		a.current, a.next, changed = a.next, nil, true
+	}
+	for _, missing := range []**ca{&a.current, &a.next} {
+		if *missing != nil {
+			continue
+		}
+		made, err := newCA(now)
+		if err != nil {
+			return authority{}, false, err
+		}
+		*missing, changed = made, true
+	}
+	return a, changed, nil
+}
+
+// retires reports whether the next CA takes over.
+func (a authority) retires(now time.Time) bool {
+	if a.current == nil {
+		return true
+	}
+	return isOld(a.current.parsed, now) && now.Sub(a.next.parsed.NotBefore) >= settle+clockSkew
+}
+
+// isOld is true in the last third of a certificate's life.
+func isOld(certificate *x509.Certificate, now time.Time) bool {
+	return certificate.NotAfter.Sub(now) < certificate.NotAfter.Sub(certificate.NotBefore)/3
+}
+
+func newCA(now time.Time) (*ca, error) {
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "fleetgate-gateway"},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(authorityLifetime),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	cert, key, err := issue(template, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate authority: %w", err)
+	}
+	made := readCA(cert, key)
+	if made == nil {
+		return nil, errors.New("making a certificate authority: what was made is none")
+	}
+	return made, nil
+}
+
+// sign returns a leaf for the DNS names, with its key. It does not outlive its CA.
+func (c *ca) sign(dnsNames []string, now time.Time) (cert, key []byte, err error) {
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: dnsNames[0]},
+		DNSNames:    dnsNames,
+		NotBefore:   now.Add(-clockSkew),
+		NotAfter:    now.Add(leafLifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if c.parsed.NotAfter.Before(template.NotAfter) {
+		template.NotAfter = c.parsed.NotAfter
+	}
+	if cert, key, err = issue(template, c); err != nil {
+		return nil, nil, fmt.Errorf("signing a serving certificate: %w", err)
+	}
+	return cert, key, nil
+}
+
+// serialBits is how long a serial number is: long enough never to meet another.
+const serialBits = 128
+
+// issue makes a key and a certificate for it, signed by the CA or, without one, by
+// itself.
+func issue(template *x509.Certificate, by *ca) (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits)); err != nil {
+		return nil, nil, err
+	}
+	parent, signer := template, any(private)
+	if by != nil {
+		parent, signer = by.parsed, by.pair.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, private.Public(), signer)
+	if err != nil {
+		return nil, nil, err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
+}

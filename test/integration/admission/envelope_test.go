@@ -1,0 +1,132 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func entries(objects ...map[string]any) map[string]placementv1beta1.EnvelopedObject {
+	GinkgoHelper()
+	data := map[string]placementv1beta1.EnvelopedObject{}
+	for i, object := range objects {
+		raw, err := json.Marshal(object)
+		Expect(err).NotTo(HaveOccurred())
+		data[string(rune('a'+i))] = placementv1beta1.EnvelopedObject{RawExtension: runtime.RawExtension{Raw: raw}}
+	}
+	return data
+}
+
+func envelope(objects ...map[string]any) *placementv1beta1.ResourceEnvelope {
+	return &placementv1beta1.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{GenerateName: "envelope-", Namespace: "default"}, Data: entries(objects...)}
+}
+
+func clusterEnvelope(objects ...map[string]any) *placementv1beta1.ClusterResourceEnvelope {
+	return &placementv1beta1.ClusterResourceEnvelope{ObjectMeta: metav1.ObjectMeta{GenerateName: "envelope-"}, Data: entries(objects...)}
+}
+
+// enveloped is an object as people write it.
+func enveloped(apiVersion, kind, namespace, name string, fields map[string]any) map[string]any {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
+	for key, value := range fields {
+		object[key] = value
+	}
+	return object
+}
+
+var _ = Describe("An envelope is no way around RBAC", func() {
+	const rbac = "rbac.authorization.k8s.io/v1"
+	var (
+		author client.Client
+		name   string
+		rights int
+	)
+
+	// may gives the author a right on the hub and waits until the API server knows.
+	may := func(ctx context.Context, group, resource string, verbs ...string) {
+		GinkgoHelper()
+		rights++
+		bindClusterRole(ctx, fmt.Sprintf("%s-%d", name, rights), name, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs})
+	}
+
+	BeforeEach(func(ctx SpecContext) {
+		name = "author-" + newNamespace(ctx)
+		config, err := hub.ConfigFor(name)
+		Expect(err).NotTo(HaveOccurred())
+		author = clientFor(config)
+		may(ctx, placementv1beta1.GroupName, "*", "create", "update")
+		Eventually(func() error {
+			return author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "default", "x", nil)), client.DryRunAll)
+		}).Should(beInvalid("data[a]", "may not create configmaps"))
+	})
+
+	It("holds what its author may create in its namespace", func(ctx SpecContext) {
+		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Secret", "default", "y", nil))
+		Expect(author.Create(ctx, written)).To(beInvalid(
+			"data[a]", `may not create configmaps "x" in namespace "default"`, "data[b]", `may not create secrets "y" in namespace "default"`))
+		may(ctx, "", "configmaps", "create")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[b]", `may not create secrets "y"`))
+		may(ctx, "", "secrets", "create")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("holds roles and bindings of who may escalate and bind", func(ctx SpecContext) {
+		written := clusterEnvelope(
+			enveloped(rbac, "ClusterRole", "", "all", map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"*"}}}}),
+			enveloped(rbac, "ClusterRoleBinding", "", "mine", map[string]any{"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}),
+		)
+		may(ctx, rbacv1.GroupName, "clusterroles", "create")
+		may(ctx, rbacv1.GroupName, "clusterrolebindings", "create")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
+			"data[a]", `may not escalate clusterroles.rbac.authorization.k8s.io "all"`,
+			"data[b].roleRef", `may not bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`))
+		may(ctx, rbacv1.GroupName, "clusterroles", "escalate", "bind")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("holds kinds that the hub does not know of who may create all of their group", func(ctx SpecContext) {
+		written := clusterEnvelope(enveloped("example.org/v1", "Widget", "", "x", nil))
+		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "may not create *.example.org"))
+		may(ctx, "example.org", "*", "create")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("takes a kind in a version that the hub does not serve for that kind", func(ctx SpecContext) {
+		may(ctx, rbacv1.GroupName, "*", "create")
+		Eventually(func() error {
+			return author.Create(ctx, clusterEnvelope(enveloped("rbac.authorization.k8s.io/v1beta1", "ClusterRole", "", "x", nil)))
+		}).Should(beInvalid("data[a]", "may not escalate"))
+	})
+
+	It("is labelled by who may not create what is in it, and not changed", func(ctx SpecContext) {
+		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil))
+		Expect(masters.Create(ctx, written)).To(Succeed())
+		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) { e.Labels = map[string]string{"team": "a"} })).To(Succeed())
+		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) {
+			e.Data = entries(enveloped("v1", "ConfigMap", "default", "x", map[string]any{"data": map[string]any{"a": "b"}}))
+		})).To(beInvalid("data[a]", "may not create configmaps"))
+	})
+
+	It("is refused with all that does not fit into it", func(ctx SpecContext) {
+		Expect(masters.Create(ctx, envelope(
+			enveloped("v1", "ConfigMap", "other", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"}))).To(beInvalid(
+			"data[a].metadata.namespace", "holds objects of its own namespace", "data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object"))
+		Expect(masters.Create(ctx, clusterEnvelope(enveloped("v1", "ConfigMap", "", "x", nil)))).To(beInvalid("data[a]", "is namespaced on the hub"))
+	})
+})

@@ -1,0 +1,269 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook"
+)
+
+// newNamespace returns one of its own, with labels.
+func newNamespace(ctx context.Context, labels ...string) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
+	for i := 0; i+1 < len(labels); i += 2 {
+		namespace.Labels[labels[i]] = labels[i+1]
+	}
+	Expect(masters.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+func podIn(namespace string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+func replicaSetIn(namespace string) *appsv1.ReplicaSet {
+	labels := map[string]string{"app": "web"}
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace},
+		Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podIn("").Spec,
+		}},
+	}
+}
+
+// everyUser may do everything by name, kind for kind, and holds no bypass.
+func everyUser(ctx context.Context, name string) client.Client {
+	GinkgoHelper()
+	config, err := hub.ConfigFor(name)
+	Expect(err).NotTo(HaveOccurred())
+	verbs := []string{"create", "update", "patch", "delete", "get", "list"}
+	groups := []string{
+		"", "apps", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io",
+		clusterv1beta1.GroupName, placementv1beta1.GroupName,
+	}
+	bindClusterRole(ctx, name, name, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: append(verbs, "escalate", "bind")})
+	c := clientFor(config)
+	Eventually(func() error { return c.List(ctx, &corev1.NamespaceList{}) }).Should(Succeed())
+	return c
+}
+
+// beForbidden matches 403 with a text.
+func beForbidden(text string) OmegaMatcher {
+	return And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(text)))
+}
+
+var _ = Describe("The guard rail of selected namespaces", func() {
+	var developer client.Client
+
+	BeforeEach(func(ctx SpecContext) { developer = everyUser(ctx, "developer-"+newNamespace(ctx)) })
+
+	selected := func(ctx context.Context, term placementv1beta1.ResourceSelectorTerm) {
+		GinkgoHelper()
+		term.Version, term.Kind = "v1", "Namespace"
+		placement := clusterPlacement(placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{term}})
+		Expect(masters.Create(ctx, placement)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, placement)).To(Succeed()) })
+	}
+	refusedIn := func(ctx context.Context, namespace string) {
+		GinkgoHelper()
+		Eventually(func() error { return developer.Create(ctx, podIn(namespace), client.DryRunAll) }).
+			Should(beForbidden("Pod " + namespace + "/web creation is disallowed in the fleet hub cluster"))
+		Eventually(func() error { return developer.Create(ctx, replicaSetIn(namespace), client.DryRunAll) }).
+			Should(beForbidden("ReplicaSet " + namespace + "/web creation is disallowed in the fleet hub cluster."))
+	}
+	allowedIn := func(ctx context.Context, namespace string) {
+		GinkgoHelper()
+		Consistently(func() error { return developer.Create(ctx, replicaSetIn(namespace), client.DryRunAll) }, "1s").Should(Succeed())
+	}
+
+	It("keeps Pods and ReplicaSets out of a namespace that a placement takes by name, and of no other", func(ctx SpecContext) {
+		chosen, other := newNamespace(ctx), newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
+		refusedIn(ctx, chosen)
+		allowedIn(ctx, other)
+		Expect(developer.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: chosen, Name: "settings"}})).To(Succeed())
+	})
+
+	It("knows namespaces that are taken by labels", func(ctx SpecContext) {
+		key := newNamespace(ctx)
+		chosen, other, without := newNamespace(ctx, key, "a"), newNamespace(ctx, key, "b", "stage", "x"), newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{LabelSelector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}},
+				{Key: "stage", Operator: metav1.LabelSelectorOpDoesNotExist},
+			},
+		}})
+		refusedIn(ctx, chosen)
+		allowedIn(ctx, other)
+		allowedIn(ctx, without)
+
+		third := newNamespace(ctx, "only-"+key, "v")
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"only-" + key: "v"}}})
+		refusedIn(ctx, third)
+	})
+
+	It("leaves alone a namespace of which only the name is placed", func(ctx SpecContext) {
+		empty := newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: empty, SelectionScope: placementv1beta1.NamespaceOnly})
+		allowedIn(ctx, empty)
+	})
+
+	It("holds for what controllers make of a placed Deployment", func(ctx SpecContext) {
+		chosen := newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
+		refusedIn(ctx, chosen)
+		set := replicaSetIn(chosen)
+		Expect(masters.Create(ctx, &appsv1.Deployment{ObjectMeta: set.ObjectMeta, Spec: appsv1.DeploymentSpec{Selector: set.Spec.Selector, Template: set.Spec.Template}})).To(Succeed())
+		Eventually(func(g Gomega) {
+			var deployment appsv1.Deployment
+			g.Expect(masters.Get(ctx, client.ObjectKeyFromObject(set), &deployment)).To(Succeed())
+			g.Expect(deployment.Status.Conditions).To(ContainElement(And(
+				HaveField("Type", appsv1.DeploymentProgressing), HaveField("Reason", "ReplicaSetCreateError"), HaveField("Message", ContainSubstring("creation is disallowed in the fleet hub cluster")))))
+		}).Should(Succeed())
+	})
+
+	It("holds while the gateway is down", Serial, func(ctx SpecContext) {
+		chosen := newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
+		gateway.stop()
+		DeferCleanup(func() { gateway.start() })
+		refusedIn(ctx, chosen)
+	})
+
+	It("exempts who was given the verb bypass, and nobody by a name or a label", func(ctx SpecContext) {
+		chosen := newNamespace(ctx)
+		selected(ctx, placementv1beta1.ResourceSelectorTerm{Name: chosen})
+		refusedIn(ctx, chosen)
+		pod := podIn(chosen)
+		pod.Labels = map[string]string{webhook.AnnotationBypass: "yes"}
+		pod.Annotations = pod.Labels
+		Expect(developer.Create(ctx, pod, client.DryRunAll)).To(beForbidden("disallowed"))
+		Expect(masters.Create(ctx, replicaSetIn(chosen), client.DryRunAll)).To(Succeed())
+	})
+})
+
+var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
+	var user client.Client
+	const name = "reference-user"
+
+	BeforeAll(func(ctx SpecContext) {
+		user = everyUser(ctx, name)
+		gateway.guardRails = webhook.GuardRailsReference
+		gateway.want(ctx)
+		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			gateway.guardRails = webhook.GuardRailsSelected
+			gateway.want(ctx)
+			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+			Eventually(func() error { return masters.Create(ctx, replicaSetIn("default"), client.DryRunAll) }).Should(Succeed())
+		})
+		Eventually(func() error { return masters.Create(ctx, podIn("default"), client.DryRunAll) }).Should(beForbidden("disallowed"))
+	})
+
+	refusal := func(operation, kind, subresource, object string) OmegaMatcher {
+		return beForbidden(fmt.Sprintf("user: '%s' in 'groups: [system:authenticated]' is not allowed to %s resource %s/%s: %s", name, operation, kind, subresource, object))
+	}
+
+	It("keep Pods and ReplicaSets out of every namespace, whoever asks", func(ctx SpecContext) {
+		Expect(masters.Create(ctx, podIn("default"))).To(beForbidden("Pod default/web creation is disallowed in the fleet hub cluster"))
+		Expect(user.Create(ctx, replicaSetIn("default"))).To(beForbidden("ReplicaSet default/web creation is disallowed in the fleet hub cluster."))
+		Expect(masters.Create(ctx, replicaSetIn("kube-system"), client.DryRunAll)).To(Succeed())
+	})
+
+	It("keep the fleet's definitions to administrators", func(ctx SpecContext) {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(masters.Get(ctx, client.ObjectKey{Name: "memberclusters.cluster.kubernetes-fleet.io"}, definition)).To(Succeed())
+		Eventually(func() error { return user.Delete(ctx, definition, client.DryRunAll) }).Should(
+			refusal("DELETE", "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition", "", "/memberclusters.cluster.kubernetes-fleet.io"))
+		Expect(masters.Delete(ctx, definition, client.DryRunAll)).To(Succeed())
+	})
+
+	It("keep reserved namespaces, and what is in them, to the cluster's own", func(ctx SpecContext) {
+		reserved := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-mine"}}
+		Eventually(func() error { return user.Create(ctx, reserved, client.DryRunAll) }).Should(refusal("CREATE", "/v1, Kind=Namespace", "", "/kube-mine"))
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "settings"}}
+		Eventually(func() error { return user.Create(ctx, settings, client.DryRunAll) }).Should(
+			refusal("CREATE", "/v1, Kind=ConfigMap", "", clusterv1beta1.SystemNamespace+"/settings"))
+		Expect(masters.Create(ctx, settings)).To(Succeed())
+		Expect(user.Delete(ctx, settings)).To(refusal("DELETE", "/v1, Kind=ConfigMap", "", clusterv1beta1.SystemNamespace+"/settings"))
+		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
+	})
+
+	It("leave Leases and Events to everybody", func(ctx SpecContext) {
+		Expect(user.Create(ctx, leaseIn("kube-system"), client.DryRunAll)).To(Succeed())
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: "kube-system"}}
+		Expect(user.Create(ctx, event, client.DryRunAll)).To(Succeed())
+	})
+
+	It("let a member's identity write in its namespace, and no other user", func(ctx SpecContext) {
+		member := memberCluster("guarded")
+		member.Spec.Identity = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "guarded-identity"}
+		Expect(masters.Create(ctx, member)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, member)).To(Succeed()) })
+		namespace := clusterv1beta1.MemberNamespace("guarded")
+		Expect(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		work := func() *placementv1beta1.Work {
+			return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
+		}
+		Eventually(func() error { return user.Create(ctx, work(), client.DryRunAll) }).Should(
+			refusal("CREATE", "placement.kubernetes-fleet.io/v1beta1, Kind=Work", "", namespace+"/w"))
+		Expect(everyUser(ctx, "guarded-identity").Create(ctx, work(), client.DryRunAll)).To(Succeed())
+	})
+
+	It("keep members of a managed service as that service has them, but for labels and taints", func(ctx SpecContext) {
+		const annotation = "fleet.azure.com/cluster-resource-id"
+		managed, own := memberCluster("managed"), memberCluster("own")
+		managed.Annotations = map[string]string{annotation: "x"}
+		Eventually(func() error { return user.Create(ctx, managed.DeepCopy(), client.DryRunAll) }).Should(
+			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=MemberCluster", "", "/managed"))
+		Expect(masters.Create(ctx, managed)).To(Succeed())
+		Expect(user.Create(ctx, own)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(masters.Delete(ctx, managed)).To(Succeed())
+			Expect(user.Delete(ctx, own)).To(Succeed())
+		})
+		set := func(member *clusterv1beta1.MemberCluster, alter func(*clusterv1beta1.MemberCluster)) error {
+			return change(ctx, user, member, alter)
+		}
+		Expect(set(managed, func(m *clusterv1beta1.MemberCluster) {
+			m.Labels = map[string]string{"stage": "prod"}
+			m.Spec.Taints = []clusterv1beta1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+		})).To(Succeed())
+		Expect(set(managed, func(m *clusterv1beta1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })).To(
+			refusal("UPDATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=MemberCluster", "", "/managed"))
+		Expect(set(managed, func(m *clusterv1beta1.MemberCluster) { m.Annotations[annotation] = "y" })).To(
+			refusal("UPDATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=MemberCluster", "", "/managed"))
+		Expect(set(managed, func(m *clusterv1beta1.MemberCluster) { m.Annotations = nil })).To(
+			beForbidden("no user is allowed to remove all fleet pre-fixed annotations from a fleet member cluster"))
+		Expect(user.Delete(ctx, managed)).To(refusal("DELETE", "cluster.kubernetes-fleet.io/v1beta1, Kind=MemberCluster", "", "/managed"))
+
+		Expect(set(own, func(m *clusterv1beta1.MemberCluster) { m.Spec.HeartbeatPeriodSeconds = 30 })).To(Succeed())
+		Expect(set(own, func(m *clusterv1beta1.MemberCluster) { m.Annotations = map[string]string{annotation: "x"} })).To(
+			beForbidden("no user is allowed to add a fleet pre-fixed annotation to an upstream member cluster"))
+		own.Status.Namespaces = map[string]string{"a": ""}
+		current := memberCluster("own")
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(own), current)).To(Succeed())
+		current.Status.Namespaces = own.Status.Namespaces
+		Expect(user.Status().Update(ctx, current)).To(
+			refusal("UPDATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=MemberCluster", "status", "/own"))
+	})
+})
