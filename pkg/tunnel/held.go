@@ -37,6 +37,11 @@ func (h *held) replace(next Carrier) {
 	h.current = next
 }
 
+// retire lets the session in use end without another in its place.
+func (h *held) retire() {
+	h.replace(nil)
+}
+
 func (h *held) all() []Carrier {
 	h.mu.Lock()
 	defer h.mu.Unlock()

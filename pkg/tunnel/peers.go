@@ -39,7 +39,6 @@ const (
 // Peers connects the gateways of one hub: each dials every other, is told which
 // members' tunnels that one holds, and passes dials for them on, once.
 type Peers struct {
-	// Registry is this gateway's; NewPeers sets it.
 	registry *Registry
 	// name tells this gateway from the others.
 	name string
@@ -61,8 +60,8 @@ type PeerOptions struct {
 	Name string
 	// Certificate is this gateway's, for both ends of a link.
 	Certificate func() (*tls.Certificate, error)
-	// Roots verify the other gateways, who all go by ServerName.
-	Roots      *x509.CertPool
+	// Roots verify the other gateways, who all go by ServerName; asked for each link.
+	Roots      func() *x509.CertPool
 	ServerName string
 	// OnChange is told how many gateways there are, this one included. Optional.
 	OnChange func(replicas int)
@@ -98,7 +97,7 @@ func verifyPeer(state tls.ConnectionState, o PeerOptions) error {
 		intermediates.AddCert(cert)
 	}
 	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
-		Roots: o.Roots, Intermediates: intermediates, DNSName: o.ServerName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		Roots: o.Roots(), Intermediates: intermediates, DNSName: o.ServerName, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	return err
 }

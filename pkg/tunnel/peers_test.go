@@ -31,7 +31,7 @@ func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop fu
 	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []string, 1)}
 	cert := ca.issue(t, peerName)
 	r.peers = tunnel.NewPeers(r.Registry, tunnel.PeerOptions{
-		Name: name, Certificate: func() (*tls.Certificate, error) { return &cert, nil }, Roots: ca.pool(), ServerName: peerName,
+		Name: name, Certificate: func() (*tls.Certificate, error) { return &cert, nil }, Roots: ca.pool, ServerName: peerName,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -139,6 +139,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 		case message := <-carrier.Told():
 			if err := s.heard(message, search); err != nil {
 				carrier.Drain()
+				s.held.retire()
 				return nil, err
 			}
 		case better := <-search.found:

@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -28,16 +29,21 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	var roots atomic.Pointer[x509.CertPool]
+	trust := func(ca []byte) {
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(ca)
+		roots.Store(pool)
+	}
 	ca, err := g.certificates.CABundle(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
+	trust(ca)
 	peers := tunnel.NewPeers(parts.registry, tunnel.PeerOptions{
 		Name:        parts.port.replica,
 		Certificate: func() (*tls.Certificate, error) { return g.certificates.GetCertificate(nil) },
-		Roots:       roots,
+		Roots:       roots.Load,
 		ServerName:  g.Service + "." + g.Namespace + ".svc",
 		OnChange: func(replicas int) {
 			parts.port.setReplicas(replicas)
@@ -53,6 +59,7 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return peers.Serve(ctx, listener) })
 	group.Go(func() error { return peers.Run(ctx, addresses) })
+	group.Go(func() error { return g.followAuthority(ctx, ca, trust) })
 	if len(g.Peers) > 0 {
 		addresses <- g.Peers
 	} else {

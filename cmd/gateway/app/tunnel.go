@@ -4,6 +4,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -114,10 +117,13 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 	if err != nil {
 		return explain(fmt.Errorf("listening for agents: %w", err))
 	}
-	parts.port.set(&tunnel.PortInfo{
-		Address: g.AgentsAddress, CA: string(ca), ServerName: g.Service + "." + g.Namespace + ".svc",
-	})
-	parts.registry.TellAll()
+	tell := func(ca []byte) {
+		parts.port.set(&tunnel.PortInfo{
+			Address: g.AgentsAddress, CA: string(ca), ServerName: g.Service + "." + g.Namespace + ".svc",
+		})
+		parts.registry.TellAll()
+	}
+	tell(ca)
 	port := &tunnel.Port{
 		Registry:     parts.registry,
 		TLS:          config,
@@ -126,7 +132,39 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 		MembersOf:    parts.members.MembersOf,
 		Others:       parts.others,
 	}
-	return port.Serve(ctx, listener)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return port.Serve(ctx, listener) })
+	group.Go(func() error {
+		return g.followAuthority(ctx, ca, func(ca []byte) {
+			tell(ca)
+			// Sessions that the old authority vouched for are made anew, none is cut.
+			parts.registry.Renew()
+		})
+	})
+	return group.Wait()
+}
+
+// authorityCheck is how often a replica looks whether the authority of the gateways'
+// certificates is still the same: it changes about once a year.
+const authorityCheck = time.Minute
+
+// followAuthority calls changed with the CA bundle whenever it is another than before.
+func (g *gateway) followAuthority(ctx context.Context, before []byte, changed func(ca []byte)) error {
+	ticker := time.NewTicker(authorityCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		ca, err := g.certificates.CABundle(ctx)
+		if err != nil || bytes.Equal(ca, before) {
+			continue // a hub that is away is asked again
+		}
+		before = ca
+		changed(ca)
+	}
 }
 
 // advertised is what agents are told about this gateway.

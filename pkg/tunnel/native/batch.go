@@ -9,8 +9,8 @@ import (
 )
 
 // batch is a TCP connection below TLS. crypto/tls makes a system call of every
-// record, 16 KiB; here a frame's records leave together, and as many are read at
-// once as have arrived.
+// record, 16 KiB; here a frame's records leave together. (Reading ahead in the same
+// way costs more in copying than it saves in calls: tried.)
 type batch struct {
 	net.Conn
 
@@ -19,11 +19,6 @@ type batch struct {
 	holding bool
 	// held is what was written since hold.
 	held *chunk
-
-	// Only who reads uses ahead, which was read before TLS asked for it.
-	ahead *chunk
-	// wide is set when the last read filled a small buffer: more may be waiting.
-	wide bool
 }
 
 // Batch returns a connection for TLS to run on, of which New then makes the best.
@@ -72,30 +67,4 @@ func (b *batch) Write(p []byte) (int, error) {
 	}
 	b.held.end += copy(b.held.buffer[b.held.end:], p)
 	return len(p), nil
-}
-
-// Read reads ahead: little on a quiet connection, which holds no large buffer then,
-// and much on a busy one.
-func (b *batch) Read(p []byte) (int, error) {
-	if b.ahead == nil {
-		size := smallestChunk
-		if b.wide {
-			size = largestChunk
-		}
-		c := newChunk(size)
-		n, err := b.Conn.Read(c.buffer)
-		if err != nil {
-			c.free()
-			return 0, err
-		}
-		c.end = n
-		b.ahead, b.wide = c, n >= smallestChunk
-	}
-	n := copy(p, b.ahead.unread())
-	b.ahead.off += n
-	if b.ahead.off == b.ahead.end {
-		b.ahead.free()
-		b.ahead = nil
-	}
-	return n, nil
 }

@@ -486,6 +486,49 @@ func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 	}
 }
 
+func TestNothingIsHeldAfterManyStreams(t *testing.T) {
+	a, b := tcpPair(t)
+	budget := NewBudget(1 << 30)
+	gateway, agent := New(a, Gateway, Options{Budget: budget}), New(b, Agent, Options{Budget: budget})
+	defer gateway.Close()
+	defer agent.Close()
+	go func() {
+		for {
+			s, err := agent.Accept(t.Context())
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(s, s); _ = s.Close() }()
+		}
+	}()
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			for i := worker; i < 10_000; i += 16 {
+				s, err := gateway.Open(t.Context(), []byte("hello"))
+				if err != nil {
+					t.Errorf("stream %d: %v", i, err)
+					return
+				}
+				_, _ = s.Write(make([]byte, 100+i%5000))
+				switch i % 4 {
+				case 0:
+					_ = s.(*Stream).Reset()
+				case 1:
+					_ = s.(*Stream).CloseWrite()
+					_, _ = io.Copy(io.Discard, s)
+				case 2:
+					_, _ = io.ReadFull(s, make([]byte, 50))
+				}
+				_ = s.Close()
+			}
+		})
+	}
+	all.Wait()
+	eventuallyNoStreams(t, gateway, agent)
+	eventually(t, func() bool { return budget.Used() == 0 }, "unread bytes are still counted")
+}
+
 func TestSessionEndsOnAPingFlood(t *testing.T) {
 	a, b := net.Pipe()
 	c := New(a, Gateway, Options{})
