@@ -42,17 +42,28 @@ func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, n
 // queuesOf sorts candidates, which are in order, into queues; the queue with the
 // best candidate comes first.
 func queuesOf(candidates []candidate, spread Spread) []*queue {
-	var queues []*queue
-	byClass := map[int]*queue{}
-	for _, candidate := range candidates {
-		class := spread.Class(candidate.cluster)
+	classes, sizes := make([]int, len(candidates)), []int(nil)
+	for i := range candidates {
+		class := spread.Class(candidates[i].cluster)
+		for len(sizes) <= class {
+			sizes = append(sizes, 0)
+		}
+		sizes[class]++
+		classes[i] = class
+	}
+	// One piece of memory serves all queues: there can be as many as clusters.
+	store, used := make([]candidate, len(candidates)), 0
+	all, byClass := make([]queue, 0, len(sizes)), make([]*queue, len(sizes))
+	queues := make([]*queue, 0, len(sizes))
+	for i, class := range classes {
 		q := byClass[class]
 		if q == nil {
-			q = &queue{class: class}
-			byClass[class] = q
-			queues = append(queues, q)
+			end := used + sizes[class]
+			all = append(all, queue{class: class, candidates: store[used:used:end]})
+			used, q = end, &all[len(all)-1]
+			byClass[class], queues = q, append(queues, q)
 		}
-		q.candidates = append(q.candidates, candidate)
+		q.candidates = append(q.candidates, candidates[i])
 	}
 	return queues
 }

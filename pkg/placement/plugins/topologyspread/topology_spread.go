@@ -64,24 +64,27 @@ type spread struct {
 	classes map[string]int
 	// groups has a class's group for each constraint, class after class.
 	groups []int
-	key    []byte
+	// key is the memory in which a combination is written down.
+	key []byte
 }
 
 // Class implements framework.Spread: clusters in the same groups are of one
 // class.
 func (s *spread) Class(cluster *framework.Cluster) int {
+	before := len(s.groups)
 	s.key = s.key[:0]
 	for _, c := range s.constraints {
-		s.key = binary.AppendVarint(s.key, int64(c.groupOf(cluster)))
+		group := c.groupOf(cluster)
+		s.key = binary.AppendVarint(s.key, int64(group))
+		s.groups = append(s.groups, group)
 	}
 	class, known := s.classes[string(s.key)]
-	if !known {
-		class = len(s.classes)
-		s.classes[string(s.key)] = class
-		for _, c := range s.constraints {
-			s.groups = append(s.groups, c.groupOf(cluster))
-		}
+	if known {
+		s.groups = s.groups[:before]
+		return class
 	}
+	class = len(s.classes)
+	s.classes[string(s.key)] = class
 	return class
 }
 
