@@ -35,6 +35,7 @@ import (
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
@@ -45,6 +46,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -87,6 +89,8 @@ type gateway struct {
 	certificates *serving.Certificates
 	installer    *install.Installer
 	manager      ctrl.Manager
+	// members holds what the hub made for members.
+	members cache.Cache
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
@@ -105,6 +109,7 @@ func Run(ctx context.Context, config *Config) error {
 	for _, add := range []func(context.Context) error{
 		g.addServing,
 		g.addWebhooks,
+		g.addMembers,
 		g.addProxy,
 		g.addMembership,
 		g.addPlacement,
@@ -150,6 +155,7 @@ func newScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
 		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme,
+		azurefleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
@@ -166,6 +172,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		apiMSA:       {msav1beta1.GroupVersion.Group},
 		apiProfile:   {multiclusterv1alpha1.GroupVersion.Group},
 		apiAdmission: {admissionv1alpha1.GroupVersion.Group},
+		apiAzure:     {azurefleetv1alpha1.GroupVersion.Group},
 	}
 	var chosen []string
 	for _, api := range g.APIs {
@@ -361,6 +368,9 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return err
 	}
 	defer func() { _ = stop() }()
+	if err := membership.OnRevoked(ctx, g.members, registry.Disconnect); err != nil {
+		return ignoreEnd(ctx, err)
+	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -387,17 +397,19 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
+// addMembers caches what proxy and controllers need of members in every replica.
+func (g *gateway) addMembers(context.Context) error {
+	var err error
+	if g.members, err = membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()}); err != nil {
+		return err
+	}
+	return g.manager.Add(g.members)
+}
+
 // addMembership joins clusters, and gives the gateway an account on each.
 func (g *gateway) addMembership(context.Context) error {
 	if !g.runs(componentControllers) {
 		return nil
-	}
-	members, err := membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
-	if err != nil {
-		return err
-	}
-	if err := g.manager.Add(members); err != nil {
-		return err
 	}
 	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
 	recorder := g.manager.GetEventRecorder(membership.EventSource)
@@ -407,10 +419,10 @@ func (g *gateway) addMembership(context.Context) error {
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
 				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
-				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members, Concurrency: memberWorkers,
+				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 			},
 			&membership.StatusReconciler{
-				Client: hub, Leases: members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
+				Client: hub, Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
 				// Placement must see a heartbeat at least twice before it takes a member for lost.
 				HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
 				TaintUnreachable:  g.TaintUnreachable, Concurrency: memberWorkers,
@@ -424,7 +436,7 @@ func (g *gateway) addMembership(context.Context) error {
 				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
 			},
 			&registration.GrantReconciler{
-				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members,
+				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members,
 				Namespaces: g.registrationNamespaces(), ApproveInfinite: g.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
 				Concurrency: memberWorkers,
 			},
@@ -435,6 +447,9 @@ func (g *gateway) addMembership(context.Context) error {
 				HubURL: g.HubURL, HubCA: g.HubCA, Image: g.AgentImage, Concurrency: memberWorkers,
 			},
 		)
+	}
+	if g.serves(apiAzure) {
+		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: g.manager.GetEventRecorder(azurefleet.EventSource)})
 	}
 	if g.serves(apiProfile) {
 		controllers = append(controllers, &profile.Reconciler{
