@@ -23,7 +23,7 @@ import (
 
 // stepsAtMost is more than what either side writes for one registration or leave: a
 // crash beyond the last write does not happen, and ends the walk.
-const stepsAtMost = 45
+const stepsAtMost = 60
 
 var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 	// expectOneMember is the final state, whatever happened on the way.
