@@ -17,6 +17,7 @@ import (
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
@@ -29,6 +30,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		admissionv1alpha1.AddToScheme(scheme),
+		azurefleetv1alpha1.AddToScheme(scheme),
 		msav1beta1.AddToScheme(scheme),
 		clusterv1beta1.AddToScheme(scheme),
 		gatewayv1alpha1.AddToScheme(scheme),

@@ -38,6 +38,7 @@ import (
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
@@ -47,6 +48,7 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -92,6 +94,8 @@ type gateway struct {
 	certificates *serving.Certificates
 	installer    *install.Installer
 	manager      ctrl.Manager
+	// members holds what the hub made for members.
+	members cache.Cache
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
@@ -110,6 +114,7 @@ func Run(ctx context.Context, config *Config) error {
 	for _, add := range []func(context.Context) error{
 		g.addServing,
 		g.addWebhooks,
+		g.addMembers,
 		g.addPolicies,
 		g.addProxy,
 		g.addMembership,
@@ -169,6 +174,7 @@ func newScheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
 		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
+		azurefleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
@@ -185,6 +191,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		apiMSA:       {msav1beta1.GroupVersion.Group},
 		apiProfile:   {multiclusterv1alpha1.GroupVersion.Group},
 		apiAdmission: {admissionv1alpha1.GroupVersion.Group},
+		apiAzure:     {azurefleetv1alpha1.GroupVersion.Group},
 	}
 	var chosen []string
 	for _, api := range g.APIs {
@@ -366,7 +373,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	members := clustergateway.NewMembers()
-	members.OnGone(ways.Disconnect)
+	members.OnGone(parts.disconnect)
 	credentials.Changed = members.SetCredential
 	config := apiserver.Config{
 		Hub:         g.Hub,
@@ -396,14 +403,14 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
-		return g.serveAPI(ctx, completed, members, credentials, registry)
+		return g.serveAPI(ctx, completed, members, credentials, parts)
 	}))
 }
 
 // serveAPI runs the API server once it can answer: with a certificate, the
 // inventory and the credentials that are there.
 func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Members,
-	credentials *serviceaccount.Credentials, registry *tunnel.Registry) error {
+	credentials *serviceaccount.Credentials, parts *tunnelParts) error {
 	informer, err := g.manager.GetCache().GetInformer(ctx, &clusterv1beta1.MemberCluster{})
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
@@ -413,7 +420,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return err
 	}
 	defer func() { _ = stop() }()
-	if err := endOnNewIdentity(informer, registry); err != nil {
+	if err := endOnNewIdentity(informer, parts.disconnect); err != nil {
 		return err
 	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
@@ -431,7 +438,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	err = server.Run(ctx)
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), tunnelDrain)
 	defer cancel()
-	return errors.Join(err, registry.Close(drain))
+	return errors.Join(err, parts.registry.Close(drain))
 }
 
 // ignoreEnd drops the errors that come of stopping.
@@ -442,17 +449,19 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
+// addMembers caches what proxy and controllers need of members in every replica.
+func (g *gateway) addMembers(context.Context) error {
+	var err error
+	if g.members, err = membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()}); err != nil {
+		return err
+	}
+	return g.manager.Add(g.members)
+}
+
 // addMembership joins clusters, and gives the gateway an account on each.
 func (g *gateway) addMembership(context.Context) error {
 	if !g.runs(componentControllers) {
 		return nil
-	}
-	members, err := membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
-	if err != nil {
-		return err
-	}
-	if err := g.manager.Add(members); err != nil {
-		return err
 	}
 	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
 	recorder := g.manager.GetEventRecorder(membership.EventSource)
@@ -462,10 +471,10 @@ func (g *gateway) addMembership(context.Context) error {
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
 				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
-				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members, Concurrency: memberWorkers,
+				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 			},
 			&membership.StatusReconciler{
-				Client: hub, Leases: members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
+				Client: hub, Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
 				// Placement must see a heartbeat at least twice before it takes a member for lost.
 				HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
 				TaintUnreachable:  g.TaintUnreachable, Concurrency: memberWorkers,
@@ -479,7 +488,7 @@ func (g *gateway) addMembership(context.Context) error {
 				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
 			},
 			&registration.GrantReconciler{
-				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: members,
+				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members,
 				Namespaces: g.registrationNamespaces(), ApproveInfinite: g.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
 				Concurrency: memberWorkers,
 			},
@@ -491,13 +500,16 @@ func (g *gateway) addMembership(context.Context) error {
 			},
 		)
 	}
+	if g.serves(apiAzure) {
+		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: g.manager.GetEventRecorder(azurefleet.EventSource)})
+	}
 	if g.serves(apiProfile) {
 		controllers = append(controllers, &profile.Reconciler{
 			Client: hub, Namespace: g.Namespace, Manager: g.ClusterProfileManager, HubURL: g.HubURL, HubCA: g.HubCA,
 		})
 	}
 	if g.serves(apiMSA) {
-		tokens, err := g.tokenControllers(members)
+		tokens, err := g.tokenControllers(g.members)
 		if err != nil {
 			return err
 		}

@@ -91,6 +91,7 @@ func (g *gateway) addKonnectivity(parts *tunnelParts) (tunnelSet, error) {
 		if ways.konnectivity, err = g.newKonnectivityAgents(parts, allow, exported); err != nil {
 			return ways, fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}
+		parts.disconnect = ways.Disconnect
 		parts.others = map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: ways.konnectivity.Take}
 		if err := g.manager.Add(everywhere(func(ctx context.Context) error {
 			return ways.konnectivity.Run(ctx, tunnelDrain)

@@ -46,11 +46,14 @@ const (
 	apiGateway   = "gateway"
 	apiProfile   = "clusterprofile"
 	apiAdmission = "admission"
+	apiAzure     = "fleet-azure"
 )
 
 var (
 	allComponents = []string{componentProxy, componentWebhook, componentControllers}
-	allAPIs       = []string{apiFleet, apiRancher, apiMSA, apiGateway, apiProfile, apiAdmission}
+	defaultAPIs   = []string{apiFleet, apiRancher, apiMSA, apiGateway, apiProfile, apiAdmission}
+	// allAPIs are those that somebody may ask for.
+	allAPIs = append(slices.Clone(defaultAPIs), apiAzure)
 )
 
 // apiNeeds says which families build on which others: registrations and the
@@ -61,6 +64,7 @@ func apiNeeds() map[string][]string {
 		apiMSA:     {apiFleet},
 		apiGateway: {apiFleet, apiMSA},
 		apiProfile: {apiFleet},
+		apiAzure:   {apiFleet},
 	}
 }
 
@@ -154,7 +158,7 @@ func NewOptions() *Options {
 	return &Options{
 		Namespace:             clusterv1beta1.SystemNamespace,
 		Components:            slices.Clone(allComponents),
-		APIs:                  slices.Clone(allAPIs),
+		APIs:                  slices.Clone(defaultAPIs),
 		BindAddress:           "0.0.0.0",
 		SecurePort:            8443,
 		WebhookPort:           9443,

@@ -36,6 +36,8 @@ type tunnelParts struct {
 	registry *tunnel.Registry
 	members  *cluster.Members
 	port     *advertised
+	// disconnect ends a member's tunnels of every protocol.
+	disconnect func(member string)
 	// others take over connections to the agents' port, by their protocol.
 	others map[string]func(context.Context, *tls.Conn)
 }
@@ -48,12 +50,12 @@ func (g *gateway) newTunnels() (*tunnelParts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}
-	parts.registry = registry
+	parts.registry, parts.disconnect = registry, registry.Disconnect
 	client, err := metadata.NewForConfig(g.Hub)
 	if err != nil {
 		return nil, fmt.Errorf("reaching the hub at %s: %w", g.Hub.Host, err)
 	}
-	revocation := &tunnels.Revocation{Client: client, Disconnect: registry.Disconnect}
+	revocation := &tunnels.Revocation{Client: client, Disconnect: func(member string) { parts.disconnect(member) }}
 	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
 		return nil, err
 	}
@@ -82,13 +84,13 @@ func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net
 }
 
 // endOnNewIdentity ends the tunnels of members that are given to another identity.
-func endOnNewIdentity(informer ctrlcache.Informer, registry *tunnel.Registry) error {
+func endOnNewIdentity(informer ctrlcache.Informer, disconnect func(member string)) error {
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			old, _ := before.(*clusterv1beta1.MemberCluster)
 			current, _ := after.(*clusterv1beta1.MemberCluster)
 			if old != nil && current != nil && old.Spec.Identity != current.Spec.Identity {
-				registry.Disconnect(current.Name)
+				disconnect(current.Name)
 			}
 		},
 	})

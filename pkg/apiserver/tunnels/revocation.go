@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,10 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
+
+// believed is how long the hub's API server may still take a revoked token for good: it
+// remembers its answers for ten seconds. Who came back in between goes too.
+const believed = 15 * time.Second
 
 // Revocation ends the tunnels of a member whose agent's identity was taken away. The
 // hub authenticates an agent when it connects and never again, but deleting the
@@ -45,7 +50,7 @@ func (r *Revocation) Run(ctx context.Context) error {
 				o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
 			},
 		).Informer()
-		if _, err := informer.AddEventHandler(r.handler()); err != nil {
+		if _, err := informer.AddEventHandler(r.handler(ctx)); err != nil {
 			return fmt.Errorf("watching %s %s: %w", resource, name, err)
 		}
 		running.Go(func() { informer.RunWithContext(ctx) })
@@ -56,13 +61,13 @@ func (r *Revocation) Run(ctx context.Context) error {
 
 // handler sees deletions, and, after a gap in the watch, that another object has the
 // name: tokens are bound to the object, not to its name.
-func (r *Revocation) handler() cache.ResourceEventHandler {
+func (r *Revocation) handler(ctx context.Context) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
 			old, _ := before.(metav1.Object)
 			current, ok := after.(metav1.Object)
 			if ok && old != nil && old.GetUID() != current.GetUID() {
-				r.revoked(current.GetNamespace())
+				r.revoked(ctx, current.GetNamespace())
 			}
 		},
 		DeleteFunc: func(deleted any) {
@@ -72,14 +77,18 @@ func (r *Revocation) handler() cache.ResourceEventHandler {
 			}
 			namespace, _, err := cache.SplitMetaNamespaceKey(key)
 			if err == nil {
-				r.revoked(namespace)
+				r.revoked(ctx, namespace)
 			}
 		},
 	}
 }
 
-func (r *Revocation) revoked(namespace string) {
-	if member, ok := clusterv1beta1.MemberOfNamespace(namespace); ok {
-		r.Disconnect(member)
+func (r *Revocation) revoked(ctx context.Context, namespace string) {
+	member, ok := clusterv1beta1.MemberOfNamespace(namespace)
+	if !ok {
+		return
 	}
+	r.Disconnect(member)
+	again := time.AfterFunc(believed, func() { r.Disconnect(member) })
+	context.AfterFunc(ctx, func() { again.Stop() })
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -284,8 +286,12 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
 	}
 	for _, obj := range objects {
-		//nolint:staticcheck // Objects are made anew each time; there are no generated apply configurations to keep.
-		if err := member.Patch(ctx, obj, client.Apply, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
+		document, err := json.Marshal(obj)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the agent's manifests: %w", err)
+		}
+		apply := client.RawPatch(types.ApplyPatchType, document)
+		if err := member.Patch(ctx, obj, apply, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
 			return explain(obj, config.Host, err), nil
 		}
 	}

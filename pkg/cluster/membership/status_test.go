@@ -105,6 +105,25 @@ func TestALeaseKeepsAMemberJoinedAndCostsFewWrites(t *testing.T) {
 	}
 }
 
+func TestAMemberCostsFewWritesWhereEligibilityNeedsItsHeartbeat(t *testing.T) {
+	w := watch(0)
+	w.reconciler.HeartbeatInterval = 150 * time.Second
+	w.report()
+	w.writes = 0
+	oldest := time.Duration(0)
+	for range 60 {
+		w.hub.Step(time.Minute)
+		oldest = max(oldest, w.hub.Since(w.heartbeat()))
+		w.renew()
+	}
+	if w.writes != 20 {
+		t.Errorf("%d writes in an hour, want one at every third Lease", w.writes)
+	}
+	if oldest > 5*time.Minute {
+		t.Errorf("the heartbeat became %s old, and placement would not pick the member", oldest)
+	}
+}
+
 func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
 	w := watch(0)
 	w.report()

@@ -4,6 +4,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -238,7 +239,7 @@ func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1be
 	status.Namespace, status.Display.State = "", ""
 	if mc != nil {
 		status.Namespace = clusterv1beta1.MemberNamespace(mc.Name)
-		status.Agent.Namespace = clusterv1beta1.SystemNamespace
+		status.Agent.Namespace = cmp.Or(status.Agent.Namespace, clusterv1beta1.SystemNamespace)
 		status.Agent.LastSeen = desiredLastSeen(status.Agent.LastSeen, mc)
 		status.Display.ReadyNodes, status.Display.SampleNode = displayNodes(mc)
 	}

@@ -123,13 +123,6 @@ func isOrigin(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cl
 	return mc.Annotations[AnnotationClusterUID] == string(cluster.UID)
 }
 
-// isNewer tells whether the Secret was made after the grant, so that no token granted
-// then is bound to it. Both times are in whole seconds; within the same one the Secret
-// counts as the older.
-func isNewer(secret *corev1.Secret, granted metav1.Time) bool {
-	return secret.CreationTimestamp.After(granted.Time)
-}
-
 // credentialExpiry is when the credential in a granted request expires.
 func credentialExpiry(request *registrationv1alpha1.ClusterRegistration, granted metav1.Time, lifetime time.Duration) time.Time {
 	recorded, err := time.Parse(time.RFC3339, request.Annotations[AnnotationCredentialExpires])

@@ -224,14 +224,6 @@ func TestWhatAGrantCarriesExpires(t *testing.T) {
 	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(10*time.Minute); !got.Equal(want) {
 		t.Errorf("less than asked for: got %v, want %v", got, want)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: granted}}
-	if isNewer(secret, granted) {
-		t.Error("a Secret of the same second revokes the grant")
-	}
-	secret.CreationTimestamp = metav1.NewTime(granted.Add(time.Second))
-	if !isNewer(secret, granted) {
-		t.Error("a Secret that was made anew does not revoke the grant")
-	}
 }
 
 func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {

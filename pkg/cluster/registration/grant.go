@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -211,10 +212,18 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	if refused := refuseUnready(mc); refused != nil {
 		return refused, nil
 	}
-	credential, err := r.credentialFor(ctx, mc)
+	bound, err := r.credentialSecret(ctx, mc)
 	if err != nil {
 		return nil, err
 	}
+	if bound == nil {
+		return waiting("the Secret to which the tokens of member %q are bound is being made", mc.Name), nil
+	}
+	credential, err := r.credentialFor(ctx, mc, bound.UID)
+	if err != nil {
+		return nil, err
+	}
+	status.CredentialUID = bound.UID
 	if err := r.recordExpiry(ctx, request, credential.Expires); err != nil {
 		return nil, err
 	}
@@ -398,9 +407,25 @@ func (r *GrantReconciler) getMember(ctx context.Context, name string) (*clusterv
 	return &mc, nil
 }
 
+// credentialSecret reads the Secret to which the member's tokens are bound; nil if there
+// is none.
+func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKey{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
+	}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
+	}
+	return &secret, nil
+}
+
 // credentialFor requests a token of the member's account, bound to the Secret whose
 // deletion revokes it.
-func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster) (sealing.Credential, error) {
+func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster, bound types.UID) (sealing.Credential, error) {
 	seconds := int64(r.lifetime().Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &seconds,
@@ -408,6 +433,7 @@ func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.
 			APIVersion: "v1",
 			Kind:       "Secret",
 			Name:       clusterv1beta1.AgentCredentialSecret,
+			UID:        bound,
 		},
 	}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
@@ -453,7 +479,7 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 	if granted == nil {
 		return ctrl.Result{}, nil
 	}
-	revoked, err := r.isRevoked(ctx, request, granted.LastTransitionTime)
+	revoked, err := r.isRevoked(ctx, request)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -469,7 +495,7 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 // time: the Cluster or its member is gone, or the Secret to which the credential was
 // bound was made anew. All of it is read live, since the grant may be newer than a
 // cache.
-func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, granted metav1.Time) (bool, error) {
+func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster)
 	if apierrors.IsNotFound(err) {
@@ -485,15 +511,8 @@ func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1
 	if mc == nil || !isOrigin(mc, &cluster) {
 		return true, nil
 	}
-	var secret corev1.Secret
-	err = r.Live.Get(ctx, client.ObjectKey{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
-		Name:      clusterv1beta1.AgentCredentialSecret,
-	}, &secret)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
-	}
-	return err == nil && isNewer(&secret, granted), nil
+	bound, err := r.credentialSecret(ctx, mc)
+	return bound != nil && request.Status.CredentialUID != "" && bound.UID != request.Status.CredentialUID, err
 }
 
 func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {

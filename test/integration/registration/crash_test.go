@@ -23,7 +23,7 @@ import (
 
 // stepsAtMost is more than what either side writes for one registration or leave: a
 // crash beyond the last write does not happen, and ends the walk.
-const stepsAtMost = 45
+const stepsAtMost = 60
 
 var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 	// expectOneMember is the final state, whatever happened on the way.
@@ -76,19 +76,34 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 
 	It("leads to the same member: the agent", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
-		for step := 1; step <= stepsAtMost; step++ {
-			By(fmt.Sprintf("killing the agent at write %d", step))
-			namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
-			values := registrationValues(ctx, namespace)
-			_, err := memberClient.CoreV1().Secrets(agentNamespace).Create(ctx, bootstrapSecret(agentNamespace, values), metav1.CreateOptions{})
-			Expect(err).NotTo(HaveOccurred())
-			killed := newCrash(step)
-			first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, wrap: killed.wrap})
-			done := crashedOr(killed, func() bool { return hasJoined(ctx, registrationv1alpha1.ClusterName(namespace)) })
-			first.end()
-			second := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
-			expectOneMember(ctx, namespace, second)
-			second.end()
+		// Agents do not disturb each other: as many as make a few waves are killed at once.
+		const wave = 8
+		type life struct {
+			namespace, agentNamespace string
+			killed                    *crash
+			first, second             *agent
+		}
+		for from := 1; from <= stepsAtMost; from += wave {
+			By(fmt.Sprintf("killing agents at the writes %d to %d", from, from+wave-1))
+			var lives []*life
+			for step := from; step < from+wave; step++ {
+				l := &life{namespace: makeNamespace(ctx), agentNamespace: makeAgentNamespace(ctx), killed: newCrash(step)}
+				values := registrationValues(ctx, l.namespace)
+				_, err := memberClient.CoreV1().Secrets(l.agentNamespace).Create(ctx, bootstrapSecret(l.agentNamespace, values), metav1.CreateOptions{})
+				Expect(err).NotTo(HaveOccurred())
+				l.first = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace, wrap: l.killed.wrap})
+				lives = append(lives, l)
+			}
+			done := false
+			for _, l := range lives {
+				done = crashedOr(l.killed, func() bool { return hasJoined(ctx, registrationv1alpha1.ClusterName(l.namespace)) }) || done
+				l.first.end()
+				l.second = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace})
+			}
+			for _, l := range lives {
+				expectOneMember(ctx, l.namespace, l.second)
+				l.second.end()
+			}
 			if done {
 				return
 			}

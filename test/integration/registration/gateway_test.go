@@ -24,6 +24,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -82,6 +83,7 @@ func startGateway(o gatewayOptions) *gateway {
 		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
 		&registration.GroupReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}},
 		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
+		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},
 		&importer.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, HubURL: hub.URL, HubCA: hub.CABundle, Image: "agent:test",
 		},

@@ -88,7 +88,6 @@ var _ = Describe("A member", func() {
 		stolen, err := a.enroller.Token(ctx)
 		Expect(err).NotTo(HaveOccurred())
 
-		Eventually(time.Now).Should(BeTemporally(">", getMember(ctx, name).CreationTimestamp.Add(2*time.Second)))
 		Expect(hubClient.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.AgentCredentialSecret,
 		}})).To(Succeed())

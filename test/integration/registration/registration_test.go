@@ -111,7 +111,7 @@ var _ = Describe("Registering with a token", func() {
 		mc.Labels["bribed"] = "yes"
 		Expect(apierrors.IsForbidden(agentClient.Update(ctx, &mc))).To(BeTrue(), "its own labels")
 		var secrets corev1.SecretList
-		err = agentClient.List(ctx, &secrets, client.InNamespace(clusterv1beta1.MemberNamespace(first)))
+		err = agentClient.List(ctx, &secrets, client.InNamespace(clusterv1beta1.MemberNamespace(second)))
 		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "Secrets: got %v", err)
 	})
 

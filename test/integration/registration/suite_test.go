@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
@@ -72,7 +73,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	hubCRDs, err := crds.ForHub(
-		clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName)
+		clusterv1beta1.GroupName, registrationv1alpha1.GroupName, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName, azurefleetv1alpha1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
@@ -93,6 +94,7 @@ func newScheme() *runtime.Scheme {
 		registrationv1alpha1.AddToScheme,
 		placementv1beta1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme,
+		azurefleetv1alpha1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}

@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Condition types of a ClusterRegistration.
 const (
@@ -111,6 +114,11 @@ type ClusterRegistrationStatus struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +optional
 	SealedToken []byte `json:"sealedToken,omitempty"`
+
+	// credentialUID is the UID of the Secret to which the sealed token is bound. When
+	// that Secret is gone the token is worth nothing, and the hub forgets the request.
+	// +optional
+	CredentialUID types.UID `json:"credentialUID,omitempty"`
 
 	// conditions say how far the request has come, and what stands in the way.
 	// +listType=map
