@@ -162,6 +162,33 @@ func TestOneUserCannotHaveAllTheGateway(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, prefix+"m2/proxy/version", "greedy", nil), http.StatusOK)
 }
 
+func TestMemberMayBeReachedAsTheGatewaysOwnAccount(t *testing.T) {
+	g, m := oneMember(t)
+	own := memberCluster("m1", 100, "fleetgate.io/identity=ServiceAccount")
+	g.inform.handler.OnUpdate(nil, own)
+	for _, user := range []string{"jane", "system:serviceaccount:a:b"} {
+		got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", user, nil,
+			header("X-Remote-Group", "system:masters"), header("Impersonate_User", "root")))
+		if got.Header.Get("Authorization") != "Bearer token-1" {
+			t.Error("the member gets another token than the gateway's")
+		}
+		for name := range got.Header {
+			if strings.HasPrefix(strings.ToLower(name), "impersonate") || strings.HasPrefix(name, "X-Remote") {
+				t.Errorf("the member gets header %s", name)
+			}
+		}
+	}
+	if asked := m.asked.Load(); asked != 0 {
+		t.Errorf("the agent was asked %d times", asked)
+	}
+	for i, label := range []string{"fleetgate.io/identity=Impersonate", "fleetgate.io/identity=nonsense", "x=y"} {
+		g.inform.handler.OnUpdate(nil, memberCluster("m1", 101+i, label))
+		if got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)).Header.Get("Impersonate-User"); got != "jane" {
+			t.Errorf("with %s the member sees %q", label, got)
+		}
+	}
+}
+
 // records keeps what a gateway told of its requests.
 type records struct {
 	mu   sync.Mutex

@@ -283,3 +283,15 @@ func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestWatchOfAnOldClientDidNotEnd: without a version and without asking for
+// bookmarks, a watch got one, on which the server's handler panicked.
+func TestWatchOfAnOldClientDidNotEnd(t *testing.T) {
+	g := threeMembers(t)
+	res := g.do(http.MethodGet, "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true&timeoutSeconds=1", "jane", nil)
+	wantCode(t, res, http.StatusOK)
+	told := text(t, res)
+	if strings.Count(told, `"ADDED"`) != 3 || strings.Contains(told, "BOOKMARK") {
+		t.Errorf("told:\n%s", told)
+	}
+}

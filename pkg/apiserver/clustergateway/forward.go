@@ -24,7 +24,10 @@ import (
 type exchange struct {
 	request *Request
 	link    *link
-	as      Impersonation
+	// as is whom the member is to see. It is empty if own is true: then it is the
+	// gateway's own account.
+	as  Impersonation
+	own bool
 	// caller is who asked, as the hub knows them.
 	caller string
 }
@@ -54,17 +57,27 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	ctx, cancel := h.contextFor(r.Context(), x)
 	defer cancel()
-	refusal, err := x.link.grants.ensure(ctx, x.as)
-	switch {
-	case err != nil:
-		h.refuse(w, r, failureOf(ctx, x.request.Member, err, h.notConnected))
-		return
-	case refusal != "":
-		h.refuse(w, r, apierrors.NewForbidden(proxyResource, x.request.Member, fmt.Errorf(
-			"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal)))
+	if err := h.ensureGranted(ctx, x); err != nil {
+		h.refuse(w, r, err)
 		return
 	}
 	h.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+}
+
+// ensureGranted returns when the agent lets the gateway act as the caller.
+func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
+	if x.own {
+		return nil
+	}
+	refusal, err := x.link.grants.ensure(ctx, x.as)
+	if err != nil {
+		return failureOf(ctx, x.request.Member, err, h.notConnected)
+	}
+	if refusal != "" {
+		return apierrors.NewForbidden(proxyResource, x.request.Member, fmt.Errorf(
+			"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal))
+	}
+	return nil
 }
 
 // contextFor ends long requests when the server stops.
@@ -121,7 +134,9 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	pr.Out.URL, pr.Out.Host = to, h.serverName
 	pr.Out.Trailer = nil
 	stripIdentity(pr.Out.Header)
-	setIdentity(pr.Out.Header, x.as)
+	if !x.own {
+		setIdentity(pr.Out.Header, x.as)
+	}
 	if id := auditID(pr.In.Context()); id != "" {
 		pr.Out.Header.Set("Audit-Id", id)
 	}
@@ -134,7 +149,7 @@ func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { r
 
 func roundTrip(out *http.Request) (*http.Response, error) {
 	x := exchangeFrom(out.Context())
-	if x == nil || x.as.User == "" {
+	if x == nil || (x.as.User == "") != x.own {
 		return nil, errors.New("the request has no identity")
 	}
 	if err := checkIdentity(out.Header, x.as); err != nil {

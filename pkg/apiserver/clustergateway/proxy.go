@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
@@ -174,6 +175,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	record.As = printable(x.as.User, maxRecorded)
+	if x.own {
+		record.As = "ServiceAccount " + msav1beta1.GatewayAccount
+	}
 	annotate(r.Context(), record)
 	h.forward(counted, r, x)
 }
@@ -209,10 +213,14 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 			return nil, err
 		}
 	}
-	if _, ok := h.members.Get(request.Member); !ok {
+	member, ok := h.members.Get(request.Member)
+	if !ok {
 		return nil, notFound(request.Member)
 	}
 	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
+	if x.own = member.Labels[msav1beta1.LabelIdentity] == msav1beta1.IdentityServiceAccount; x.own {
+		return x, nil
+	}
 	as, refusal := Impersonate(outer.GetUser())
 	if refusal != "" {
 		return x, apierrors.NewForbidden(proxyResource, request.Member, errors.New(refusal))

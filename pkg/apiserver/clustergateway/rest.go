@@ -100,6 +100,7 @@ func (r *gatewayREST) Watch(_ context.Context, options *metainternalversion.List
 	if options != nil {
 		o.from = options.ResourceVersion
 		o.initial = options.SendInitialEvents != nil && *options.SendInitialEvents
+		o.bookmarks = options.AllowWatchBookmarks
 	}
 	w, err := r.members.watch(o)
 	if err != nil {

@@ -33,11 +33,14 @@ type watchOptions struct {
 	// from is the resourceVersion after which to begin; "" and "0" begin with
 	// the present members.
 	from string
-	// initial asks for the present members, and a bookmark behind them, whatever
-	// from is.
+	// initial asks for the present members, whatever from is. The server sets it for
+	// old clients too that give no version.
 	initial bool
-	matches func(*clusterv1beta1.MemberCluster) bool
-	view    func(state) runtime.Object
+	// bookmarks allows a bookmark behind them. Who does not expect it gets none: the
+	// server's own handler fails on one.
+	bookmarks bool
+	matches   func(*clusterv1beta1.MemberCluster) bool
+	view      func(state) runtime.Object
 	// bookmark makes the object of the bookmark behind the present members.
 	bookmark func(resourceVersion string) runtime.Object
 }
@@ -60,7 +63,7 @@ func (m *Members) watch(o watchOptions) (*memberWatch, error) {
 	w := &memberWatch{members: m, view: o.view, matches: o.matches}
 	if present {
 		w.sendPresent(m.states())
-		if o.initial {
+		if o.initial && o.bookmarks {
 			w.events <- watch.Event{Type: watch.Bookmark, Object: o.bookmark(strconv.FormatUint(m.version, 10))}
 		}
 	} else if err := w.sendSince(from, m.floor, m.history); err != nil {

@@ -87,7 +87,8 @@ func TestWatchWithoutAVersionBeginsWithThePresent(t *testing.T) {
 	}{
 		"None":         {want: []string{"ADDED a@5", "ADDED b@7"}},
 		"Zero":         {options: watchOptions{from: "0"}, want: []string{"ADDED a@5", "ADDED b@7"}},
-		"AsListStream": {options: watchOptions{from: "7", initial: true}, want: []string{"ADDED a@5", "ADDED b@7", "BOOKMARK @7"}},
+		"Old":          {options: watchOptions{initial: true}, want: []string{"ADDED a@5", "ADDED b@7"}},
+		"AsListStream": {options: watchOptions{from: "7", initial: true, bookmarks: true}, want: []string{"ADDED a@5", "ADDED b@7", "BOOKMARK @7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, told(watchFrom(t, m, tc.options))); diff != "" {

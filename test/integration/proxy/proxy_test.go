@@ -70,7 +70,7 @@ var _ = Describe("ClusterGateways on the hub", func() {
 		config := hubConfig(editor)
 		columns := func() string { return must(ctx, config, "", "get", "clustergateway", memberName, "--no-headers") }
 		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
-		version := must(ctx, config, "", "get", "clustergateways", "-o", "jsonpath={.metadata.resourceVersion}")
+		version := must(ctx, config, "", "get", "clustergateway", memberName, "-o", "jsonpath={.metadata.resourceVersion}")
 		secret := &corev1.Secret{ObjectMeta: in(clusterv1beta1.MemberNamespace(memberName), msav1beta1.GatewayAccount)}
 		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { rotate(ctx) })

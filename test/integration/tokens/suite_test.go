@@ -126,7 +126,7 @@ func prepareHub(ctx context.Context) {
 		Expect(hubClient.Create(ctx, object)).To(Succeed())
 	}
 	asAgent := clientFor(hubConfigOfAgent(ctx))
-	ownerless := &corev1.Secret{ObjectMeta: objectMeta("ownerless"), Data: map[string][]byte{msav1beta1.SecretKeyToken: nil, msav1beta1.SecretKeyCA: nil}}
+	ownerless := &corev1.Secret{ObjectMeta: objectMeta("ownerless"), Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")}}
 	ownerless.Labels = map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
 	unlabelled := ownerless.DeepCopy()
 	unlabelled.Labels = nil

@@ -52,6 +52,15 @@ const (
 	// LabelArgoCDValue is the one value of LabelArgoCD.
 	LabelArgoCDValue = "true"
 
+	// LabelIdentity is on a MemberCluster and says as whom the gateway acts there
+	// for its callers: with the value IdentityServiceAccount as its own account,
+	// with any other, and without the label, as the caller. Administrators write it.
+	LabelIdentity = "fleetgate.io/identity"
+
+	// IdentityServiceAccount has every caller act as GatewayAccount, with the
+	// rights that the member gives that account.
+	IdentityServiceAccount = "ServiceAccount"
+
 	// AnnotationMadeFor says for which ManagedServiceAccount something was made,
 	// so that it goes when another one of the same name takes its place. On a
 	// ServiceAccount on a member it is the namespace of the agent, a slash and

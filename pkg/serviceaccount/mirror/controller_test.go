@@ -1,0 +1,198 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+)
+
+var (
+	keyOfSource = client.ObjectKey{Namespace: "cluster1", Name: "a"}
+	keyOfTwin   = client.ObjectKey{Namespace: "fleet-member-m1", Name: "a"}
+)
+
+// bench is a reconciler with a hub in memory.
+type bench struct {
+	t   *testing.T
+	hub client.Client
+	r   *Reconciler
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, msav1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&msav1beta1.ManagedServiceAccount{}).WithObjects(objects...).Build()
+	return &bench{t: t, hub: hub, r: &Reconciler{Client: hub, GatewayNamespace: "fleet-system"}}
+}
+
+// reconcile goes on until nothing more comes of it.
+func (b *bench) reconcile() {
+	b.t.Helper()
+	for range 4 {
+		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: keyOfSource}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) account(key client.ObjectKey) *msav1beta1.ManagedServiceAccount {
+	b.t.Helper()
+	found := &msav1beta1.ManagedServiceAccount{}
+	if err := b.hub.Get(b.t.Context(), key, found); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		b.t.Fatal(err)
+	}
+	return found
+}
+
+// token is what a Secret holds, or nothing.
+func (b *bench) token(key client.ObjectKey) string {
+	b.t.Helper()
+	found := &corev1.Secret{}
+	if err := b.hub.Get(b.t.Context(), key, found); client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	return string(found.Data["token"])
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// told is the message of a condition that is False.
+func (b *bench) told() string {
+	b.t.Helper()
+	condition := meta.FindStatusCondition(b.account(keyOfSource).Status.Conditions, msav1beta1.ConditionTokenReported)
+	if condition == nil || condition.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return condition.Message
+}
+
+func namespace(name, member string) *corev1.Namespace {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if member != "" {
+		n.Labels = map[string]string{"fleetgate.io/member": member}
+	}
+	return n
+}
+
+func given(uid types.UID) *msav1beta1.ManagedServiceAccount {
+	return &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: uid}}
+}
+
+// agentReports is what the member's agent does with the twin.
+func (b *bench) agentReports(token string) {
+	b.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfTwin.Namespace, Name: keyOfTwin.Name}}
+	_ = b.hub.Delete(b.t.Context(), secret.DeepCopy())
+	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
+	b.must(b.hub.Create(b.t.Context(), secret))
+	twin := b.account(keyOfTwin)
+	twin.Status.TokenSecretRef = &msav1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
+	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: msav1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
+	b.must(b.hub.Status().Update(b.t.Context(), twin))
+}
+
+func TestTokenComesBackFromTheTwin(t *testing.T) {
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
+	b.reconcile()
+	if b.account(keyOfTwin) == nil {
+		t.Fatal("there is no twin")
+	}
+	for _, token := range []string{"first", "second"} {
+		b.agentReports(token)
+		b.reconcile()
+		if got := b.token(keyOfSource); got != token {
+			t.Errorf("the copy holds %q, want %q", got, token)
+		}
+	}
+	if b.account(keyOfSource).Status.TokenSecretRef == nil {
+		t.Error("the status does not tell of the token")
+	}
+
+	t.Log("somebody alters the copy")
+	secret := &corev1.Secret{}
+	b.must(b.hub.Get(t.Context(), keyOfSource, secret))
+	secret.Data["token"] = []byte("x")
+	b.must(b.hub.Update(t.Context(), secret))
+	b.reconcile()
+	if got := b.token(keyOfSource); got != "second" {
+		t.Errorf("the copy holds %q", got)
+	}
+
+	t.Log("the namespace is taken back")
+	b.must(b.hub.Update(t.Context(), namespace("cluster1", "")))
+	b.reconcile()
+	if b.account(keyOfTwin) != nil || b.token(keyOfSource) != "" {
+		t.Error("twin or copy are still there")
+	}
+	if told := b.told(); !strings.Contains(told, "is not given to a member any more") {
+		t.Errorf("told %q", told)
+	}
+}
+
+func TestTwinGoesWithTheOther(t *testing.T) {
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
+	b.reconcile()
+	b.must(b.hub.Delete(t.Context(), given("u1")))
+	b.reconcile()
+	if b.account(keyOfTwin) != nil {
+		t.Error("the twin is still there")
+	}
+}
+
+func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
+	earlier := desiredTwin(given("u1"), "m1")
+	earlier.Annotations[msav1beta1.AnnotationMadeFor] = "u0"
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), earlier)
+	b.reconcile()
+	if got := b.account(keyOfTwin).Annotations[msav1beta1.AnnotationMadeFor]; got != "u1" {
+		t.Errorf("the twin was made for %q", got)
+	}
+}
+
+func TestWhatCannotBeServedIsToldAndMakesNothing(t *testing.T) {
+	taken := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), taken, theirs)
+	b.reconcile()
+	if told := b.told(); !strings.Contains(told, "has an account of that name already") {
+		t.Errorf("told %q", told)
+	}
+	if got := b.token(keyOfSource); got != "" {
+		t.Errorf("the token of another's account came over: %q", got)
+	}
+
+	somebody := namespace("cluster1", "")
+	b = newBench(t, somebody, given("u1"))
+	b.reconcile()
+	if conditions := b.account(keyOfSource).Status.Conditions; len(conditions) != 0 {
+		t.Errorf("one in somebody's namespace got conditions %v", conditions)
+	}
+}
