@@ -53,14 +53,14 @@ func (e *engine) rehearse(ctx context.Context, it item, live *unstructured.Unstr
 // object changed meanwhile.
 func (e *engine) reportDiff(ctx context.Context, t task, it item, live *unstructured.Unstructured) (outcome, bool) {
 	if live == nil {
-		return outcome{id: it.id, settled: true, compared: true, diff: differences{fields: compare.Missing()}}, true
+		return outcome{id: it.id, settled: true, diff: differences{fields: compare.Missing()}}, true
 	}
 	found, err := e.compare(ctx, t, it, live)
 	if err != nil {
 		return failed(it, live, placementv1beta1.ReasonFailedToReportDiff, err), !overtaken(err, live)
 	}
 	out := seen(it, live, t.owner)
-	out.settled, out.compared, out.diff = true, true, found
+	out.settled, out.diff = true, found
 	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
 	return out, true
 }

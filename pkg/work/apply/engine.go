@@ -60,8 +60,6 @@ type outcome struct {
 	settled bool
 	// verdict is set when the manifest is applied.
 	verdict availability.Verdict
-	// compared is set when the manifest was to be compared only, and was.
-	compared bool
 	// drift is how the object of an applied manifest differs from it, diff how one
 	// differs that is not applied.
 	drift, diff differences

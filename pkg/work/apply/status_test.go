@@ -139,7 +139,7 @@ func TestDesiredStatusFollowsAManifestToAnotherPlace(t *testing.T) {
 }
 
 func comparedTo(name string, found differences) outcome {
-	return outcome{id: id(name), compared: true, settled: true, uid: "1", generation: 2, diff: found}
+	return outcome{id: id(name), settled: true, uid: "1", generation: 2, diff: found}
 }
 
 func fieldsAt(paths ...string) differences {
