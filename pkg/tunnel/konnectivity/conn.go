@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/mem"
+
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -52,6 +54,16 @@ func newConn(l *link, id int64, local, remote net.Addr) *conn {
 // the connection: upstream has one word for both.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
+	return n, c.hasRead(n, err)
+}
+
+// readBuffers is Read without a copy: what it returns is the caller's to free.
+func (c *conn) readBuffers(limit int) (mem.BufferSlice, error) {
+	taken, err := c.in.readBuffers(limit)
+	return taken, c.hasRead(taken.Len(), err)
+}
+
+func (c *conn) hasRead(n int, err error) error {
 	if n > 0 {
 		c.link.giveBack(c, n)
 	}
@@ -59,7 +71,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		// All that came before the peer closed has been taken: nothing to write for.
 		c.link.out.fail(c, nil, errPeerClosed)
 	}
-	return n, err
+	return err
 }
 
 // Write returns when p is queued for sending, of which a connection may have a

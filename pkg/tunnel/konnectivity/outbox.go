@@ -181,7 +181,7 @@ func (o *outbox) tryWrite(c *conn, p []byte) (int, error) {
 	if n <= 0 {
 		return 0, nil
 	}
-	g.buffers = append(g.buffers, mem.Copy(p[:n], mem.DefaultBufferPool()))
+	g.buffers = append(g.buffers, mem.Copy(p[:n], buffers))
 	g.size += n
 	g.window -= n
 	o.list(c)

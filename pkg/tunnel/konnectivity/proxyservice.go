@@ -165,24 +165,35 @@ func (c *frontend) send(p packet) error {
 // the frontend does not read.
 func (c *frontend) pump(conn net.Conn) error {
 	for {
-		buffer := mem.DefaultBufferPool().Get(block)
-		n, err := conn.Read(*buffer)
-		if n > 0 {
-			*buffer = (*buffer)[:n]
+		payload, err := readBuffers(conn)
+		if len(payload) > 0 {
 			began := time.Now()
-			sendErr := c.send(packet{kind: data, connID: frontendConnID, payload: mem.BufferSlice{mem.NewBuffer(buffer, mem.DefaultBufferPool())}})
-			if sendErr != nil {
+			if sendErr := c.send(packet{kind: data, connID: frontendConnID, payload: payload}); sendErr != nil {
 				c.server.options.Metrics.dialFailure("send_rsp")
 				return sendErr
 			}
 			since(c.server.options.Metrics.frontendWrites, began)
-		} else {
-			mem.DefaultBufferPool().Put(buffer)
 		}
 		if err != nil {
 			return c.send(packet{kind: closeResponse, connID: frontendConnID, reason: reasonOf(err)})
 		}
 	}
+}
+
+// readBuffers reads into a buffer of the pool, or, from a connection of this package,
+// takes those that it has.
+func readBuffers(from net.Conn) (mem.BufferSlice, error) {
+	if own, ok := from.(*conn); ok {
+		return own.readBuffers(maxPayload)
+	}
+	buffer := buffers.Get(block)
+	n, err := from.Read(*buffer)
+	if n == 0 {
+		buffers.Put(buffer)
+		return nil, err
+	}
+	*buffer = (*buffer)[:n]
+	return mem.BufferSlice{mem.NewBuffer(buffer, buffers)}, err
 }
 
 // reasonOf is empty for an end, and for one that the frontend asked for.
