@@ -43,9 +43,9 @@ var _ net.Conn = (*conn)(nil)
 func newConn(l *link, id int64, local, remote net.Addr) *conn {
 	c := &conn{link: l, id: id, local: local, remote: remote, in: newInbox(), onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
-	c.out.window = unlimited
+	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {
-		c.out.window = window
+		c.out.window, c.out.packet = window, maxPayload
 	}
 	return c
 }
@@ -86,6 +86,17 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	return sent, nil
+}
+
+// writeBuffers is Write without a copy: the references are taken over.
+func (c *conn) writeBuffers(payload mem.BufferSlice) error {
+	for i, b := range payload {
+		if err := c.link.out.writeBuffer(c, b); err != nil {
+			payload[i+1:].Free()
+			return err
+		}
+	}
+	return nil
 }
 
 // Close sends what was written and then says that it is over. It does not wait.

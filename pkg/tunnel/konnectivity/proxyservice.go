@@ -184,7 +184,7 @@ func (c *frontend) pump(conn net.Conn) error {
 // takes those that it has.
 func readBuffers(from net.Conn) (mem.BufferSlice, error) {
 	if own, ok := from.(*conn); ok {
-		return own.readBuffers(maxPayload)
+		return own.readBuffers(upstreamPayload)
 	}
 	buffer := buffers.Get(block)
 	n, err := from.Read(*buffer)
@@ -252,13 +252,17 @@ func (c *frontend) isEstablished() bool {
 
 // write passes on what came. When the member takes no more the pump notices.
 func (c *frontend) write(p packet) {
-	defer p.payload.Free()
-	conn := c.own(p)
-	if conn == nil {
+	to := c.own(p)
+	if own, ok := to.(*conn); ok {
+		_ = own.writeBuffers(p.payload)
 		return
 	}
+	defer p.payload.Free()
 	for _, b := range p.payload {
-		if _, err := conn.Write(b.ReadOnlyData()); err != nil {
+		if to == nil {
+			return
+		}
+		if _, err := to.Write(b.ReadOnlyData()); err != nil {
 			return
 		}
 	}
