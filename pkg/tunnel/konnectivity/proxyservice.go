@@ -29,8 +29,8 @@ type frontend struct {
 	id         Identity
 	serverName string
 	meter      *meter
-	// random is the dial's number, connID the connection's.
-	random, connID int64
+	// random is the dial's number.
+	random int64
 
 	// mu guards conn, which the receiving goroutine needs.
 	mu   sync.Mutex
