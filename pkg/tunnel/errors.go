@@ -53,12 +53,14 @@ const (
 	Malformed Code = 5
 	// Unsupported: the header asks for something that this agent does not know.
 	Unsupported Code = 6
+	// NotHere: another gateway was asked for a member that has no session there.
+	NotHere Code = 7
 
 	codeOK Code = 0
 )
 
 func (c Code) String() string {
-	names := [...]string{"OK", "UnknownTarget", "Unreachable", "TimedOut", "Busy", "Malformed", "Unsupported"}
+	names := [...]string{"OK", "UnknownTarget", "Unreachable", "TimedOut", "Busy", "Malformed", "Unsupported", "NotHere"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -17,7 +17,9 @@ import (
 const (
 	headerVersion = 1
 	// headerFixed is version, flags, time limit and the target's length.
-	headerFixed     = 7
+	headerFixed = 7
+	// relayFixed is hops and the member's length, behind the target.
+	relayFixed      = 2
 	maxHeaderLength = 1024
 	// answerFixed is the code and the message's length.
 	answerFixed      = 3
@@ -32,15 +34,28 @@ type header struct {
 	target string
 	// limit is how long the gateway waits for the answer; 0 leaves it to the agent.
 	limit time.Duration
+	// member and hops are set between gateways only: whose target it is, and how many
+	// gateways have passed the stream on. Agents ignore them.
+	member string
+	hops   uint8
 }
 
 func (h header) encode() []byte {
-	b := make([]byte, 2, 2+headerFixed+len(h.target))
-	binary.BigEndian.PutUint16(b, uint16(headerFixed+len(h.target)))
+	length := headerFixed + len(h.target)
+	if h.member != "" {
+		length += relayFixed + len(h.member)
+	}
+	b := make([]byte, 2, 2+length)
+	binary.BigEndian.PutUint16(b, uint16(length))
 	b = append(b, headerVersion, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(min(h.limit.Milliseconds(), math.MaxUint32)))
 	b = append(b, byte(len(h.target)))
-	return append(b, h.target...)
+	b = append(b, h.target...)
+	if h.member != "" {
+		b = append(b, h.hops, byte(len(h.member)))
+		b = append(b, h.member...)
+	}
+	return b
 }
 
 // readHeader reads one header and not a byte more. A *RefusedError is the answer
@@ -73,7 +88,16 @@ func parseHeader(b []byte) (header, error) {
 	if err := validTarget(h.target); err != nil {
 		return header{}, &RefusedError{Code: Malformed, Message: err.Error()}
 	}
+	h.hops, h.member = parseRelay(b[headerFixed+len(h.target):])
 	return h, nil
+}
+
+// parseRelay reads what gateways add; what is not of that form is of a later version.
+func parseRelay(b []byte) (hops uint8, member string) {
+	if len(b) < relayFixed || len(b) < relayFixed+int(b[1]) {
+		return 0, ""
+	}
+	return b[0], string(b[relayFixed : relayFixed+int(b[1])])
 }
 
 // encodeAnswer is the agent's answer: codeOK, or why not.

@@ -77,6 +77,8 @@ type Registry struct {
 	serving sync.WaitGroup
 
 	listeners listeners
+	// peers are the other gateways, nil without any.
+	peers *Peers
 }
 
 // NewRegistry makes a registry without sessions. It fails when the metrics cannot
@@ -120,7 +122,7 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 	if err != nil {
 		return err
 	}
-	s := &nativeSession{Carrier: carrier, member: member}
+	s := &nativeSession{Carrier: carrier}
 	r.tell(s)
 	guarded := make(chan error, 1)
 	go func() { guarded <- s.guard(ctx) }()
@@ -269,6 +271,18 @@ func (r *Registry) dialCounted(ctx context.Context, member, target string, eager
 func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
 	defer cancel()
+	conn, err := r.dialHere(ctx, member, target, eager)
+	switch {
+	case err == nil || !errors.Is(err, ErrNotConnected):
+		return conn, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return r.dialPeers(ctx, member, target, err)
+}
+
+// dialHere uses this gateway's own sessions.
+func (r *Registry) dialHere(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	var last error
 	for _, s := range r.sessions(member) {
 		if r.isRetired(s) {
@@ -304,6 +318,12 @@ func (r *Registry) Connected(member string) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return !r.closed && slices.ContainsFunc(r.members[member], func(s *session) bool { return !s.retired })
+}
+
+// Reachable says whether a dial to the member may succeed: it has a session here, or
+// at another gateway that this one knows.
+func (r *Registry) Reachable(member string) bool {
+	return r.Connected(member) || len(r.peerLinks(member)) > 0
 }
 
 func (r *Registry) isRetired(s *session) bool {

@@ -30,8 +30,8 @@ type search struct {
 }
 
 // newSearch starts one, or one that finds nothing if there is nothing better.
-func (c *Connector) newSearch(ctx context.Context, way Way) *search {
-	s := &search{connector: c, found: make(chan *road, 1), port: make(chan PortInfo, 1), stop: func() {}}
+func (c *slot) newSearch(ctx context.Context, way Way) *search {
+	s := &search{connector: c.Connector, found: make(chan *road, 1), port: make(chan PortInfo, 1), stop: func() {}}
 	if c.Direct == nil || way != ViaHub {
 		return s
 	}
@@ -50,17 +50,13 @@ func (c *Connector) newSearch(ctx context.Context, way Way) *search {
 	return s
 }
 
-// heard takes what the gateway tells.
-func (s *search) heard(message []byte) {
-	info, err := ParseInfo(message)
-	if err != nil || info.Port == nil {
-		return // a gateway without a port, or one of a later version
-	}
+// heard takes the port that the gateway tells of.
+func (s *search) heard(port PortInfo) {
 	select {
 	case <-s.port:
 	default:
 	}
-	s.port <- *info.Port
+	s.port <- port
 }
 
 // run tries the latest port that was heard of until it works.

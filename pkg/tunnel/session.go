@@ -40,10 +40,7 @@ type Session interface {
 }
 
 // nativeSession speaks SPEC.md's stream header on a carrier.
-type nativeSession struct {
-	Carrier
-	member string
-}
+type nativeSession struct{ Carrier }
 
 var _ Session = (*nativeSession)(nil)
 
@@ -60,7 +57,11 @@ func (s *nativeSession) guard(ctx context.Context) error {
 
 // Dial opens a stream to target and waits for the agent's answer.
 func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, error) {
-	stream, err := s.open(ctx, target)
+	return s.dialHeader(ctx, headerFor(ctx, target))
+}
+
+func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, error) {
+	stream, err := s.open(ctx, h)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +80,15 @@ func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, erro
 // dialEagerly opens a stream and lets the caller write at once: the agent's answer
 // is looked for by the first Read.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
-	stream, err := s.open(ctx, target)
+	stream, err := s.open(ctx, headerFor(ctx, target))
 	if err != nil {
 		return nil, err
 	}
 	return &eagerConn{Conn: stream}, nil
 }
 
-func (s *nativeSession) open(ctx context.Context, target string) (net.Conn, error) {
-	stream, err := s.Open(ctx, headerFor(ctx, target).encode())
+func (s *nativeSession) open(ctx context.Context, h header) (net.Conn, error) {
+	stream, err := s.Open(ctx, h.encode())
 	if errors.Is(err, native.ErrTooManyStreams) {
 		return nil, &RefusedError{Code: Busy, Message: err.Error()}
 	}

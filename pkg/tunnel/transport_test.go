@@ -23,8 +23,8 @@ func TestTransport(t *testing.T) {
 				return r.Dial(ctx, "one", "tcp", address)
 			}, link
 		},
-		"on plain TCP": func(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
-			r, link := connectPlain(t, targets)
+		"through the gateway's own port": func(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
+			r, link := connectPort(t, targets)
 			return func(ctx context.Context, address string) (net.Conn, error) {
 				return r.Dial(ctx, "one", "tcp", address)
 			}, link
@@ -54,14 +54,12 @@ func connectUpgraded(t testing.TB, targets []string) (*tunnel.Registry, *tunnelt
 	return r, link
 }
 
-func connectPlain(t testing.TB, targets []string) (*tunnel.Registry, *tunneltest.Link) {
+func connectPort(t testing.TB, targets []string) (*tunnel.Registry, *tunneltest.Link) {
 	t.Helper()
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
-	gateway := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = r.Serve(t.Context(), "one", c) })
-	link := tunneltest.NewLink(t, gateway)
-	joinAgent(t, r, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", link.Address())
-	}, targets)
+	ca := newAuthority(t)
+	link := tunneltest.NewLink(t, startPort(t, r, ca, func(*tunnel.Port) {}))
+	joinAgent(t, r, portDialer(link.Address(), "/tunnels/one", ca.pool(), "good").Dial, targets)
 	return r, link
 }
 

@@ -41,6 +41,8 @@ type Options struct {
 	Detached bool
 	// BinDir is where gateway, agent and the Kubernetes programs are.
 	BinDir string
+	// AgentsPort gives the gateway a port of its own for agents.
+	AgentsPort bool
 	// Verbosity is the -v of gateway and agents.
 	Verbosity int
 	// Tunnel is the protocol of the members' tunnels: native, which empty means too, or

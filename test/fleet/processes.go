@@ -66,7 +66,11 @@ func (f *Fleet) gatewayProcess() (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return env.NewProcess(env.ProcessOptions{
+	agentsPort, err := f.agentsPort()
+	if err != nil {
+		return nil, err
+	}
+	options := env.ProcessOptions{
 		Name: "gateway", Dir: f.Dir, Path: f.binary("gateway"), Detached: f.Detached,
 		Args: append(f.gatewayTunnelArgs(),
 			"--kubeconfig="+kubeconfig,
@@ -80,7 +84,21 @@ func (f *Fleet) gatewayProcess() (*env.Process, error) {
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		),
 		Ready: probe(f.ports[portProbes]),
-	})
+	}
+	options.Args = append(options.Args, agentsPort...)
+	return env.NewProcess(options)
+}
+
+// agentsPort are the flags that open the gateway's own port for agents, if asked for.
+func (f *Fleet) agentsPort() ([]string, error) {
+	if !f.AgentsPort {
+		return nil, nil
+	}
+	ports, err := f.keepPorts("gateway-agents", 1)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"--agents-address=" + onLoopback(ports[0]), fmt.Sprintf("--agents-port=%d", ports[0])}, nil
 }
 
 func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
@@ -105,6 +123,11 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 // GatewayMetrics is the URL of the gateway's metrics.
 func (f *Fleet) GatewayMetrics() string {
 	return "http://" + onLoopback(f.ports[portMetrics]) + "/metrics"
+}
+
+// AgentMetrics is the URL of the metrics of a member's agent.
+func (m *Member) AgentMetrics() string {
+	return "http://" + onLoopback(m.ports[agentMetrics]) + "/metrics"
 }
 
 func (f *Fleet) binary(name string) string { return filepath.Join(f.BinDir, name) }

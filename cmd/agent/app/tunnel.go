@@ -31,6 +31,8 @@ import (
 const (
 	// tunnelDrain is how long streams may go on when the agent ends.
 	tunnelDrain = 10 * time.Second
+	// tunnelReplicas is to how many of the gateway's replicas tunnels are held.
+	tunnelReplicas = 2
 	// portTokenLifetime is the shortest that API servers grant. The token is asked for
 	// when it is needed, and looked at once.
 	portTokenLifetime = 10 * time.Minute
@@ -65,6 +67,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	}
 	run := (&tunnel.Connector{
 		Member:        member,
+		Sessions:      tunnelReplicas,
 		Dial:          dialer.Dial,
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,

@@ -333,7 +333,7 @@ func (g *gateway) addProxy(context.Context) error {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
 		}),
-		Dialer:       ways,
+		Dialer:       proxyDialer{ways},
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,

@@ -48,15 +48,20 @@ type tunnelSet struct {
 
 // DialMember opens a connection into a member.
 func (t tunnelSet) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	if t.konnectivity != nil && !t.native.Connected(member) && t.konnectivity.Connected(member) {
+	if t.goesByKonnectivity(member) {
 		return t.konnectivity.DialMember(ctx, member, target)
 	}
 	return t.native.DialMember(ctx, member, target)
 }
 
-// Connected says whether a member has a tunnel to this replica.
+// goesByKonnectivity says that this replica has only such a tunnel of the member.
+func (t tunnelSet) goesByKonnectivity(member string) bool {
+	return t.konnectivity != nil && !t.native.Connected(member) && t.konnectivity.Connected(member)
+}
+
+// Connected says whether a member can be reached.
 func (t tunnelSet) Connected(member string) bool {
-	return t.native.Connected(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
+	return t.native.Reachable(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
 }
 
 // Disconnect ends a member's tunnels.

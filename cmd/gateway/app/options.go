@@ -84,6 +84,8 @@ type Options struct {
 	AgentsPort         int
 	AgentsAddress      string
 	AgentsClientCAFile string
+	PeerPort           int
+	Peers              []string
 
 	KonnectivityAgents      bool
 	KonnectivityFrontends   string
@@ -146,6 +148,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
 	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
 	flags.StringVar(&o.AgentsClientCAFile, "agents-client-ca-file", o.AgentsClientCAFile, "PEM file of a CA whose client certificates, beside tokens, prove who an agent is at --agents-port: the common name is its user.")
+	flags.IntVar(&o.PeerPort, "peer-port", o.PeerPort, "Port at which the gateway's replicas reach each other, to pass on requests for members whose tunnel another one holds: 8092. 0: they do not.")
+	flags.StringSliceVar(&o.Peers, "peers", o.Peers, "host:port of the other replicas. Empty: the endpoints of --service, with --peer-port.")
 
 	flags.BoolVar(&o.KonnectivityAgents, "konnectivity-agents", o.KonnectivityAgents, "Take Konnectivity's agents at --agents-port too, with a token for audience "+tunnelv1alpha1.TokenAudience+" or a certificate.")
 	flags.StringVar(&o.KonnectivityFrontends, "konnectivity-frontends-address", o.KonnectivityFrontends,
@@ -185,6 +189,15 @@ func (o *Options) Validate() error {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
 	}
 	all = append(all, port("--agents-port", o.AgentsPort))
+	if o.PeerPort != 0 {
+		all = append(all, port("--peer-port", o.PeerPort))
+	}
+	if len(o.Peers) > 0 && o.PeerPort == 0 {
+		all = append(all, errors.New("--peers does nothing without --peer-port"))
+	}
+	for _, peer := range o.Peers {
+		all = append(all, address("--peers", peer, false))
+	}
 	if o.AgentsAddress != "" {
 		all = append(all, address("--agents-address", o.AgentsAddress, false))
 	}

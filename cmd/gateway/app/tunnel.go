@@ -40,7 +40,7 @@ type tunnelParts struct {
 // newTunnels makes the registry, has tunnels end whose agent's identity is taken
 // away, and opens the agents' port if it is advertised.
 func (g *gateway) newTunnels() (*tunnelParts, error) {
-	parts := &tunnelParts{port: &advertised{}, members: &cluster.Members{Reader: g.manager.GetClient()}}
+	parts := &tunnelParts{port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient()}}
 	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: parts.port.info})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
@@ -54,10 +54,28 @@ func (g *gateway) newTunnels() (*tunnelParts, error) {
 	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
 		return nil, err
 	}
+	if g.PeerPort != 0 {
+		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.servePeers(ctx, parts) })); err != nil {
+			return nil, err
+		}
+	}
 	if g.AgentsAddress == "" {
 		return parts, nil
 	}
 	return parts, g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, parts) }))
+}
+
+// proxyDialer dials members' API servers without waiting for their agents: the TLS
+// handshake that follows hears of a refusal, and the first request of a connection
+// comes a round trip earlier.
+type proxyDialer struct{ tunnelSet }
+
+// DialMember opens a stream to a target of the member.
+func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	if target == tunnel.APIServer && !d.goesByKonnectivity(member) {
+		return d.native.DialEagerly(ctx, member, target)
+	}
+	return d.tunnelSet.DialMember(ctx, member, target)
 }
 
 // endOnNewIdentity ends the tunnels of members that are given to another identity.
@@ -113,9 +131,12 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 
 // advertised is what agents are told about this gateway.
 type advertised struct {
-	// mu guards port, which is set once the port is open.
-	mu   sync.Mutex
-	port *tunnel.PortInfo
+	replica string
+
+	// mu guards the fields below it.
+	mu       sync.Mutex
+	port     *tunnel.PortInfo
+	replicas int
 }
 
 func (a *advertised) set(port *tunnel.PortInfo) {
@@ -124,10 +145,16 @@ func (a *advertised) set(port *tunnel.PortInfo) {
 	a.port = port
 }
 
+func (a *advertised) setReplicas(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replicas = n
+}
+
 func (a *advertised) info() tunnel.Info {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return tunnel.Info{Port: a.port}
+	return tunnel.Info{Replica: a.replica, Replicas: a.replicas, Port: a.port}
 }
 
 const tunnelPathPrefix = "/apis/" + tunnelv1alpha1.GroupName + "/v1alpha1/" + tunnelv1alpha1.Resource + "/"

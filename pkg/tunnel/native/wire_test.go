@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,19 +40,21 @@ func TestSessionEndsWhenThePeerIsSilentFor25Seconds(t *testing.T) {
 
 func TestSessionEndsWhenThePeerTakesNothingFor25Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var talking sync.WaitGroup
+		defer talking.Wait()
 		local, remote := net.Pipe()
 		defer remote.Close()
 		c := New(local, Gateway, Options{})
 		defer c.Close()
 		// The peer talks and does not listen.
-		go func() {
+		talking.Go(func() {
 			for {
 				time.Sleep(time.Second)
 				if _, err := remote.Write(appendFrame(nil, kindReset, 7, nil)); err != nil {
 					return
 				}
 			}
-		}()
+		})
 		began := time.Now()
 		<-c.Done()
 		if err := c.Err(); !errors.Is(err, ErrPeerStalled) {

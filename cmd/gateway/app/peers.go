@@ -1,0 +1,110 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// servePeers links the replicas of this gateway. They believe each other's serving
+// certificates, whose authority only gateways can read.
+func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
+	if err := g.certificates.WaitForFirst(ctx); err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	ca, err := g.certificates.CABundle(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	peers := tunnel.NewPeers(parts.registry, tunnel.PeerOptions{
+		Name:        parts.port.replica,
+		Certificate: func() (*tls.Certificate, error) { return g.certificates.GetCertificate(nil) },
+		Roots:       roots,
+		ServerName:  g.Service + "." + g.Namespace + ".svc",
+		OnChange: func(replicas int) {
+			parts.port.setReplicas(replicas)
+			parts.registry.TellAll()
+		},
+	})
+	var l net.ListenConfig
+	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.BindAddress, strconv.Itoa(g.PeerPort)))
+	if err != nil {
+		return explain(fmt.Errorf("listening for other replicas: %w", err))
+	}
+	addresses := make(chan []string, 1)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return peers.Serve(ctx, listener) })
+	group.Go(func() error { return peers.Run(ctx, addresses) })
+	if len(g.Peers) > 0 {
+		addresses <- g.Peers
+	} else {
+		group.Go(func() error { return g.followEndpoints(ctx, addresses) })
+	}
+	return group.Wait()
+}
+
+// followEndpoints sends the addresses of the Service's endpoints whenever they
+// change. Only the latest count.
+func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(g.clientset, 0, informers.WithNamespace(g.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: g.Service}.String()
+		}))
+	endpoints := factory.Discovery().V1().EndpointSlices()
+	tell := func() {
+		found, err := endpoints.Lister().List(labels.Everything())
+		if err != nil {
+			return // it reads a cache, which cannot fail
+		}
+		select {
+		case <-addresses:
+		default:
+		}
+		addresses <- addressesOf(found, g.PeerPort)
+	}
+	if _, err := endpoints.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+	}); err != nil {
+		return fmt.Errorf("watching the endpoints of Service %s: %w", g.Service, err)
+	}
+	factory.Start(ctx.Done())
+	<-ctx.Done()
+	factory.Shutdown()
+	return nil
+}
+
+// addressesOf are the replicas that run: also those that are not ready, or about to
+// end, hold tunnels.
+func addressesOf(all []*discoveryv1.EndpointSlice, port int) []string {
+	var addresses []string
+	for _, slice := range all {
+		if slice.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if len(endpoint.Addresses) > 0 {
+				addresses = append(addresses, net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(port)))
+			}
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}

@@ -1,0 +1,176 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
+)
+
+const peerName = "gateway.fleet-system.svc"
+
+// replica is one gateway of several.
+type replica struct {
+	*tunnel.Registry
+	peers     *tunnel.Peers
+	address   string
+	addresses chan []string
+}
+
+// startReplica runs a gateway's part for others until the end of the test, or stop.
+func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop func()) {
+	t.Helper()
+	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []string, 1)}
+	cert := ca.issue(t, peerName)
+	r.peers = tunnel.NewPeers(r.Registry, tunnel.PeerOptions{
+		Name: name, Certificate: func() (*tls.Certificate, error) { return &cert, nil }, Roots: ca.pool(), ServerName: peerName,
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = listener.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- r.peers.Serve(ctx, listener) }()
+	go func() { ended <- r.peers.Run(ctx, r.addresses) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Errorf("replica %s ended with %v", name, err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return r, stop
+}
+
+func TestADialGoesToTheGatewayThatHoldsTheTunnel(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, stopTwo := startReplica(t, "gateway-2", ca)
+	leave := tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{
+		"echo": echo, "no": refuses(errors.New("the target is away")),
+	})
+	// Its own address is among those of the Service.
+	one.addresses <- []string{one.address, two.address}
+	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
+	if one.Connected("member") || one.peers.Replicas() != 2 {
+		t.Errorf("connected here: %v, %d replicas", one.Connected("member"), one.peers.Replicas())
+	}
+	conn, err := one.DialMember(t.Context(), "member", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	pingPong(t, conn)
+	var refused *tunnel.RefusedError
+	if _, err := one.DialMember(t.Context(), "member", "no"); !errors.As(err, &refused) || refused.Code != tunnel.Unreachable {
+		t.Errorf("a target that is away: %v, want the agent's own refusal", err)
+	}
+	if _, err := one.DialMember(t.Context(), "nobody", "echo"); !tunnel.IsNotConnected(err) {
+		t.Errorf("a member that nobody holds: %v, want ErrNotConnected", err)
+	}
+
+	leave()
+	tunneltest.Eventually(t, "the first gateway has heard that the member left", func() bool { return !one.Reachable("member") })
+	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"echo": echo})
+	tunneltest.Eventually(t, "the member can be reached again", func() bool { return one.Reachable("member") })
+	last, err := one.DialMember(t.Context(), "member", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	stopTwo()
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("a stream through a gateway that ended: %v, want an error", err)
+	}
+	tunneltest.Eventually(t, "the first gateway is alone", func() bool { return one.peers.Replicas() == 1 })
+	if _, err := one.DialMember(t.Context(), "member", "echo"); !tunnel.IsNotConnected(err) {
+		t.Errorf("after that gateway ended: %v, want ErrNotConnected at once", err)
+	}
+}
+
+// TestASecondHopIsRefused builds a chain: the first gateway knows only the second,
+// the second only the third, which holds the member.
+func TestASecondHopIsRefused(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	three, _ := startReplica(t, "gateway-3", ca)
+	two.addresses <- []string{three.address}
+	one.addresses <- []string{two.address}
+	tunneltest.Join(t, three.Registry, "member", map[string]tunnel.Target{"echo": echo})
+	leave := tunneltest.Join(t, two.Registry, "other", map[string]tunnel.Target{"echo": echo})
+	defer leave()
+	tunneltest.Eventually(t, "the second gateway reaches the member", func() bool { return two.Reachable("member") })
+	tunneltest.Eventually(t, "the first gateway hears the second", func() bool { return one.Reachable("other") })
+	if one.Reachable("member") {
+		t.Error("the second gateway announced what the third holds")
+	}
+	if _, err := one.DialMember(t.Context(), "member", "echo"); !tunnel.IsNotConnected(err) {
+		t.Errorf("over two hops: %v, want ErrNotConnected", err)
+	}
+}
+
+func TestAStrangerIsNoGateway(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	tunneltest.Join(t, one.Registry, "member", map[string]tunnel.Target{"echo": echo})
+	for name, config := range map[string]*tls.Config{
+		"without a certificate":     {},
+		"with one of another CA":    {Certificates: []tls.Certificate{newAuthority(t).issue(t, peerName)}},
+		"with one of another name":  {Certificates: []tls.Certificate{ca.issue(t, "agent")}},
+		"without the peer protocol": {Certificates: []tls.Certificate{ca.issue(t, peerName)}, NextProtos: []string{"h2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config.RootCAs, config.ServerName = ca.pool(), peerName
+			if config.NextProtos == nil {
+				config.NextProtos = []string{"fleetgate-peer/1"}
+			}
+			conn, err := tls.Dial("tcp", one.address, config)
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if n, err := conn.Read(make([]byte, 100)); err == nil {
+				t.Errorf("a stranger was told %d bytes", n)
+			}
+		})
+	}
+}
+
+func TestARelayedConnectionBehavesLikeADirectOne(t *testing.T) {
+	tunneltest.RunTransport(t, tunneltest.Transport{Many: 1000, Connect: connectRelayed})
+}
+
+// connectRelayed cuts the connection between the agent and the gateway that holds it.
+func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	agents := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = two.Serve(context.Background(), "one", c) })
+	link := tunneltest.NewLink(t, agents)
+	joinAgent(t, two.Registry, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", link.Address())
+	}, targets)
+	one.addresses <- []string{two.address}
+	tunneltest.Eventually(t, "the member can be reached", func() bool { return one.Reachable("one") })
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		return one.Dial(ctx, "one", "tcp", address)
+	}, link
+}

@@ -1,0 +1,317 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
+)
+
+// authority signs certificates for a test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert, key}
+}
+
+// issue makes a certificate for a server's name, or a client's common name.
+func (a *authority) issue(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+func (a *authority) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+}
+
+const portName = "gateway.test"
+
+// startPort runs the port of a registry whose only agent is user "agent-of-one" of
+// member "one", and returns its address. adjust may change it before.
+func startPort(t testing.TB, r *tunnel.Registry, ca *authority, adjust func(*tunnel.Port)) string {
+	t.Helper()
+	port := &tunnel.Port{
+		Registry: r,
+		TLS:      &tls.Config{Certificates: []tls.Certificate{ca.issue(t, portName)}},
+		Path: func(path string) (string, bool) {
+			return strings.CutPrefix(path, "/tunnels/")
+		},
+		Authenticate: func(_ context.Context, token string) (string, bool, error) {
+			if token == "broken" {
+				return "", false, errors.New("the hub is away, and here is a secret")
+			}
+			return "agent-of-one", token == "good", nil
+		},
+		MembersOf: func(_ context.Context, user string) ([]string, error) {
+			if user == "agent-of-one" {
+				return []string{"one"}, nil
+			}
+			return nil, nil
+		},
+	}
+	adjust(port)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- port.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the port ended with %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+func portDialer(address, path string, roots *x509.CertPool, token string) *tunnel.HubDialer {
+	return &tunnel.HubDialer{
+		URL:   "https://" + address + path,
+		TLS:   &tls.Config{RootCAs: roots, ServerName: portName},
+		Token: func(context.Context) (string, error) { return token, nil },
+	}
+}
+
+func TestPortLetsInWhoMayServeTheMember(t *testing.T) {
+	ca, clients := newAuthority(t), newAuthority(t)
+	for name, c := range map[string]struct {
+		path, token string
+		cert        *tls.Certificate
+		// want is the status of the refusal, 0 for a session.
+		want int
+	}{
+		"with its token":                    {"/tunnels/one", "good", nil, 0},
+		"with a token of somebody else":     {"/tunnels/one", "bad", nil, http.StatusUnauthorized},
+		"without a token":                   {"/tunnels/one", "", nil, http.StatusUnauthorized},
+		"for another member":                {"/tunnels/two", "good", nil, http.StatusForbidden},
+		"at another path":                   {"/metrics", "good", nil, http.StatusNotFound},
+		"at another path without a token":   {"/metrics", "", nil, http.StatusUnauthorized},
+		"when tokens cannot be verified":    {"/tunnels/one", "broken", nil, http.StatusServiceUnavailable},
+		"with its certificate":              {"/tunnels/one", "", new(clients.issue(t, "agent-of-one")), 0},
+		"with a certificate of another one": {"/tunnels/one", "good", new(clients.issue(t, "agent-of-two")), http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tunneltest.NewRegistry(t, tunnel.Options{})
+			address := startPort(t, r, ca, func(p *tunnel.Port) { p.TLS.ClientCAs = clients.pool() })
+			dialer := portDialer(address, c.path, ca.pool(), c.token)
+			if c.cert != nil {
+				dialer.TLS.Certificates = []tls.Certificate{*c.cert}
+			}
+			conn, err := dialer.Dial(t.Context())
+			if c.want == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = conn.Close()
+				return
+			}
+			var refused *tunnel.HubError
+			if !errors.As(err, &refused) || refused.StatusCode != c.want {
+				t.Fatalf("got %v, want status %d", err, c.want)
+			}
+			if strings.Contains(err.Error(), "secret") {
+				t.Errorf("the refusal tells too much: %v", err)
+			}
+		})
+	}
+}
+
+func TestPortSpeaksTLS13OnlyAndIsVerified(t *testing.T) {
+	ca := newAuthority(t)
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	address := startPort(t, r, ca, func(*tunnel.Port) {})
+	old := portDialer(address, "/tunnels/one", ca.pool(), "good")
+	old.TLS.MaxVersion = tls.VersionTLS12
+	if _, err := old.Dial(t.Context()); err == nil {
+		t.Error("TLS 1.2 was taken")
+	}
+	if _, err := portDialer(address, "/tunnels/one", newAuthority(t).pool(), "good").Dial(t.Context()); err == nil {
+		t.Error("a port that another CA signed was believed")
+	}
+}
+
+func TestPortHandsOverOtherProtocols(t *testing.T) {
+	ca := newAuthority(t)
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	address := startPort(t, r, ca, func(p *tunnel.Port) {
+		p.Others = map[string]func(context.Context, *tls.Conn){"h2": func(_ context.Context, conn *tls.Conn) {
+			_, _ = io.WriteString(conn, "other")
+			_ = conn.Close()
+		}}
+	})
+	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: ca.pool(), ServerName: portName, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, err := io.ReadAll(conn); string(got) != "other" {
+		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// TestAgentMovesToThePortAndFallsBack follows one agent: it comes in through the hub,
+// hears of the port and moves there without cutting a stream, and comes back through
+// the hub when the port is gone.
+func TestAgentMovesToThePortAndFallsBack(t *testing.T) {
+	ca := newAuthority(t)
+	var mu sync.Mutex
+	var info tunnel.Info
+	r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+		mu.Lock()
+		defer mu.Unlock()
+		return info
+	}})
+	port := startPort(t, r, ca, func(*tunnel.Port) {})
+	link := tunneltest.NewLink(t, port)
+	hub := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = r.Serve(context.Background(), "one", c) })
+
+	states := make(chan tunnel.State, 16)
+	connector := &tunnel.Connector{
+		Member:  "one",
+		Targets: map[string]tunnel.Target{"echo": echo},
+		Dial: func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", hub)
+		},
+		Direct: func(ctx context.Context, told tunnel.PortInfo) (net.Conn, error) {
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM([]byte(told.CA))
+			return portDialer(told.Address, "/tunnels/one", roots, "good").Dial(ctx)
+		},
+		OnStateChange: func(s tunnel.State) { states <- s },
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- connector.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+
+	if s := <-states; !s.Connected || s.Way != tunnel.ViaHub {
+		t.Fatalf("the first state is %+v, want connected through the hub", s)
+	}
+	tunneltest.Eventually(t, "the member is connected", func() bool { return r.Connected("one") })
+	before, err := r.DialMember(ctx, "one", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	info = tunnel.Info{Port: &tunnel.PortInfo{Address: link.Address(), CA: ca.pem(), ServerName: portName}}
+	mu.Unlock()
+	r.TellAll()
+	if s := <-states; !s.Connected || s.Way != tunnel.ViaPort {
+		t.Fatalf("after the port was told of, the state is %+v", s)
+	}
+	say := func(conn net.Conn) {
+		t.Helper()
+		if _, err := io.WriteString(conn, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(before)
+	_ = before.Close()
+
+	mu.Lock()
+	info = tunnel.Info{}
+	mu.Unlock()
+	link.Kill()
+	if s := <-states; s.Connected {
+		t.Fatalf("after the port's connection was killed, the state is %+v", s)
+	}
+	if s := <-states; !s.Connected || s.Way != tunnel.ViaHub {
+		t.Fatalf("then the state is %+v, want connected through the hub again", s)
+	}
+	tunneltest.Eventually(t, "the member is connected again", func() bool { return r.Connected("one") })
+	after, err := r.DialMember(ctx, "one", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	say(after)
+}
+
+func TestInfoThatVerifiesNothingIsRefused(t *testing.T) {
+	for name, message := range map[string]string{
+		"no JSON":           "hello",
+		"no port number":    `{"port":{"address":"host","ca":"x","serverName":"x"}}`,
+		"no CA":             `{"port":{"address":"host:1","serverName":"x"}}`,
+		"no name to verify": `{"port":{"address":"host:1","ca":"x"}}`,
+	} {
+		if _, err := tunnel.ParseInfo([]byte(message)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	info, err := tunnel.ParseInfo([]byte(`{"replica":"a","later":1,"port":{"address":"[::1]:1","ca":"x","serverName":"y"}}`))
+	if err != nil || info.Replica != "a" || info.Port.Address != "[::1]:1" {
+		t.Errorf("got %+v, %v", info, err)
+	}
+}
+
+func FuzzParseInfo(f *testing.F) {
+	f.Add([]byte(`{"replica":"a","replicas":2,"port":{"address":"host:8091","ca":"x","serverName":"y"}}`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		info, err := tunnel.ParseInfo(message)
+		if err == nil && info.Port != nil && (info.Port.CA == "" || info.Port.ServerName == "") {
+			t.Errorf("a port that nothing verifies was accepted: %+v", info.Port)
+		}
+	})
+}

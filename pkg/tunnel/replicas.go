@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// errSameReplica is why an agent closes a session: it holds another one to the same
+// gateway, and a second to that is no help when the gateway ends.
+var errSameReplica = errors.New("another tunnel of this agent ends in the same gateway")
+
+// replicas is what an agent knows of the gateways, from what they tell, and in which
+// of them its sessions end.
+type replicas struct {
+	// mu guards the fields below it.
+	mu    sync.Mutex
+	count int
+	// taken are the gateways' names, by slot.
+	taken map[int]string
+	// changed is closed, and made anew, with every change.
+	changed chan struct{}
+}
+
+func newReplicas() *replicas {
+	return &replicas{taken: map[int]string{}, changed: make(chan struct{})}
+}
+
+// claim says that the slot's session ends in the gateway that told info. An error says
+// that it should not.
+func (r *replicas) claim(slot int, info Info) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.tell()
+	r.count = info.Replicas
+	for other, name := range r.taken {
+		if other != slot && name == info.Replica {
+			return errSameReplica
+		}
+	}
+	r.taken[slot] = info.Replica
+	return nil
+}
+
+// leave says that the slot has no session.
+func (r *replicas) leave(slot int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.tell()
+	delete(r.taken, slot)
+}
+
+func (r *replicas) tell() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// await returns when there is a gateway for the slot: the first has always one, unless
+// another slot has taken the only one. It returns false if ctx ended before.
+func (r *replicas) await(ctx context.Context, slot int) bool {
+	for {
+		r.mu.Lock()
+		room := r.count > len(r.taken) || slot == 0 && len(r.taken) == 0
+		changed := r.changed
+		r.mu.Unlock()
+		if room {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// states makes one state of those of all slots.
+type states struct {
+	report func(State)
+
+	// mu guards bySlot and is held during reports, which keeps them in order.
+	mu     sync.Mutex
+	bySlot map[int]State
+}
+
+// set reports the agent's state after that of one slot has changed: it is connected
+// if one of them is.
+func (s *states) set(slot int, state State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bySlot[slot] = state
+	merged := state
+	for _, other := range s.bySlot {
+		if other.Connected && (!merged.Connected || other.Way == ViaPort) {
+			merged = other
+		}
+	}
+	s.report(merged)
+}

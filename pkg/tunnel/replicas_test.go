@@ -1,0 +1,144 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
+)
+
+// gateways are those that a Service leads to, in turn, as long as they are up.
+type gateways struct {
+	turn atomic.Int32
+
+	// mu guards the fields below it.
+	mu  sync.Mutex
+	all []*upGateway
+}
+
+type upGateway struct {
+	*tunnel.Registry
+	replicas *atomic.Int32
+	up       bool
+	conns    []net.Conn
+}
+
+func newGateways(t *testing.T, names ...string) *gateways {
+	g := &gateways{}
+	replicas := &atomic.Int32{}
+	replicas.Store(int32(len(names)))
+	for _, name := range names {
+		r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+			return tunnel.Info{Replica: name, Replicas: int(replicas.Load())}
+		}})
+		g.all = append(g.all, &upGateway{Registry: r, replicas: replicas, up: true})
+	}
+	return g
+}
+
+func (g *gateways) dial(context.Context) (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for range g.all {
+		one := g.all[int(g.turn.Add(1))%len(g.all)]
+		if one.up {
+			gateway, agent := net.Pipe()
+			one.conns = append(one.conns, agent)
+			go func() { _ = one.Serve(context.Background(), "one", gateway) }()
+			return agent, nil
+		}
+	}
+	return nil, net.ErrClosed
+}
+
+// kill ends a gateway, of which the others hear; revive brings it back.
+func (g *gateways) kill(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all[i].up = false
+	g.all[i].replicas.Add(-1)
+	for _, conn := range g.all[i].conns {
+		_ = conn.Close()
+	}
+	for _, other := range g.all {
+		other.TellAll()
+	}
+}
+
+func (g *gateways) revive(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all[i].up = true
+	g.all[i].replicas.Add(1)
+	for _, other := range g.all {
+		other.TellAll()
+	}
+}
+
+func TestAnAgentHoldsTunnelsToTwoGateways(t *testing.T) {
+	g := newGateways(t, "gateway-1", "gateway-2", "gateway-3")
+	holds := func() (n int) {
+		for _, one := range g.all {
+			if one.Connected("one") {
+				n++
+			}
+		}
+		return n
+	}
+	var down atomic.Int32
+	connector := &tunnel.Connector{
+		Member: "one", Sessions: 2, Dial: g.dial, Targets: map[string]tunnel.Target{"echo": echo},
+		Random: func() float64 { return 0 },
+		OnStateChange: func(s tunnel.State) {
+			if !s.Connected {
+				down.Add(1)
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- connector.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	tunneltest.Eventually(t, "two gateways hold the member", func() bool { return holds() == 2 })
+
+	first := 0
+	for !g.all[first].Connected("one") {
+		first++
+	}
+	g.kill(first)
+	tunneltest.Eventually(t, "two of the others hold it", func() bool { return !g.all[first].Connected("one") && holds() == 2 })
+	if n := down.Load(); n != 0 {
+		t.Errorf("the agent said %d times that it is not connected", n)
+	}
+	second := (first + 1) % 3
+	g.kill(second)
+	last := (first + 2) % 3
+	tunneltest.Eventually(t, "the last one holds it", func() bool { return g.all[last].Connected("one") && holds() == 1 })
+	g.revive(second)
+	tunneltest.Eventually(t, "two hold it again", func() bool { return holds() == 2 })
+}
+
+func TestAnAgentHoldsOneTunnelToOneGateway(t *testing.T) {
+	g := newGateways(t, "gateway-1")
+	connector := &tunnel.Connector{
+		Member: "one", Sessions: 2, Dial: g.dial, Targets: map[string]tunnel.Target{"echo": echo},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- connector.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	tunneltest.Eventually(t, "the gateway holds the member", func() bool { return g.all[0].Connected("one") })
+	pingPong(t, dialEcho(t, g.all[0].Registry))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.all[0].conns); n != 1 {
+		t.Errorf("%d connections, want one", n)
+	}
+}
