@@ -35,6 +35,14 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
 		"flags without install": {func(o *Options) { o.Adopt, o.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
 		"plain HTTP":            {func(o *Options) { o.HubURL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+		"Konnectivity": {func(o *Options) {
+			o.KonnectivityAgents, o.KonnectivityFrontends, o.KonnectivityAllow = true, "8090", []string{"10.0.0.1"}
+			o.KonnectivityLanes = 0
+		}, []string{"--konnectivity-agents does nothing without --agents-address", `--konnectivity-frontends-address "8090"`,
+			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-lanes 0 is not between 1 and 16"}},
+		"one CA for agents and frontends": {func(o *Options) {
+			o.AgentsAddress, o.AgentsClientCAFile, o.KonnectivityFrontendsCA = "gateway:8091", "ca.pem", "ca.pem"
+		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are one file"}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
 	}
