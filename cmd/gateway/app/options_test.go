@@ -38,6 +38,14 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"profiles on their own": {func(o *Options) { o.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile does not work without fleet"}},
 		"flags without install": {func(o *Options) { o.Adopt, o.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
 		"plain HTTP":            {func(o *Options) { o.HubURL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+		"Konnectivity": {func(o *Options) {
+			o.KonnectivityAgents, o.KonnectivityFrontends, o.KonnectivityAllow = true, "8090", []string{"10.0.0.1"}
+			o.KonnectivityLanes = 0
+		}, []string{"--konnectivity-agents does nothing without --agents-address", `--konnectivity-frontends-address "8090"`,
+			`--konnectivity-allow: reading "10.0.0.1"`, "--konnectivity-lanes 0 is not between 1 and 16"}},
+		"one CA for agents and frontends": {func(o *Options) {
+			o.AgentsAddress, o.AgentsClientCAFile, o.KonnectivityFrontendsCA = "gateway:8091", "ca.pem", "ca.pem"
+		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are one file"}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
 	}

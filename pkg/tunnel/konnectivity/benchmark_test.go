@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -137,6 +138,7 @@ func benchDownload(b *testing.B, dial dialFunc) {
 	defer conn.Close()
 	buffer := make([]byte, bulkBlock)
 	b.SetBytes(bulkBlock)
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, err := io.ReadFull(conn, buffer); err != nil {
 			b.Fatal(err)
@@ -149,11 +151,32 @@ func benchUpload(b *testing.B, dial dialFunc) {
 	defer conn.Close()
 	buffer := make([]byte, bulkBlock)
 	b.SetBytes(bulkBlock)
+	defer reportCPU(b)()
 	for b.Loop() {
 		if _, err := conn.Write(buffer); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// reportCPU counts the CPU time of this process, which is all ends, for each GiB: on
+// a machine with other work it is steadier than the speed.
+func reportCPU(b *testing.B) (report func()) {
+	b.Helper()
+	began := cpuTime(b)
+	return func() {
+		const gib = 1 << 30
+		b.ReportMetric((cpuTime(b)-began).Seconds()*gib/(float64(b.N)*bulkBlock), "cpu-s/GiB")
+	}
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // benchDownload8 counts the blocks of eight streams together.

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/mem"
+
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -41,9 +43,9 @@ var _ net.Conn = (*conn)(nil)
 func newConn(l *link, id int64, local, remote net.Addr) *conn {
 	c := &conn{link: l, id: id, local: local, remote: remote, in: newInbox(), onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
-	c.out.window = unlimited
+	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {
-		c.out.window = window
+		c.out.window, c.out.packet = window, maxPayload
 	}
 	return c
 }
@@ -52,6 +54,16 @@ func newConn(l *link, id int64, local, remote net.Addr) *conn {
 // the connection: upstream has one word for both.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
+	return n, c.hasRead(n, err)
+}
+
+// readBuffers is Read without a copy: what it returns is the caller's to free.
+func (c *conn) readBuffers(limit int) (mem.BufferSlice, error) {
+	taken, err := c.in.readBuffers(limit)
+	return taken, c.hasRead(taken.Len(), err)
+}
+
+func (c *conn) hasRead(n int, err error) error {
 	if n > 0 {
 		c.link.giveBack(c, n)
 	}
@@ -59,7 +71,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		// All that came before the peer closed has been taken: nothing to write for.
 		c.link.out.fail(c, nil, errPeerClosed)
 	}
-	return n, err
+	return err
 }
 
 // Write returns when p is queued for sending, of which a connection may have a
@@ -74,6 +86,17 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	return sent, nil
+}
+
+// writeBuffers is Write without a copy: the references are taken over.
+func (c *conn) writeBuffers(payload mem.BufferSlice) error {
+	for i, b := range payload {
+		if err := c.link.out.writeBuffer(c, b); err != nil {
+			payload[i+1:].Free()
+			return err
+		}
+	}
+	return nil
 }
 
 // Close sends what was written and then says that it is over. It does not wait.

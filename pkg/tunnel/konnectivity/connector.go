@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc"
 	grpccredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"k8s.io/klog/v2"
@@ -363,13 +364,14 @@ func (s *servers) dialOptions() []grpc.DialOption {
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return s.DialContext(ctx, "tcp", address)
 		}),
+		experimental.WithBufferPool(buffers),
 		grpc.WithUserAgent("fleetgate-agent"),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
 		grpc.WithStaticStreamWindowSize(agentWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithReadBufferSize(buffers),
-		grpc.WithWriteBufferSize(buffers),
+		grpc.WithReadBufferSize(connBuffer),
+		grpc.WithWriteBufferSize(connBuffer),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.PingAfter, Timeout: pingWait}),
 	}

@@ -202,7 +202,6 @@ func TestAnExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
 			return id, true, nil
 		}
 	}})
-	release := make(chan struct{})
 	g.join(t, "m", func(c *Connector) {
 		toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo))(c)
 		c.TLS = g.clientTLS()
@@ -211,7 +210,6 @@ func TestAnExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
 			return string(rune('0' + issued.Add(1))), nil
 		}
 	})
-	defer close(release)
 	g.awaitSessions(t, "m", 2)
 	sessions := g.agents.sessionsOf("m")
 	if sessions[0].retired.Load() || !sessions[1].retired.Load() {

@@ -43,7 +43,9 @@
 //     and are only used once both ends have said that they know them.
 //   - From others, a connection may hold 8 MiB unread. A reader that is slower than
 //     that holds up its sender as long as no other connection uses the stream. As soon
-//     as one does, the slow connection is reset: it does not take others with it.
+//     as one does, the slow connection is reset: it does not take others with it. Our
+//     agent does the same for a target that takes nothing for 5 s, since a dial could
+//     wait behind it.
 //   - Towards others, one goroutine for each stream sends a packet of each connection
 //     in turn. An agent of upstream's that stops reading stops all of its stream; more
 //     lanes ([AgentServerOptions].Lanes) make that smaller.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	konnectivityclient "sigs.k8s.io/apiserver-network-proxy/konnectivity-client/pkg/client"
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
@@ -191,4 +192,13 @@ func TestBytesBehindAConnectRequestArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectBytes(t, conn, "HTTP/1.1 200 Connection established\r\n\r\nearly")
+}
+
+// The CA of a listener may say who somebody is, not that the hub trusts them with
+// everything.
+func TestACertificateGivesNoGroupsOfTheHub(t *testing.T) {
+	got := ordinary([]string{"team", "system:masters", "system:nodes"})
+	if diff := cmp.Diff([]string{"team"}, got); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,7 +17,8 @@ import (
 // Identity is who a peer has proved to be.
 type Identity struct {
 	// Name and Groups are as Kubernetes reads them: a certificate's common name and
-	// organizations, or what a token stands for.
+	// organizations, without those that begin with "system:", or what a token stands
+	// for.
 	Name   string
 	Groups []string
 	// Expires is when the credential does; zero when nobody says.
@@ -82,7 +84,7 @@ func (c Credentials) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Cert
 func (c Credentials) identify(ctx context.Context, state tls.ConnectionState, authorization []string) (Identity, bool, error) {
 	if len(state.VerifiedChains) > 0 {
 		leaf := state.VerifiedChains[0][0]
-		id := Identity{Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization, Expires: leaf.NotAfter}
+		id := Identity{Name: leaf.Subject.CommonName, Groups: ordinary(leaf.Subject.Organization), Expires: leaf.NotAfter}
 		return id, id.Name != "", nil
 	}
 	if c.Token == nil || len(authorization) != 1 {
@@ -94,6 +96,12 @@ func (c Credentials) identify(ctx context.Context, state tls.ConnectionState, au
 		return Identity{}, false, nil
 	}
 	return c.review(ctx, strings.TrimSpace(given[len(scheme):]))
+}
+
+// ordinary leaves out groups that only the hub gives, such as system:masters: the CA
+// of a listener is not the hub's.
+func ordinary(groups []string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return strings.HasPrefix(group, "system:") })
 }
 
 func (c Credentials) review(ctx context.Context, token string) (Identity, bool, error) {

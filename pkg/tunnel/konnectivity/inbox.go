@@ -115,15 +115,33 @@ func (q *inbox) fail(err error) {
 }
 
 // read does what Read of a net.Conn does.
-func (q *inbox) read(p []byte) (int, error) {
+func (q *inbox) read(p []byte) (n int, err error) {
+	err = q.wait(func() (bool, error) {
+		n, err = q.take(p)
+		return n > 0 || len(p) == 0, err
+	})
+	return n, err
+}
+
+// readBuffers returns what is there, about limit bytes at most, without copying it.
+// The references are the caller's.
+func (q *inbox) readBuffers(limit int) (taken mem.BufferSlice, err error) {
+	err = q.wait(func() (bool, error) {
+		taken, err = q.takeBuffers(limit)
+		return len(taken) > 0, err
+	})
+	return taken, err
+}
+
+// wait tries until something is done, fails, or the deadline has passed.
+func (q *inbox) wait(try func() (done bool, err error)) error {
 	for {
 		passed := q.deadline.done()
 		if isClosed(passed) {
-			return 0, os.ErrDeadlineExceeded
+			return os.ErrDeadlineExceeded
 		}
-		n, err := q.take(p)
-		if n > 0 || err != nil || len(p) == 0 {
-			return n, err
+		if done, err := try(); done || err != nil {
+			return err
 		}
 		select {
 		case <-q.ready:
@@ -148,17 +166,38 @@ func (q *inbox) take(p []byte) (n int, err error) {
 		q.buffers = q.buffers[1:]
 		q.held -= bufferCost
 	}
+	return n, q.taken(n > 0)
+}
+
+// takeBuffers is take without copying.
+func (q *inbox) takeBuffers(limit int) (taken mem.BufferSlice, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, size := 0, 0
+	for n < len(q.buffers) && (n == 0 || size+q.buffers[n].Len() <= limit) {
+		size += q.buffers[n].Len()
+		n++
+	}
+	taken = q.buffers[:n:n]
+	q.buffers = q.buffers[n:]
+	q.held -= size + n*bufferCost
+	return taken, q.taken(n > 0)
+}
+
+// taken tells others what a reader has left, and returns the end if it got nothing.
+// mu is held.
+func (q *inbox) taken(something bool) error {
 	if len(q.buffers) == 0 {
 		q.buffers, q.gathers = nil, false
-	}
-	if n == 0 {
-		err = q.err
 	}
 	if q.err != nil || len(q.buffers) > 0 {
 		notify(q.ready) // for a second reader
 	}
 	notify(q.drained)
-	return n, err
+	if something {
+		return nil
+	}
+	return q.err
 }
 
 // notify fills a channel that has room for one.

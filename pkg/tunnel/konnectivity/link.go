@@ -22,6 +22,8 @@ const (
 	window = 1 << 20
 	// creditAt is how much is read before the peer gets credit for it.
 	creditAt = window / 4
+	// stallTime is how long an agent lets a target hold up a stream.
+	stallTime = 5 * time.Second
 	// lingerTime is how long an agent goes on writing to a target what came before
 	// the other side closed.
 	lingerTime = 10 * time.Second
@@ -193,18 +195,27 @@ func (l *link) deliver(p packet) {
 	}
 	p.payload.Free()
 	l.meter.overflowed()
-	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which others use too", tunnel.ErrReset, l.queueLimit))
+	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which is not for this connection alone", tunnel.ErrReset, l.queueLimit))
 }
 
 // waitForReader stops receiving until c is read, which holds up all of the link. So
-// it does that only while c is alone on it.
+// it does that only while c is alone on it. An agent cannot know of a dial that is
+// held up behind: it waits for a target that takes nothing for stallTime at most.
 func (l *link) waitForReader(c *conn, payload mem.BufferSlice) bool {
 	if l.extended {
 		return false // the peer overran its window
 	}
 	defer l.meter.stalls()()
+	var tooLong <-chan time.Time
+	if !l.gateway {
+		timer := time.NewTimer(stallTime)
+		defer timer.Stop()
+		tooLong = timer.C
+	}
 	for l.alone(c) {
 		select {
+		case <-tooLong:
+			return false
 		case <-l.arrived:
 		case <-l.done:
 		case <-l.stream.Context().Done():

@@ -91,6 +91,7 @@ func FuzzSession(f *testing.F) {
 		s.add(known)
 		s.add(other)
 		s.pending[7] = &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
+		limit := s.queueLimit + len(script) + 2*bufferCost
 		for len(script) > 0 {
 			n := min(int(script[0])+1, len(script))
 			var p packet
@@ -105,7 +106,7 @@ func FuzzSession(f *testing.F) {
 			c.in.mu.Lock()
 			held := c.in.held
 			c.in.mu.Unlock()
-			if limit := s.queueLimit + 2*len(script) + 1<<20; held > limit {
+			if held > limit {
 				t.Errorf("%d bytes are held, the limit is %d", held, limit)
 			}
 			if err := c.Close(); err != nil {

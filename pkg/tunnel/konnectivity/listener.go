@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 	"k8s.io/klog/v2"
 )
@@ -32,8 +33,8 @@ const (
 	pingMinimum = 5 * time.Second
 	// idleTime is how long a connection without a stream is kept.
 	idleTime = 2 * time.Minute
-	// buffers is the size of the buffers below gRPC, in bytes.
-	buffers = 128 << 10
+	// connBuffer is the size of the buffers below gRPC, in bytes.
+	connBuffer = 128 << 10
 )
 
 // protocolGRPC is HTTP/2 in TLS's application protocols.
@@ -45,13 +46,14 @@ func newGRPCServer(streams uint32, windowSize int32) *grpc.Server {
 	return grpc.NewServer(
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.Creds(handshaken{}),
+		experimental.BufferPool(buffers),
 		grpc.MaxConcurrentStreams(streams),
 		grpc.MaxRecvMsgSize(maxPacket),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.StaticStreamWindowSize(windowSize),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.ReadBufferSize(buffers),
-		grpc.WriteBufferSize(buffers),
+		grpc.ReadBufferSize(connBuffer),
+		grpc.WriteBufferSize(connBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingWait, MaxConnectionIdle: idleTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingMinimum, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),

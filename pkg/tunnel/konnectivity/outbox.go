@@ -19,6 +19,9 @@ const (
 	// maxPayload is what one DATA packet carries at most, so that other connections
 	// get their turn.
 	maxPayload = 2 * block
+	// upstreamPayload is the same towards upstream's programs: a larger packet would
+	// have their gRPC clear and fill a buffer of 1 MiB for each.
+	upstreamPayload = block - 64
 	// outLimit is what one connection may have queued for sending.
 	outLimit = 4 * block
 	// unlimited is the window towards a peer that gives no credit.
@@ -46,6 +49,8 @@ type outgoing struct {
 
 	buffers mem.BufferSlice
 	size    int
+	// packet is what one packet carries at most.
+	packet int
 	// window is what the peer still takes.
 	window int
 	// final is sent when the buffers are, and nothing after it.
@@ -130,7 +135,7 @@ func (g *outgoing) take(id int64) (packet, bool) {
 		return p, true
 	}
 	n, size := 0, 0
-	for n < len(g.buffers) && (n == 0 || size+g.buffers[n].Len() <= maxPayload) {
+	for n < len(g.buffers) && (n == 0 || size+g.buffers[n].Len() <= g.packet) {
 		size += g.buffers[n].Len()
 		n++
 	}
@@ -148,16 +153,51 @@ func (g *outgoing) drop() {
 }
 
 // write queues one block of p for c and returns its length; it waits for room.
-func (o *outbox) write(c *conn, p []byte) (int, error) {
+func (o *outbox) write(c *conn, p []byte) (n int, err error) {
+	err = o.await(c, func(room int) int {
+		n = min(len(p), block, room)
+		c.out.buffers = append(c.out.buffers, mem.Copy(p[:n], buffers))
+		return n
+	}, func() { n = len(p) })
+	return n, err
+}
+
+// writeBuffer queues a buffer, whose reference it takes over, without copying it; it
+// waits for room for all of it.
+func (o *outbox) writeBuffer(c *conn, b mem.Buffer) error {
+	for b != nil {
+		err := o.await(c, func(room int) int {
+			n := min(b.Len(), room)
+			c.out.buffers = append(c.out.buffers, b.Slice(0, n))
+			rest := b.Slice(n, b.Len())
+			b.Free()
+			if b = rest; b.Len() == 0 {
+				b = nil
+			}
+			return n
+		}, func() {
+			b.Free()
+			b = nil
+		})
+		if err != nil {
+			b.Free()
+			return err
+		}
+	}
+	return nil
+}
+
+// await calls add, which queues up to room bytes and says how many, once c may send.
+// Where nobody wants what is written it calls discard instead.
+func (o *outbox) await(c *conn, add func(room int) int, discard func()) error {
 	g := &c.out
 	for {
 		passed := g.deadline.done()
 		if isClosed(passed) {
-			return 0, os.ErrDeadlineExceeded
+			return os.ErrDeadlineExceeded
 		}
-		n, err := o.tryWrite(c, p)
-		if n > 0 || err != nil {
-			return n, err
+		if done, err := o.try(c, add, discard); done || err != nil {
+			return err
 		}
 		select {
 		case <-g.room:
@@ -166,29 +206,30 @@ func (o *outbox) write(c *conn, p []byte) (int, error) {
 	}
 }
 
-func (o *outbox) tryWrite(c *conn, p []byte) (int, error) {
+func (o *outbox) try(c *conn, add func(room int) int, discard func()) (done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	g := &c.out
 	if g.err != nil {
 		notify(g.room) // for a second writer
-		return 0, g.err
+		return false, g.err
 	}
 	if g.discards {
-		return len(p), nil
+		discard()
+		return true, nil
 	}
-	n := min(len(p), block, g.window, outLimit-g.size)
-	if n <= 0 {
-		return 0, nil
+	room := min(g.window, outLimit-g.size)
+	if room <= 0 {
+		return false, nil
 	}
-	g.buffers = append(g.buffers, mem.Copy(p[:n], mem.DefaultBufferPool()))
+	n := add(room)
 	g.size += n
 	g.window -= n
 	o.list(c)
 	if g.window > 0 && g.size < outLimit {
 		notify(g.room)
 	}
-	return n, nil
+	return true, nil
 }
 
 // finish ends the sending half of c after what is queued: with the packet, if there

@@ -236,7 +236,12 @@ func (p *packet) decodeAny(b []byte) error {
 				*p = packet{} // of a oneof, the last one counts
 			}
 			payload = field
-			return p.decodePayload(field, body)
+			err := p.decodePayload(field, body)
+			if err != nil && field == fieldOurs {
+				payload = 0 // somebody else's field of that number is not ours to judge
+				return nil
+			}
+			return err
 		}
 		return nil
 	})

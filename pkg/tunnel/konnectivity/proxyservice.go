@@ -29,8 +29,8 @@ type frontend struct {
 	id         Identity
 	serverName string
 	meter      *meter
-	// random is the dial's number, connID the connection's.
-	random, connID int64
+	// random is the dial's number.
+	random int64
 
 	// mu guards conn, which the receiving goroutine needs.
 	mu   sync.Mutex
@@ -165,24 +165,35 @@ func (c *frontend) send(p packet) error {
 // the frontend does not read.
 func (c *frontend) pump(conn net.Conn) error {
 	for {
-		buffer := mem.DefaultBufferPool().Get(block)
-		n, err := conn.Read(*buffer)
-		if n > 0 {
-			*buffer = (*buffer)[:n]
+		payload, err := readBuffers(conn)
+		if len(payload) > 0 {
 			began := time.Now()
-			sendErr := c.send(packet{kind: data, connID: frontendConnID, payload: mem.BufferSlice{mem.NewBuffer(buffer, mem.DefaultBufferPool())}})
-			if sendErr != nil {
+			if sendErr := c.send(packet{kind: data, connID: frontendConnID, payload: payload}); sendErr != nil {
 				c.server.options.Metrics.dialFailure("send_rsp")
 				return sendErr
 			}
 			since(c.server.options.Metrics.frontendWrites, began)
-		} else {
-			mem.DefaultBufferPool().Put(buffer)
 		}
 		if err != nil {
 			return c.send(packet{kind: closeResponse, connID: frontendConnID, reason: reasonOf(err)})
 		}
 	}
+}
+
+// readBuffers reads into a buffer of the pool, or, from a connection of this package,
+// takes those that it has.
+func readBuffers(from net.Conn) (mem.BufferSlice, error) {
+	if own, ok := from.(*conn); ok {
+		return own.readBuffers(upstreamPayload)
+	}
+	buffer := buffers.Get(block)
+	n, err := from.Read(*buffer)
+	if n == 0 {
+		buffers.Put(buffer)
+		return nil, err
+	}
+	*buffer = (*buffer)[:n]
+	return mem.BufferSlice{mem.NewBuffer(buffer, buffers)}, err
 }
 
 // reasonOf is empty for an end, and for one that the frontend asked for.
@@ -241,13 +252,17 @@ func (c *frontend) isEstablished() bool {
 
 // write passes on what came. When the member takes no more the pump notices.
 func (c *frontend) write(p packet) {
-	defer p.payload.Free()
-	conn := c.own(p)
-	if conn == nil {
+	to := c.own(p)
+	if own, ok := to.(*conn); ok {
+		_ = own.writeBuffers(p.payload)
 		return
 	}
+	defer p.payload.Free()
 	for _, b := range p.payload {
-		if _, err := conn.Write(b.ReadOnlyData()); err != nil {
+		if to == nil {
+			return
+		}
+		if _, err := to.Write(b.ReadOnlyData()); err != nil {
 			return
 		}
 	}

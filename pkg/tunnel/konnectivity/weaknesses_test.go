@@ -403,6 +403,26 @@ func mustAllow(t testing.TB, addresses ...string) Allow {
 	return allow
 }
 
+// An agent cannot see a dial that waits behind data for a target that takes nothing.
+func TestK7AnAgentIsNotHeldUpByItsOnlyTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2 << 10
+		l := newLink(&wire{ctx: t.Context()}, false, false, limit, &meter{})
+		c := newConn(l, 1, addr("m"), addr("gateway"))
+		l.add(c)
+		began := time.Now()
+		for range 2 {
+			l.deliver(packet{kind: data, connID: 1, payload: payloadOf(make([]byte, limit))})
+		}
+		if waited := time.Since(began); waited != stallTime {
+			t.Errorf("the stream was held up for %s", waited)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrReset) {
+			t.Errorf("the connection ended with %v", err)
+		}
+	})
+}
+
 func TestK8WhatWasSentBeforeACloseStillArrives(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	const bytes = 4 << 20

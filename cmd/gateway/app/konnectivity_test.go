@@ -1,0 +1,62 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
+)
+
+func TestExpiryOf(t *testing.T) {
+	jwt := func(claims string) string {
+		return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	}
+	for name, test := range map[string]struct {
+		token string
+		want  time.Time
+	}{
+		"a token's own time":     {jwt(`{"exp": 1800000000, "sub": "x"}`), time.Unix(1_800_000_000, 0)},
+		"none in the token":      {jwt(`{"sub": "x"}`), time.Time{}},
+		"a time before all time": {jwt(`{"exp": -1}`), time.Time{}},
+		"a text for a number":    {jwt(`{"exp": "soon"}`), time.Time{}},
+		"not JSON":               {"e30.bm9uZQ.c2ln", time.Time{}},
+		"not base64":             {"a.?.c", time.Time{}},
+		"not a JWT":              {"opaque", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := expiryOf(test.token); !got.Equal(test.want) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestARightToDialIsAskedForByMember(t *testing.T) {
+	attributes := dialOf(konnectivity.Identity{Name: "u", Groups: []string{"g"}}, "m").(authorizer.AttributesRecord)
+	got := []string{attributes.Verb, attributes.APIGroup, attributes.Resource, attributes.Subresource, attributes.Name, attributes.User.GetName()}
+	if diff := cmp.Diff([]string{"create", "tunnel.fleetgate.io", "tunnels", "dial", "m", "u"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"g", "system:authenticated"}, attributes.User.GetGroups()); diff != "" {
+		t.Errorf("groups (-want +got):\n%s", diff)
+	}
+}
+
+func TestABundleWithoutACertificateIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&caBundle{path: path}).pool(); err == nil {
+		t.Error("it was taken for a bundle")
+	}
+}
