@@ -122,6 +122,6 @@ test-matrix: tools ## Run what is longer: repeated kills of each process during 
 # stderr: stdout is for benchstat.
 .PHONY: bench
 bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership chooses a group.
-	$(if $(strip $(foreach group,all proxy membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
+	$(if $(strip $(foreach group,all admission proxy membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'
