@@ -31,7 +31,9 @@ func (informed) AddEventHandler(handler cache.ResourceEventHandler) (cache.Resou
 	return done{}, err
 }
 
-type done struct{ cache.ResourceEventHandlerRegistration }
+type done struct {
+	cache.ResourceEventHandlerRegistration
+}
 
 func (done) HasSynced() bool { return true }
 
