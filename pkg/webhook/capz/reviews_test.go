@@ -49,7 +49,7 @@ func BenchmarkAdmission(b *testing.B) {
 	if err := policies.Follow(informed{}); err != nil {
 		b.Fatal(err)
 	}
-	webhook := (&immutability.Handler{Policies: policies, Clock: clock.RealClock{}}).Webhook()
+	webhook := (&immutability.Handler{Policies: policies, Clock: clock.RealClock{}}).Serving()
 	body := review(b)
 	b.Run("reviews", func(b *testing.B) {
 		b.ReportAllocs()

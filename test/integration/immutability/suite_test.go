@@ -226,7 +226,7 @@ func startReplica(leader bool) http.Handler {
 	mux.Handle(immutability.PathPrefix, (&immutability.Handler{
 		Policies: policies, Live: manager.GetAPIReader(), Mapper: manager.GetRESTMapper(), Namespaces: manager.GetClient(), Writer: manager.GetClient(),
 		Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{},
-	}).Webhook())
+	}).Serving())
 	mux.Handle(immutability.PathAuthor, &admission.Webhook{Handler: &immutability.Author{
 		Compiler: compiler, Writer: manager.GetClient(), Mapper: manager.GetRESTMapper(),
 	}})
