@@ -64,7 +64,7 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 		Namespace: g.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
-	server.Register(immutability.PathPrefix, handler.Webhook())
+	server.Register(immutability.PathPrefix, handler.Serving())
 	server.Register(immutability.PathAuthor, &ctrlwebhook.Admission{Handler: &immutability.Author{
 		Compiler: compiler, Writer: g.manager.GetClient(), Mapper: g.manager.GetRESTMapper(),
 	}})

@@ -6,6 +6,8 @@ package immutability
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,8 +86,9 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	}
 	var served []*Compiled
 	for i := range policies.Items {
-		if policy := &policies.Items[i]; policy.DeletionTimestamp == nil && asked(policy, r.Policies.ensure(policy)) {
-			served = append(served, r.Policies.ensure(policy).compiled)
+		policy := &policies.Items[i]
+		if known := r.Policies.ensure(policy); policy.DeletionTimestamp == nil && asked(policy, known) {
+			served = append(served, known.compiled)
 		}
 	}
 	wanted := append([]k8sadmissionv1.ValidatingWebhook{AuthorWebhook(pathed(config, PathAuthor))}, webhooks(served, config, r.FailClosed, r.Namespace)...)
@@ -105,12 +109,7 @@ func asked(policy *admissionv1alpha1.ImmutabilityPolicy, served entry) bool {
 			return false
 		}
 	}
-	for _, problem := range served.problems {
-		if len(problem.Field) >= len("spec.match") && problem.Field[:len("spec.match")] == "spec.match" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(served.problems, func(p *field.Error) bool { return strings.HasPrefix(p.Field, "spec.match") })
 }
 
 func (r *WebhookReconciler) write(ctx context.Context, wanted []k8sadmissionv1.ValidatingWebhook) error {

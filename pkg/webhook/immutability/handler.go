@@ -75,8 +75,21 @@ type Handler struct {
 
 type policyName struct{}
 
-// Webhook returns the handler for all paths below PathPrefix.
-func (h *Handler) Webhook() *admission.Webhook {
+// Serving returns the handler for all paths below PathPrefix. Until the policies are
+// read it answers 503: that is no answer for an API server, which then does what it
+// was told to do while no gateway answers.
+func (h *Handler) Serving() http.Handler {
+	webhook := h.webhook()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !h.Policies.Synced() {
+			http.Error(w, "ImmutabilityPolicies are not read yet", http.StatusServiceUnavailable)
+			return
+		}
+		webhook.ServeHTTP(w, r)
+	})
+}
+
+func (h *Handler) webhook() *admission.Webhook {
 	h.guards = newGuardkeeper(h.Live, &reservations{reader: h.Live, writer: h.Writer, namespace: h.Namespace, clock: h.Clock})
 	return &admission.Webhook{
 		Handler: h,
@@ -92,10 +105,7 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 	defer cancel()
 	name, _ := ctx.Value(policyName{}).(string)
 	served, known := h.Policies.get(name)
-	switch {
-	case !known && !h.Policies.Synced():
-		return admission.Errored(http.StatusServiceUnavailable, fmt.Errorf("policies are not read yet: try again"))
-	case !known:
+	if !known {
 		return noted(auditSkipped, "there is no policy "+name)
 	}
 	policy := served.compiled.policy

@@ -16,13 +16,14 @@ import (
 // refusedInTheBook are the lines of its objects that a hub does not take, by what
 // it says; docs/admission.md explains each text.
 var refusedInTheBook = map[string][]int{
+	`in body must be of type`:                                  {2791},
 	`spec.identityRef: Invalid value: identityRef is required`: {386, 402, 432, 504, 2533, 2552, 2870, 2900, 2932, 2960, 3017, 3057, 3131},
 	`unknown field`:  {464, 2567, 2630, 2657, 3085},
 	`Required value`: {561, 597, 620, 639, 658, 677, 769, 791, 899, 1529, 1565, 1948, 2087, 2194, 2766, 3218, 3236, 3256, 3275, 3289},
 	`needs to be in control plane subnet range`: {703},
 	`no matches for kind`:                       {1123, 1892, 2174},
 	`spec.identityRef: Required value`:          {1745, 1847, 1917, 2153},
-	`Unsupported value: "no-schedule"`:          {2051, 2791},
+	`Unsupported value: "no-schedule"`:          {2051},
 	`can not be longer than 6 characters`:       {2072},
 	`name or generateName is required`:          {2139},
 }

@@ -43,7 +43,7 @@ var _ = Describe("The page on policies", Serial, func() {
 		kubectl(ctx, "", "get", "immutabilitypolicies", "widgets", "-o", "jsonpath={.status}")
 		kubectl(ctx, "", "patch", "immutabilitypolicy", "widgets", "--type=merge", "-p", `{"spec":{"enforcement":"Deny"}}`)
 		Eventually(func() string { return patch(`{"color":"green","size":11}`) }).Should(And(
-			ContainSubstring("denied the request"), ContainSubstring("spec.color: Invalid value: field is immutable"), ContainSubstring("spec.size: Invalid value: must be 10 at most")))
+			ContainSubstring(`The Widget "w" is invalid`), ContainSubstring("spec.color: Invalid value: field is immutable"), ContainSubstring("spec.size: Invalid value: must be 10 at most")))
 		kubectl(ctx, "", "delete", "widget", "w")
 	})
 })

@@ -171,6 +171,7 @@ spec:
 		Eventually(func() error {
 			return masters.Get(ctx, client.ObjectKey{Name: immutability.ExportName("widgets")}, &k8sadmissionv1.ValidatingAdmissionPolicy{})
 		}).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Succeed())
 	})
 
 	It("fails open, or closed where an administrator allowed that, and leaves the hub alone", func(ctx SpecContext) {

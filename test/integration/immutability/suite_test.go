@@ -226,7 +226,7 @@ func startReplica(leader bool) http.Handler {
 	mux.Handle(immutability.PathPrefix, (&immutability.Handler{
 		Policies: policies, Live: manager.GetAPIReader(), Mapper: manager.GetRESTMapper(), Namespaces: manager.GetClient(), Writer: manager.GetClient(),
 		Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{},
-	}).Webhook())
+	}).Serving())
 	mux.Handle(immutability.PathAuthor, &admission.Webhook{Handler: &immutability.Author{
 		Compiler: compiler, Writer: manager.GetClient(), Mapper: manager.GetRESTMapper(),
 	}})
@@ -240,7 +240,7 @@ func startReplica(leader bool) http.Handler {
 	return mux
 }
 
-// definitionOf is a kind whose objects may hold anything.
+// definitionOf is a kind whose objects may hold anything; a few fields have a type.
 func definitionOf(group, kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	keep := true
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -255,7 +255,9 @@ func definitionOf(group, kind, plural string) *apiextensionsv1.CustomResourceDef
 				Name: "v1beta1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						"spec":   {Type: "object", XPreserveUnknownFields: &keep},
+						"spec": {Type: "object", XPreserveUnknownFields: &keep, Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"providerID": {Type: "string"}, "color": {Type: "string"}, "size": {Type: "integer"},
+						}},
 						"status": {Type: "object", XPreserveUnknownFields: &keep},
 					},
 				}},

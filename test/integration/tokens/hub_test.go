@@ -51,7 +51,7 @@ func startHub(clock clock.PassiveClock) {
 	options := cache.Options{Scheme: scheme, Mapper: manager.GetRESTMapper()}
 	tokens, err := serviceaccount.NewSecretCache(hubConfig, options)
 	Expect(err).NotTo(HaveOccurred())
-	ofMembers, err := membership.NewSecretCache(hubConfig, options)
+	ofMembers, err := membership.NewMemberCache(hubConfig, options)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(tokens)).To(Succeed())
 	Expect(manager.Add(ofMembers)).To(Succeed())
