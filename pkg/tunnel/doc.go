@@ -15,10 +15,15 @@
 //     server as an upgraded request. The caller has authenticated and authorized
 //     that request, and names the member: this package never takes a member's name
 //     from what an agent sends.
+//   - [Port] is the gateway's own port for agents, which authenticates them itself.
+//   - [Peers] passes a dial on, once, to the replica of the gateway that holds a
+//     session of the member.
 //   - A [Carrier] is one session: it multiplexes streams over the connection. The
-//     package native holds the one there is.
-//   - [HubDialer] is the agent's way to the hub, [Connector] keeps one session up
-//     and hands each stream to the [Target] that it names.
+//     package native holds the one there is. A [Session] of another protocol joins by
+//     [Registry.ServeSession].
+//   - [HubDialer] is the agent's way to the hub, [Egress] the way through a forward
+//     proxy below it. [Connector] keeps sessions up, to as many gateways as it is
+//     told, and hands each stream to the [Target] that it names.
 //   - [Dial], [TCP] and [Listener] are targets: pipe to an address, or serve HTTP.
 //
 // An agent reaches only what its table of targets holds, whatever a gateway asks

@@ -66,6 +66,8 @@ type Registry struct {
 	options Options
 	metrics *metrics
 	carry   carry
+	// unread bounds what the streams of all sessions and links hold unread.
+	unread *native.Budget
 
 	// mu guards the fields below it. It is never held while dialing or closing.
 	mu sync.RWMutex
@@ -89,10 +91,12 @@ func NewRegistry(o Options) (*Registry, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
+	unread := native.NewBudget(o.Unread)
 	return &Registry{
 		options: o,
 		metrics: m,
-		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession, native.NewBudget(o.Unread)),
+		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession, unread),
+		unread:  unread,
 		members: map[string][]*session{},
 	}, nil
 }

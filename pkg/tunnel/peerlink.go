@@ -1,0 +1,209 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/native"
+)
+
+// link makes one and uses it until it ends.
+func (p *Peers) link(ctx context.Context, address string) error {
+	dialer := &net.Dialer{Timeout: peerTimeout}
+	raw, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	conn := tls.Client(native.Batch(raw), p.tls)
+	shaking, cancel := context.WithTimeout(ctx, peerTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(shaking); err != nil {
+		_ = raw.Close()
+		return err
+	}
+	carrier := native.New(conn, native.Gateway, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
+	stop := context.AfterFunc(ctx, func() { _ = carrier.Close() })
+	defer stop()
+	defer carrier.Close()
+	told, err := carrier.Accept(shaking)
+	if err != nil {
+		return err
+	}
+	return p.follow(carrier, told)
+}
+
+// follow reads what the other gateway holds.
+func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
+	reader := bufio.NewReaderSize(told, 2*MaxTargetLength)
+	name, err := readLine(reader)
+	if err != nil {
+		return err
+	}
+	if name == p.name {
+		return errOwnAddress
+	}
+	link := &peerLink{session: &nativeSession{Carrier: carrier}, members: map[string]struct{}{}}
+	if !p.add(name, link) {
+		return fmt.Errorf("gateway %q is linked already", printable(name, MaxTargetLength))
+	}
+	defer p.remove(name)
+	for {
+		line, err := readLine(reader)
+		if err != nil {
+			return err
+		}
+		if err := link.update(line); err != nil {
+			return err
+		}
+	}
+}
+
+func readLine(r *bufio.Reader) (string, error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return "", fmt.Errorf("reading what another gateway holds: %w", err)
+	}
+	return string(line[:len(line)-1]), nil
+}
+
+func (p *Peers) add(name string, link *peerLink) bool {
+	p.mu.Lock()
+	_, exists := p.links[name]
+	if !exists {
+		p.links[name] = link
+	}
+	replicas := len(p.links) + 1
+	p.mu.Unlock()
+	if !exists {
+		p.changed(replicas)
+	}
+	return !exists
+}
+
+func (p *Peers) remove(name string) {
+	p.mu.Lock()
+	delete(p.links, name)
+	replicas := len(p.links) + 1
+	p.mu.Unlock()
+	p.changed(replicas)
+}
+
+// peerLink is another gateway.
+type peerLink struct {
+	session *nativeSession
+
+	// mu guards members.
+	mu      sync.Mutex
+	members map[string]struct{}
+}
+
+// update takes a line: + or - and a member's name.
+func (l *peerLink) update(line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(line) < 2 {
+		return errors.New("another gateway told of no member")
+	}
+	switch member := line[1:]; {
+	case line[0] == '-':
+		delete(l.members, member)
+	case line[0] != '+':
+		return errors.New("another gateway speaks a later version")
+	case len(l.members) >= maxPeerMembers:
+		return fmt.Errorf("another gateway told of more than %d members", maxPeerMembers)
+	default:
+		l.members[member] = struct{}{}
+	}
+	return nil
+}
+
+func (l *peerLink) holds(member string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.members[member]
+	return ok
+}
+
+func (r *Registry) setPeers(p *Peers) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.peers = p
+}
+
+// peerLinks are those over which the member can be reached, in any order: so they
+// share the load.
+func (r *Registry) peerLinks(member string) []*peerLink {
+	r.mu.RLock()
+	p := r.peers
+	r.mu.RUnlock()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var links []*peerLink
+	for _, link := range p.links {
+		if link.holds(member) {
+			links = append(links, link)
+		}
+	}
+	return links
+}
+
+// dialPeers asks the gateways that hold a session of the member. here is why this one
+// has none, the answer if no other has.
+func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
+	for _, link := range r.peerLinks(member) {
+		h := headerFor(ctx, target)
+		h.member, h.hops = member, onlyHop
+		conn, err := link.session.dialHeader(ctx, h)
+		if err == nil {
+			return &relayedConn{Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target)}, nil
+		}
+		var refused *RefusedError
+		if ctx.Err() != nil || errors.As(err, &refused) && refused.Code != NotHere && refused.Code != Busy {
+			return nil, err
+		}
+	}
+	return nil, here
+}
+
+// relayedConn is a stream of another gateway's session, with the member's name for an
+// address.
+type relayedConn struct {
+	net.Conn
+	meter  *meter
+	remote addr
+}
+
+func (c *relayedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.meter.received.Add(float64(n))
+	return n, err
+}
+
+func (c *relayedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.meter.sent.Add(float64(n))
+	return n, err
+}
+
+// CloseWrite ends the direction towards the member; reading goes on.
+func (c *relayedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// Reset abandons the stream.
+func (c *relayedConn) Reset() error {
+	abandon(c.Conn)
+	return nil
+}
+
+func (c *relayedConn) LocalAddr() net.Addr  { return addr("gateway") }
+func (c *relayedConn) RemoteAddr() net.Addr { return c.remote }
