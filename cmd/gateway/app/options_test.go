@@ -35,6 +35,10 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
 		"flags without install": {func(o *Options) { o.Adopt, o.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
 		"plain HTTP":            {func(o *Options) { o.HubURL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+		"guard rails and certificates": {func(o *Options) { o.GuardRails, o.Certificates = "all", "x" },
+			[]string{"--guard-rails does not know all: choose from off, selected, reference", "--certificates does not know x: choose from own, cert-manager, files"}},
+		"certificate files without their names": {func(o *Options) { o.Certificates, o.CertFile = "files", "tls.crt" }, []string{"--certificates=files goes with"}},
+		"names without certificate files":       {func(o *Options) { o.CertFile, o.KeyFile, o.CAFile = "a", "b", "c" }, []string{"--certificates=files goes with"}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
 	}
