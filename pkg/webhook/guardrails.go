@@ -83,9 +83,12 @@ func workloads() []k8sadmissionv1.NamedRuleWithOperations {
 
 // selectedWorkloads asks every ClusterResourcePlacement, as a parameter: the API
 // server watches them itself, and nothing has to be kept that a user could take off.
+// It fails open: a hub whose placements cannot be read, since somebody has deleted
+// their definition, must still start its own Pods.
 func selectedWorkloads() policy {
 	return policy{
 		name:      "fleetgate-selected-workloads",
+		open:      true,
 		resources: workloads(),
 		each:      &k8sadmissionv1.ParamKind{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourcePlacement"},
 		conditions: []k8sadmissionv1.MatchCondition{

@@ -14,7 +14,9 @@ import (
 // fails closed: an expression that breaks refuses, so every one of them asks has()
 // before it reads.
 type policy struct {
-	name      string
+	name string
+	// open makes it fail open, for what all of the hub needs.
+	open      bool
 	resources []k8sadmissionv1.NamedRuleWithOperations
 	// conditions say first what costs least: the policy sees every such write.
 	conditions []k8sadmissionv1.MatchCondition
@@ -44,6 +46,10 @@ func on(operations []k8sadmissionv1.OperationType, group, version string, resour
 
 func (p policy) objects() []client.Object {
 	action, params := k8sadmissionv1.Deny, (*k8sadmissionv1.ParamRef)(nil)
+	failure := k8sadmissionv1.Fail
+	if p.open {
+		failure = k8sadmissionv1.Ignore
+	}
 	if len(p.rules) == 0 {
 		action = k8sadmissionv1.Audit
 	}
@@ -55,7 +61,7 @@ func (p policy) objects() []client.Object {
 			TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: p.name},
 			Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy:    ptr.To(k8sadmissionv1.Fail),
+				FailurePolicy:    ptr.To(failure),
 				ParamKind:        p.each,
 				MatchConstraints: &k8sadmissionv1.MatchResources{ResourceRules: p.resources},
 				MatchConditions:  p.conditions,

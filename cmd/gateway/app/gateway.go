@@ -18,6 +18,7 @@ import (
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -294,11 +296,15 @@ func (g *gateway) addServing(context.Context) error {
 func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	ticker := time.NewTicker(servingCheck)
 	defer ticker.Stop()
-	user, err := g.whoAmI(ctx)
+	self, err := g.whoAmI(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), user)
+	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name)
+	if self.administrator {
+		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
+		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace)...)
+	}
 	for {
 		ca, err := g.certificates.CABundle(ctx)
 		if ctx.Err() != nil {
@@ -308,7 +314,7 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 			return err
 		}
 		g.installer.Hub.CABundle = ca
-		g.installer.Extra = g.admission(ca, user)
+		g.installer.Extra = g.admission(ca, self)
 		if err := g.installer.InstallServing(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("installing what leads to the gateway: %w", err)
 		}
@@ -321,22 +327,36 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	}
 }
 
-// whoAmI is the user that the hub's API server knows the gateway as: policies name
-// it.
-func (g *gateway) whoAmI(ctx context.Context) (string, error) {
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := g.direct.Create(ctx, review); err != nil {
-		return "", fmt.Errorf("asking the hub who the gateway is: %w", err)
+// account is whom the hub's API server takes the gateway for. Policies name it.
+type account struct {
+	name string
+	// administrator is true if it may do everything: then it is not the gateway's own,
+	// and to limit it would limit a person.
+	administrator bool
+}
+
+func (g *gateway) whoAmI(ctx context.Context) (account, error) {
+	self := &authenticationv1.SelfSubjectReview{}
+	if err := g.direct.Create(ctx, self); err != nil {
+		return account{}, fmt.Errorf("asking the hub who the gateway is: %w", err)
 	}
-	return review.Status.UserInfo.Username, nil
+	everything := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
+	}}
+	if err := g.direct.Create(ctx, everything); err != nil {
+		return account{}, fmt.Errorf("asking the hub what the gateway may do: %w", err)
+	}
+	return account{name: self.Status.UserInfo.Username, administrator: everything.Status.Allowed}, nil
 }
 
 // admission returns the policies and webhook configurations of the chosen parts.
-func (g *gateway) admission(ca []byte, user string) []client.Object {
+func (g *gateway) admission(ca []byte, self account) []client.Object {
 	objects := slices.Concat(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies(), registration.OriginPolicy())
-	objects = append(objects, webhook.GatewayPolicy(user, g.Namespace)...)
+	if !self.administrator {
+		objects = append(objects, webhook.GatewayPolicy(self.name, g.Namespace)...)
+	}
 	if g.serves(apiFleet) {
-		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), user)...)
+		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{

@@ -46,6 +46,10 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"one CA for agents and frontends": {func(o *Options) {
 			o.AgentsAddress, o.AgentsClientCAFile, o.KonnectivityFrontendsCA = "gateway:8091", "ca.pem", "ca.pem"
 		}, []string{"--agents-client-ca-file and --konnectivity-frontends-ca-file are one file"}},
+		"guard rails and certificates": {func(o *Options) { o.GuardRails, o.Certificates = "all", "x" },
+			[]string{"--guard-rails does not know all: choose from off, selected, reference", "--certificates does not know x: choose from own, cert-manager, files"}},
+		"certificate files without their names": {func(o *Options) { o.Certificates, o.CertFile = "files", "tls.crt" }, []string{"--certificates=files goes with"}},
+		"names without certificate files":       {func(o *Options) { o.CertFile, o.KeyFile, o.CAFile = "a", "b", "c" }, []string{"--certificates=files goes with"}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
 	}

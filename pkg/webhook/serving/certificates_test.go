@@ -15,11 +15,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // fakeSource returns what it holds.
@@ -268,6 +270,30 @@ func TestReplicasShareOneAuthority(t *testing.T) {
 			t.Fatal(err)
 		}
 		acceptEachOther("time went by")
+	}
+}
+
+func TestReplicasThatStartTogetherAgree(t *testing.T) {
+	fakeClock := testingclock.NewFakeClock(start)
+	missed := false
+	hub := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, object, options...)
+			if err == nil && !missed {
+				missed = true // It was written between the look of the second and its write.
+				return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
+			}
+			return err
+		},
+	}).Build()
+	var replicas []*Certificates
+	for range 2 {
+		c := newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", dnsNames: []string{"a"}}, fakeClock)
+		step(t, c)
+		replicas = append(replicas, c)
+	}
+	if !missed || !bytes.Equal(replicas[0].bundle, replicas[1].bundle) {
+		t.Error("the replicas trust other authorities")
 	}
 }
 

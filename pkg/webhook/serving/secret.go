@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -52,10 +53,11 @@ func (s *authoritySource) String() string {
 // load signs a new leaf when the CA is another, or the leaf has a third of its life
 // left.
 func (s *authoritySource) load(ctx context.Context) (material, error) {
-	current, err := s.authority(ctx)
+	err := retry.OnError(retry.DefaultRetry, lostRace, func() error { return s.readOrWrite(ctx) })
 	if err != nil {
 		return material{}, err
 	}
+	current := s.known
 	now := s.clock.Now()
 	if !bytes.Equal(s.signedBy, current.current.cert) || !now.Before(s.renewAt) {
 		cert, key, err := current.current.sign(s.dnsNames, now)
@@ -69,40 +71,42 @@ func (s *authoritySource) load(ctx context.Context) (material, error) {
 	return found, nil
 }
 
-// authority reads the Secret, and writes what is missing or due. Of several replicas
-// that write, one wins and the others read what it wrote at their next look.
-func (s *authoritySource) authority(ctx context.Context) (*authority, error) {
+// lostRace is true if another replica wrote first: what it wrote counts.
+func lostRace(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// readOrWrite reads the Secret, and writes what is missing or due.
+func (s *authoritySource) readOrWrite(ctx context.Context) error {
 	var secret corev1.Secret
 	err := s.hub.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: SecretName}, &secret)
 	if apierrors.IsNotFound(err) {
 		return s.create(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.namespace, SecretName, err)
+		return fmt.Errorf("reading Secret %s/%s: %w", s.namespace, SecretName, err)
 	}
 	found, changed, err := readAuthority(secret.Data).advanced(s.clock.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if changed {
 		secret.Data = found.data()
 		if err := s.hub.Update(ctx, &secret); err != nil {
-			return nil, fmt.Errorf("writing Secret %s/%s: %w", s.namespace, SecretName, err)
+			return fmt.Errorf("writing Secret %s/%s: %w", s.namespace, SecretName, err)
 		}
 		log.FromContext(ctx).Info("Renewed the serving authority", "secret", secret.Namespace+"/"+secret.Name)
 	}
 	s.known = &found
-	return s.known, nil
+	return nil
 }
 
-func (s *authoritySource) create(ctx context.Context) (*authority, error) {
+func (s *authoritySource) create(ctx context.Context) error {
 	var found authority
 	if s.known != nil {
 		found = *s.known
 	}
 	found, _, err := found.advanced(s.clock.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: SecretName},
@@ -110,8 +114,8 @@ func (s *authoritySource) create(ctx context.Context) (*authority, error) {
 		Data:       found.data(),
 	}
 	if err := s.hub.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("writing Secret %s/%s: %w", s.namespace, SecretName, err)
+		return fmt.Errorf("writing Secret %s/%s: %w", s.namespace, SecretName, err)
 	}
 	s.known = &found
-	return s.known, nil
+	return nil
 }
