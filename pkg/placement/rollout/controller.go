@@ -153,7 +153,9 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strat
 		group.Go(func() error { return r.remove(ctx, b) })
 	}
 	for _, b := range steps.Settled {
-		group.Go(func() error { return r.started(ctx, b) })
+		if c := current(b, placementv1beta1.ConditionRolloutStarted); c != nil && c.Status == metav1.ConditionFalse {
+			group.Go(func() error { return r.started(ctx, b) }) // It was to move, and need not any more.
+		}
 	}
 	for _, b := range steps.Blocked {
 		group.Go(func() error { return r.blocked(ctx, b) })
@@ -162,18 +164,15 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, latest string, strat
 }
 
 // update binds to the latest snapshot. The dispatcher's finalizer comes along,
-// which saves it a write.
+// which saves it a write; it tells with its own conditions that the rollout has
+// started, which saves one here.
 func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, latest string, strategy *placementv1beta1.ApplyStrategy) error {
-	err := r.patch(ctx, b, func() {
+	return r.patch(ctx, b, func() {
 		spec := b.GetSpec()
 		spec.State, spec.ResourceSnapshotName = placementv1beta1.BindingBound, latest
 		spec.ApplyStrategy = strategy.DeepCopy()
 		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 	})
-	if err != nil {
-		return err
-	}
-	return r.started(ctx, b)
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
@@ -187,7 +186,7 @@ func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObjec
 func (r *Reconciler) started(ctx context.Context, b placementv1beta1.BindingObject) error {
 	return r.setCondition(ctx, b, metav1.Condition{
 		Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonRolloutStarted,
-		Message: "The latest resources are being rolled out to the cluster",
+		Message: placementv1beta1.MessageRolloutStarted,
 	})
 }
 
