@@ -170,7 +170,9 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy 
 		group.Go(func() error { return r.remove(ctx, b) })
 	}
 	for _, b := range steps.Settled {
-		group.Go(func() error { return r.started(ctx, b) })
+		if c := current(b, placementv1beta1.ConditionRolloutStarted); c != nil && c.Status == metav1.ConditionFalse {
+			group.Go(func() error { return r.started(ctx, b) }) // It was to move, and need not any more.
+		}
 	}
 	for _, b := range steps.Blocked {
 		group.Go(func() error { return r.blocked(ctx, b) })
@@ -178,20 +180,17 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy 
 	return group.Wait()
 }
 
-// update binds to the latest snapshot and overrides. The dispatcher's finalizer comes along,
-// which saves it a write.
+// update binds to the latest snapshot and overrides. The dispatcher's finalizer comes
+// along, which saves it a write; it tells with its own conditions that the rollout has
+// started, which saves one here.
 func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
-	err := r.patch(ctx, b, func() {
+	return r.patch(ctx, b, func() {
 		spec := b.GetSpec()
 		spec.State = placementv1beta1.BindingBound
 		goal.write(spec)
 		spec.ApplyStrategy = strategy.DeepCopy()
 		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 	})
-	if err != nil {
-		return err
-	}
-	return r.started(ctx, b)
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
@@ -205,7 +204,7 @@ func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObjec
 func (r *Reconciler) started(ctx context.Context, b placementv1beta1.BindingObject) error {
 	return r.setCondition(ctx, b, metav1.Condition{
 		Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonRolloutStarted,
-		Message: "The latest resources are being rolled out to the cluster",
+		Message: placementv1beta1.MessageRolloutStarted,
 	})
 }
 

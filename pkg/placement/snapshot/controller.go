@@ -162,6 +162,7 @@ func (r *Reconciler) reconcileResources(ctx context.Context, key types.Namespace
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
 			return err
 		}
+		existing = append(existing, latest) // It counts: the limit is of all revisions.
 	}
 	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
 		return err

@@ -195,6 +195,9 @@ func TestDesiredStatus(t *testing.T) {
 				if c.ObservedGeneration != b.Generation {
 					t.Errorf("%s is about generation %d", c.Type, c.ObservedGeneration)
 				}
+				if c.Type == placementv1beta1.ConditionRolloutStarted {
+					continue // It has a test of its own.
+				}
 				got = append(got, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -204,11 +207,32 @@ func TestDesiredStatus(t *testing.T) {
 	}
 }
 
-func TestDesiredStatusKeepsTheRolloutsCondition(t *testing.T) {
+func TestBeingBoundMeansThatTheRolloutHasStarted(t *testing.T) {
 	b := binding()
-	b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
-	if got := desiredStatus(b, synced{}).Conditions[0].Type; got != placementv1beta1.ConditionRolloutStarted {
-		t.Errorf("first condition is %q", got)
+	of := func(generation int64, status metav1.ConditionStatus) []metav1.Condition {
+		return []metav1.Condition{{Type: placementv1beta1.ConditionRolloutStarted, Status: status, Reason: "R", ObservedGeneration: generation}}
+	}
+	cases := map[string]struct {
+		state  placementv1beta1.BindingState
+		before []metav1.Condition
+		want   string
+	}{
+		"nothing said yet":                       {placementv1beta1.BindingBound, nil, "RolloutStarted=True/RolloutStarted"},
+		"something said of an older spec":        {placementv1beta1.BindingBound, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
+		"the rollout makes it wait":              {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
+		"said already":                           {placementv1beta1.BindingBound, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
+		"being withdrawn is not a rollout":       {placementv1beta1.BindingUnscheduled, nil, "Overridden=True/NoOverrideSpecified"},
+		"what was said before it is to withdraw": {placementv1beta1.BindingUnscheduled, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := binding()
+			b.Spec.State, b.Status.Conditions = tc.state, tc.before
+			first := desiredStatus(b, synced{}).Conditions[0]
+			if got := fmt.Sprintf("%s=%s/%s", first.Type, first.Status, first.Reason); got != tc.want {
+				t.Errorf("first condition = %s, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

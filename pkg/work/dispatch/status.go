@@ -27,10 +27,15 @@ type synced struct {
 }
 
 // desiredStatus is the binding's status for the Works as they are. The condition
-// RolloutStarted, which is the rollout's, stays as it is.
+// RolloutStarted stays as it is if the rollout has said something about the
+// present spec; else being bound means that it has started.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
 	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works}
+	c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionRolloutStarted)
+	if b.GetSpec().State == placementv1beta1.BindingBound && (c == nil || c.ObservedGeneration != d.generation) {
+		d.set(placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, placementv1beta1.MessageRolloutStarted)
+	}
 	switch {
 	case s.misfit != "":
 		d.set(placementv1beta1.ConditionOverridden, metav1.ConditionFalse, placementv1beta1.ReasonOverriddenFailed, s.misfit)

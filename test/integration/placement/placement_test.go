@@ -360,6 +360,31 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
+	It("costs at most five writes of the gateway for a member", func(ctx SpecContext) {
+		shop(ctx, "k-shop")
+		join(ctx, "k-1", map[string]string{fleetLabel: "k"})
+		agent("k-1")
+		watcher, err := hub.Watch(ctx, &placementv1beta1.ClusterResourceBindingList{}, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "k"})
+		Expect(err).NotTo(HaveOccurred())
+		defer watcher.Stop()
+		place(ctx, "k", "k-shop", nil)
+		expectAvailable(ctx, "k", "0")
+
+		writes := 0
+		for quiet := false; !quiet; {
+			select {
+			case <-watcher.ResultChan():
+				writes++
+			case <-time.After(300 * time.Millisecond):
+				quiet = true
+			}
+		}
+		work, err := workOf(ctx, "k-1", "k")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(work.Generation).To(BeEquivalentTo(1))
+		Expect(writes+1).To(BeNumerically("<=", 5), "writes of the binding, and the Work's creation")
+	})
+
 	It("sees types that appear later", func(ctx SpecContext) {
 		join(ctx, "l-1", map[string]string{fleetLabel: "l"})
 		agent("l-1")

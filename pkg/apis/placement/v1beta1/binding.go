@@ -22,6 +22,10 @@ const (
 	PreviousBindingStateAnnotation = KeyPrefix + "previous-binding-state"
 )
 
+// MessageRolloutStarted is the message of ConditionRolloutStarted when it is True
+// on a binding; two controllers set it.
+const MessageRolloutStarted = "The latest resources are being rolled out to the cluster"
+
 // The reasons of a binding's conditions, where they are not those of a
 // placement. Rollouts and overrides have the same reasons in both.
 const (

@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+var _ = Describe("A placement of the public document", func() {
+	It("has the status that the public document prints, under the names of today", func(ctx SpecContext) {
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "test"}})).To(Succeed())
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "test-1"}})).To(Succeed())
+		for _, name := range []string{"aks-member-1", "aks-member-2"} {
+			join(ctx, name, map[string]string{fleetLabel: "crp-1"})
+			agent(name)
+		}
+		place(ctx, "crp-1", "test", picking(2, nil))
+		expectAvailable(ctx, "crp-1", "0")
+		crp, err := statusOf(ctx, "crp-1")
+		Expect(err).NotTo(HaveOccurred())
+
+		// The document's three conditions, by docs/placement.md, Names of conditions.
+		placement := brief(crp.Status.Conditions, "", crp.Generation)
+		Expect(placement).To(ContainElements(
+			"ClusterResourcePlacementScheduled=True/SchedulingPolicyFulfilled",
+			"ClusterResourcePlacementWorkSynchronized=True/WorkSynchronized",
+			"ClusterResourcePlacementApplied=True/ApplySucceeded",
+		))
+		Expect(crp.Status.PlacementStatuses).To(HaveLen(2))
+		for i, s := range crp.Status.PlacementStatuses {
+			name := fmt.Sprintf("aks-member-%d", i+1)
+			Expect(s.ClusterName).To(Equal(name))
+			Expect(brief(s.Conditions, "", crp.Generation)).To(ContainElements(
+				"Scheduled=True/Scheduled", "WorkSynchronized=True/AllWorkSynced", "Applied=True/AllWorkHaveBeenApplied"))
+			Expect(s.Conditions[0].Message).To(Equal(fmt.Sprintf(
+				"Successfully scheduled resources for placement in %q (affinity score: 0, topology spread score: 0): picked by scheduling policy", name)))
+		}
+		Expect(crp.Status.SelectedResources).To(Equal([]placementv1beta1.ResourceIdentifier{
+			{Kind: "Namespace", Name: "test", Version: "v1"},
+			{Kind: "ConfigMap", Name: "test-1", Namespace: "test", Version: "v1"},
+		}))
+
+		By("looking at its three events")
+		Eventually(func() ([]string, error) {
+			var list eventsv1.EventList
+			err := hub.List(ctx, &list)
+			var told []string
+			for _, e := range list.Items {
+				if e.Regarding.Name == "crp-1" {
+					told = append(told, e.Reason+": "+e.Note)
+				}
+			}
+			return told, err
+		}).WithTimeout(soon).Should(ContainElements(
+			"PlacementScheduleSuccess: Successfully scheduled the placement",
+			"PlacementSyncSuccess: Successfully synchronized the placement",
+			HavePrefix("PlacementRolloutCompleted: "),
+		))
+	})
+
+	It("keeps as many revisions as it is told to", func(ctx SpecContext) {
+		shop(ctx, "qa-shop")
+		joinAll(ctx, "qa", nil)
+		place(ctx, "qa", "qa-shop", nil) // Ten, if nobody says anything.
+		expectAvailable(ctx, "qa", "0")
+		for i := range 12 {
+			changeSettings(ctx, "qa-shop", fmt.Sprint("colour-", i))
+			expectAvailable(ctx, "qa", fmt.Sprint(i+1))
+		}
+		Eventually(func() ([]string, error) {
+			var list placementv1beta1.ClusterResourceSnapshotList
+			err := hub.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "qa"})
+			var indices []string
+			for _, s := range list.Items {
+				indices = append(indices, s.Labels[placementv1beta1.ResourceIndexLabel])
+			}
+			return indices, err
+		}).WithTimeout(soon).WithPolling(often).Should(ConsistOf("3", "4", "5", "6", "7", "8", "9", "10", "11", "12"))
+	})
+})
