@@ -8,7 +8,10 @@
 // every member; package rotator (member) makes the account, requests tokens and
 // stores them in a Secret of the same name on the hub; Credentials (hub) watches
 // those Secrets of the gateway's account and hands the current one to the proxy;
-// package impersonation (member) decides whom that account may act as.
+// package impersonation (member) decides whom that account may act as. On the hub
+// too: package mirror serves ManagedServiceAccounts in namespaces that are given to
+// a member, package expiry deletes what was asked for a limited time, package argocd
+// keeps Secrets for Argo CD, and Policies bounds which Secrets agents write.
 //
 // When a token is refreshed is a pure question, see RefreshAt. A refresh that
 // fails keeps the older token while it lives. No token ever stands in a log, an

@@ -198,6 +198,7 @@ func (j *joiner) agent(name string) (*env.Process, error) {
 			"--bootstrap-file=" + j.values,
 			"--client-id=" + name,
 			"--namespace=" + name,
+			"--account-namespace=" + name + "-accounts",
 			"--metrics-bind-address=0",
 			"--health-probe-bind-address=127.0.0.1:0",
 		},

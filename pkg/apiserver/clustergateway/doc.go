@@ -13,6 +13,9 @@
 //     request wants to switch protocols, and for deletecollection if it deletes
 //     without a name: a WebSocket exec is a GET, a collection is more than one
 //     object.
+//   - With Config.AuthorizeInner the hub is asked about the request on the member
+//     too (inner.go). What one user or member may have under way is bounded
+//     (limits.go), and a record is kept of each request (audit.go).
 //   - Parse reads the part of the path that the member gets once, refuses what
 //     two readers could understand differently, and hands the same value to
 //     authorization, to the choice of time limits and to forwarding.
@@ -20,6 +23,7 @@
 //     what would mean something else over there. Before the first request of a
 //     caller the agent on the member is asked to allow exactly that name and
 //     those groups (grants.go), so that a stolen token impersonates nobody else.
+//     A member may be labelled to be reached as the gateway's own account instead.
 //   - Every header of the caller that carries an identity is removed, ours are
 //     set after the headers that Connection nominates are gone, and a request in
 //     which a foreign one is still found is not sent.
@@ -27,13 +31,12 @@
 //     connections that are verified against the CA that came with the token. The
 //     token is read for each request, so that a rotation costs no connection.
 //
-// ClusterGateway objects are computed from MemberClusters and stored nowhere;
-// there is never a token or a key in them.
+// The gateway's own endpoint, /clusters/<member>/, is another name of that path
+// (endpoint.go).
+//
+// ClusterGateway objects are computed from MemberClusters and the Secrets of the
+// gateway's tokens, and stored nowhere; there is never a token or a key in them.
 //
 // What it refuses to do: follow redirects, dial anything but the member's API
 // server, wait for a member that is away, or forward as system:masters.
-//
-// Not here yet: authorization of the inner request, acting as the gateway's own
-// account on the member instead of the caller, and an entrance of the gateway's
-// own beside the hub's API server.
 package clustergateway

@@ -6,8 +6,9 @@
 // a token of each in a Secret on the hub.
 //
 // How the parts fit: rotator.go says what is watched and what happens when;
-// account.go is about the ServiceAccount on the member, token.go about the token
-// and its Secret on the hub, status.go about what is reported.
+// decide.go is what to do about a token, a pure function; account.go is about the
+// ServiceAccount on the member, token.go about the token and its Secret on the hub,
+// status.go about what is reported.
 //
 // It touches no ServiceAccount and no Secret that was not made for a
 // ManagedServiceAccount. An account whose ManagedServiceAccount went away, also
