@@ -239,6 +239,8 @@ const (
 	// renewBefore is how long before its credential expires an agent of ours is asked
 	// to connect anew.
 	renewBefore = time.Minute
+	// clockSkew is how much earlier a token may expire by the hub's clock.
+	clockSkew = 10 * time.Second
 	// expiredGrace is how long connections of an agent whose credential has expired
 	// may take to end, if it cannot be asked to connect anew. It does when it is cut.
 	expiredGrace = 30 * time.Second
@@ -291,8 +293,8 @@ func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error
 		if now.After(id.Expires) && s.open.Load() == 0 || now.After(last) {
 			return errors.New("the agent's credential has expired")
 		}
-		if now.After(id.Expires) {
-			id.token = "" // nobody knows it any more; the member is still asked about
+		if now.After(id.Expires.Add(-clockSkew)) {
+			id.token = "" // the hub knows it no more; the member is still asked about
 		}
 		if err := a.mayStay(ctx, s, id); err != nil {
 			return err
