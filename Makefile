@@ -126,12 +126,7 @@ test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over K
 # Only some groups run a fleet, and need programs for it. What builds them talks to
 # stderr: stdout is for benchstat.
 .PHONY: bench
-<<<<<<< HEAD
 bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership|tokens chooses a group.
-	$(if $(strip $(foreach group,all proxy works membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
-=======
-bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership chooses a group.
-	$(if $(strip $(foreach group,all admission proxy membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
->>>>>>> immutability
+	$(if $(strip $(foreach group,all admission proxy works membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'
