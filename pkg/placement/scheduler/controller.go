@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -249,8 +250,9 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	var group errgroup.Group
 	group.SetLimit(writers)
+	abandon := abandons(placement.GetSpec())
 	for _, b := range bindings {
-		group.Go(func() error { return r.deleteBinding(ctx, b) })
+		group.Go(func() error { return r.releaseBinding(ctx, b, abandon) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -261,6 +263,28 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 		return fmt.Errorf("removing the scheduler's finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	return nil
+}
+
+// abandons says that a placement which is deleted leaves what it placed.
+func abandons(spec *placementv1beta1.PlacementSpec) bool {
+	strategy := spec.Strategy.DeleteStrategy
+	return strategy != nil && strategy.PropagationPolicy == placementv1beta1.AbandonPlaced
+}
+
+// releaseBinding deletes a binding of a placement that goes. What becomes of what was
+// placed is written into the binding first: the placement may be gone before the
+// dispatcher looks.
+func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.BindingObject, abandon bool) error {
+	if abandon && b.GetDeletionTimestamp() == nil {
+		before := b.DeepCopyObject().(client.Object)
+		annotations := map[string]string{placementv1beta1.DeletePolicyAnnotation: placementv1beta1.DeletePolicyAbandon}
+		maps.Copy(annotations, b.GetAnnotations())
+		b.SetAnnotations(annotations)
+		if err := r.Client.Patch(ctx, b, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("marking binding %q, whose resources stay: %w", b.GetName(), err)
+		}
+	}
+	return r.deleteBinding(ctx, b)
 }
 
 func (r *Reconciler) deleteBinding(ctx context.Context, b placementv1beta1.BindingObject) error {

@@ -222,6 +222,11 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 			continue
 		}
 		whole := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+		if b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+			if err := r.Client.Patch(ctx, whole, abandonment()); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("marking work %q of member %q, whose resources stay: %w", work.Name, b.GetSpec().TargetCluster, err)
+			}
+		}
 		if err := r.Client.Delete(ctx, whole, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting work %q of member %q: %w", work.Name, b.GetSpec().TargetCluster, err)
 		}
@@ -230,6 +235,12 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 		return nil
 	}
 	return r.removeFinalizer(ctx, b)
+}
+
+// abandonment tells the agent, before a Work is deleted, to leave what it applied.
+func abandonment() client.Patch {
+	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`,
+		placementv1beta1.DeletePolicyAnnotation, placementv1beta1.DeletePolicyAbandon))
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {

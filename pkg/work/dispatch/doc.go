@@ -21,5 +21,9 @@
 // The overrides that a binding lists are applied on the way; if they do not fit,
 // the Works stay as they are and the condition Overridden says why.
 //
-// Not here yet: reporting status back, and Abandon.
+// A placement that is deleted with the policy Abandon has marked its bindings so;
+// their Works are marked before they are deleted, and the agents leave what they
+// applied.
+//
+// Not here yet: reporting status back.
 package dispatch

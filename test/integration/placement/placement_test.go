@@ -475,3 +475,23 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		Eventually(leftOf).WithContext(ctx).WithArguments("n").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
 	})
 })
+
+var _ = Describe("Deleting a placement", func() {
+	It("with Abandon tells the members to keep what was placed", func(ctx SpecContext) {
+		shop(ctx, "abandon-shop")
+		join(ctx, "abandon-1", map[string]string{fleetLabel: "abandon"})
+		stop := agent("abandon-1")
+		crp := place(ctx, "abandon", "abandon-shop", func(spec *placementv1beta1.PlacementSpec) {
+			spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: placementv1beta1.AbandonPlaced}
+		})
+		expectAvailable(ctx, "abandon", "0")
+		stop()
+		Expect(hub.Delete(ctx, crp)).To(Succeed())
+		Eventually(func(g Gomega) {
+			work, err := workOf(ctx, "abandon-1", "abandon")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(work.DeletionTimestamp).NotTo(BeNil())
+			g.Expect(work.Annotations).To(HaveKeyWithValue(placementv1beta1.DeletePolicyAnnotation, placementv1beta1.DeletePolicyAbandon))
+		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+	})
+})

@@ -176,7 +176,7 @@ func keys(found map[string]types.UID) []string {
 	return names
 }
 
-var _ = Describe("A rollout of 200 Works", func() {
+var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 	It("ends well though the agent is killed five times and the member is cut off for a minute", func(ctx SpecContext) {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 
-var _ = Describe("A controller on the member that undoes repairs", func() {
+var _ = Describe("A controller on the member that undoes repairs", Label("matrix"), func() {
 	It("is given way to, named, and told of once", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		createWork(ctx, "war", nil, configMap(ns, "a", "x", "ours"), configMap(ns, "b", "x", "ours"))

@@ -37,7 +37,7 @@ const (
 	ParentClusterResourceOverrideSnapshotHashAnnotation = KeyPrefix + "parent-cluster-resource-override-snapshot-hash"
 )
 
-// DeletePolicyAnnotation is on a Work that is about to be deleted, and says what
+// DeletePolicyAnnotation is on a Work or binding that is about to be deleted, and says what
 // happens to what it applied. The hub writes it before it deletes the Work.
 const (
 	DeletePolicyAnnotation = "fleetgate.io/delete-policy"
