@@ -92,7 +92,7 @@ func (a authority) bundle() []byte { return slices.Concat(a.next.cert, a.current
 
 // advanced returns the authority as it has to be now, and whether that is another
 // one. The next CA takes over when the current one has a third of its life left, or
-// is gone: that is also how to rotate by hand, remove its key.
+// is gone: that is also how to rotate by hand, empty its key.
 func (a authority) advanced(now time.Time) (authority, bool, error) {
 	changed := false
 	if a.next != nil && a.retires(now) {
