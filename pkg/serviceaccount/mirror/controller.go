@@ -42,17 +42,17 @@ type Reconciler struct {
 }
 
 // SetupWithManager watches ManagedServiceAccounts, given ones and twins,
-// namespaces, and the copies.
+// namespaces, and the Secrets with their tokens: a twin's status counts in seconds,
+// and does not tell of a token that came right after another.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	copies := source.Kind[client.Object](r.Secrets, secret, handler.EnqueueRequestsFromMapFunc(
-		func(_ context.Context, object client.Object) []ctrl.Request { return outside(object) }))
+	secrets := source.Kind[client.Object](r.Secrets, secret, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managedserviceaccount.mirror").
 		Watches(&msav1beta1.ManagedServiceAccount{}, handler.EnqueueRequestsFromMapFunc(sourceOf)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(copies).
+		WatchesRawSource(secrets).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
 		Complete(r)
 }
@@ -63,6 +63,18 @@ func outside(object client.Object) []ctrl.Request {
 		return nil
 	}
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
+}
+
+// ofSecret is the request for a copy, or for what a twin's token is brought back to.
+func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.Request {
+	if requests := outside(secret); requests != nil {
+		return requests
+	}
+	twin := &msav1beta1.ManagedServiceAccount{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), twin); err != nil {
+		return nil // Without a twin there is nothing to bring back; its own event comes when there is.
+	}
+	return sourceOf(ctx, twin)
 }
 
 // sourceOf is the ManagedServiceAccount itself, or the one whose twin it is.

@@ -5,7 +5,6 @@ package proxy_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -31,7 +31,7 @@ var protocols = map[string][]string{
 }
 
 // begin starts kubectl with a protocol, and ends it with the spec.
-func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.Reader, arguments ...string) (command *exec.Cmd, stdout *bufio.Reader, stderr *bytes.Buffer) {
+func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.Reader, arguments ...string) (command *exec.Cmd, stdout *bufio.Reader, stderr *output) {
 	GinkgoHelper()
 	program, err := env.Program("kubectl")
 	Expect(err).NotTo(HaveOccurred())
@@ -39,7 +39,7 @@ func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.R
 	Expect(env.WriteKubeconfig(path, config)).To(Succeed())
 	command = exec.CommandContext(ctx, program, append([]string{"--kubeconfig", path, "-n", namespace}, arguments...)...)
 	command.Env = append(os.Environ(), protocols[protocol]...)
-	stderr = &bytes.Buffer{}
+	stderr = &output{}
 	command.Stdin, command.Stderr = stdin, stderr
 	out, err := command.StdoutPipe()
 	Expect(err).NotTo(HaveOccurred())
@@ -51,8 +51,26 @@ func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.R
 	return command, bufio.NewReader(out), stderr
 }
 
+// output is what a command that still runs has written.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // finish is all that a command writes until it succeeds.
-func finish(command *exec.Cmd, stdout io.Reader, stderr *bytes.Buffer) string {
+func finish(command *exec.Cmd, stdout io.Reader, stderr *output) string {
 	GinkgoHelper()
 	all, err := io.ReadAll(stdout)
 	Expect(err).NotTo(HaveOccurred())
