@@ -4,6 +4,8 @@
 package immutability_test
 
 import (
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
@@ -51,8 +53,13 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Expect(policy.Status.MatchedResources).To(BeEquivalentTo(1))
 		policy.Spec.Enforcement = admissionv1alpha1.EnforcementDeny
 		Expect(masters.Update(ctx, policy)).To(Succeed())
+		attempt := 0
 		Eventually(func() error {
-			return change(ctx, masters, subject, func(o *unstructured.Unstructured) { set("spec.color", "green")(o); set("spec.size", "11")(o) })
+			attempt++ // One that the hub still let pass has changed the color.
+			return change(ctx, masters, subject, func(o *unstructured.Unstructured) {
+				set("spec.color", fmt.Sprintf("green-%d", attempt))(o)
+				set("spec.size", "11")(o)
+			})
 		}).Should(beInvalid("spec.color", "field is immutable", "spec.size", "must be 10 at most"))
 		Expect(change(ctx, masters, subject, set("spec.size", "4"))).To(Succeed())
 	})
@@ -189,11 +196,15 @@ spec:
 		Expect(meta.FindStatusCondition(open.Status.Conditions, admissionv1alpha1.ConditionEnforced).Reason).To(Equal(admissionv1alpha1.ReasonFailNotAllowed))
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid))
 
+		door, large := widget("default", "{size: 1}"), widget("default", "{size: 11}")
+		for _, d := range []*unstructured.Unstructured{door, large} {
+			d.SetAPIVersion(failClosedGroup + "/v1beta1")
+			d.SetKind("Door")
+		}
+		Eventually(func() error { return masters.Create(ctx, large.DeepCopy(), client.DryRunAll) }).Should(Satisfy(apierrors.IsInvalid))
+
 		front.down.Store(true)
 		DeferCleanup(func() { front.down.Store(false) })
-		door := widget("default", "{size: 1}")
-		door.SetAPIVersion(failClosedGroup + "/v1beta1")
-		door.SetKind("Door")
 		Expect(masters.Create(ctx, widget("default", "{size: 11}"))).To(Succeed())
 		Expect(masters.Create(ctx, door.DeepCopy())).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(masters.Create(ctx, policyFrom(widgetPolicy))).To(MatchError(ContainSubstring("failed calling webhook")))
