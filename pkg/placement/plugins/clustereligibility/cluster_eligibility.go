@@ -51,6 +51,9 @@ func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 	if cluster.Leaving {
 		return "leaving the fleet"
 	}
+	if unapproved(cluster) {
+		return "waiting for approval"
+	}
 	return "not connected (" + disconnected(&cluster.Agent, fleet.Now, patience(policy)) + ")"
 }
 
@@ -63,13 +66,17 @@ func ineligible(cluster *framework.Cluster, now time.Time, patience time.Duratio
 	if cluster.Leaving {
 		return "cluster has left the fleet"
 	}
-	if slices.ContainsFunc(cluster.Taints, func(t framework.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved }) {
+	if unapproved(cluster) {
 		return "cluster waits for approval: its taint " + clusterv1beta1.TaintUnapproved + " has to be taken away"
 	}
 	if reason := disconnected(&cluster.Agent, now, patience); reason != "" {
 		return "cluster is not connected to the fleet: " + reason
 	}
 	return ""
+}
+
+func unapproved(cluster *framework.Cluster) bool {
+	return slices.ContainsFunc(cluster.Taints, func(t framework.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
 }
 
 func disconnected(agent *framework.Agent, now time.Time, patience time.Duration) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -56,5 +57,12 @@ func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
 		if got := reason == ""; got != want {
 			t.Errorf("after a minute of silence, of which %s are allowed: %q, want it to pass: %t", silence, reason, want)
 		}
+	}
+}
+
+func TestAClusterThatWaitsForApprovalIsNotCalledDisconnected(t *testing.T) {
+	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: clusterv1beta1.TaintUnapproved}}}
+	if got := (Rule{}).Brief(&framework.Policy{}, &framework.Fleet{}, cluster); got != "waiting for approval" {
+		t.Errorf("Brief() = %q", got)
 	}
 }
