@@ -195,46 +195,70 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
 	}
-	// A member that leaves keeps what was placed: deleting its Works would have its
-	// agent remove it. They go with the member's namespace instead.
 	stays, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)
 	if err != nil {
 		return err
 	}
-	if !stays {
+	works, err := r.liveWorksOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	// A member that leaves keeps what was placed. Its Works go with its namespace, or
+	// after their binding by the hub's garbage collector: its agent has to know before.
+	if !stays || b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+		if err := r.abandon(ctx, works); err != nil {
+			return err
+		}
+	}
+	if !stays || len(works) == 0 {
 		return r.removeFinalizer(ctx, b)
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
-	err = r.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()},
-		client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)))
-	if err != nil {
-		return fmt.Errorf("listing the works of binding %q: %w", b.GetName(), err)
-	}
-	left := 0
-	for i := range list.Items {
-		work := &list.Items[i]
-		if work.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != b.GetNamespace() {
-			continue
-		}
-		left++
+	for _, work := range works {
 		if work.DeletionTimestamp != nil {
 			continue
 		}
-		whole := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-		if b.GetAnnotations()[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
-			if err := r.Client.Patch(ctx, whole, abandonment()); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("marking work %q of member %q, whose resources stay: %w", work.Name, b.GetSpec().TargetCluster, err)
-			}
-		}
-		if err := r.Client.Delete(ctx, whole, client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, whole(work), client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting work %q of member %q: %w", work.Name, b.GetSpec().TargetCluster, err)
 		}
 	}
-	if left > 0 {
-		return nil
+	return nil
+}
+
+// liveWorksOf lists the metadata of the binding's Works from the API server: none may
+// be missed.
+func (r *Reconciler) liveWorksOf(ctx context.Context, b placementv1beta1.BindingObject) ([]*metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind("WorkList"))
+	err := r.Live.List(ctx, list, client.MatchingLabels{placementv1beta1.ParentBindingLabel: b.GetName()},
+		client.InNamespace(clusterv1beta1.MemberNamespace(b.GetSpec().TargetCluster)))
+	if err != nil {
+		return nil, fmt.Errorf("listing the works of binding %q: %w", b.GetName(), err)
 	}
-	return r.removeFinalizer(ctx, b)
+	var works []*metav1.PartialObjectMetadata
+	for i := range list.Items {
+		if list.Items[i].Labels[placementv1beta1.ParentPlacementNamespaceLabel] == b.GetNamespace() {
+			works = append(works, &list.Items[i])
+		}
+	}
+	return works, nil
+}
+
+// whole names a Work for a write.
+func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
+	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+}
+
+// abandon marks Works, before they are deleted, as ones whose objects stay.
+func (r *Reconciler) abandon(ctx context.Context, works []*metav1.PartialObjectMetadata) error {
+	for _, work := range works {
+		if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+			continue
+		}
+		if err := r.Client.Patch(ctx, whole(work), abandonment()); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("marking work %s/%s, whose resources stay: %w", work.Namespace, work.Name, err)
+		}
+	}
+	return nil
 }
 
 // abandonment tells the agent, before a Work is deleted, to leave what it applied.
