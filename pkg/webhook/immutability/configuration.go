@@ -102,5 +102,5 @@ func notSystem(gatewayNamespace string) k8sadmissionv1.MatchCondition {
 // noBypass is false for who holds the verb by its name.
 func noBypass(policy string) string {
 	check := fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s')", admissionv1alpha1.GroupName, policyResource, policy)
-	return fmt.Sprintf("!(%s.check('%s').allowed() && !%[1]s.check('%s').allowed())", check, BypassVerb, anyVerb)
+	return fmt.Sprintf("!(%[1]s.check('%[2]s').allowed() && !%[1]s.check('%[3]s').allowed())", check, BypassVerb, anyVerb)
 }

@@ -91,6 +91,10 @@ func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	if w := works[0]; w.Name != "shop.p-work" || w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != "shop" || !belongs(w, b) {
 		t.Errorf("work = %q with labels %v", w.Name, w.Labels)
 	}
+	// The hub's garbage collector deleted such Works again and again.
+	if owners := works[0].OwnerReferences; len(owners) > 0 {
+		t.Errorf("a binding of another namespace owns the Work: %v", owners)
+	}
 	if belongs(works[0], binding()) {
 		t.Error("a Work of a namespaced placement is taken for that of a cluster-scoped one")
 	}

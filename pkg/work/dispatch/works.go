@@ -35,7 +35,7 @@ func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*p
 			Name:            placementv1beta1.WorkName(b.GetNamespace(), placement),
 			Labels:          workLabels(b, placement, group.Index),
 			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{ownerOf(b)},
+			OwnerReferences: ownersOf(b),
 		}}
 		switch {
 		case part.Envelope != nil:
@@ -93,17 +93,17 @@ func hashOf(value any) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// ownerOf lets the hub's garbage collector delete Works whose binding went
-// without its finalizer.
-func ownerOf(b placementv1beta1.BindingObject) metav1.OwnerReference {
-	kind := "ClusterResourceBinding"
+// ownersOf lets the hub's garbage collector delete Works whose binding went without
+// its finalizer. A namespaced binding cannot own a Work, which is in another
+// namespace: the collector would take it for an orphan.
+func ownersOf(b placementv1beta1.BindingObject) []metav1.OwnerReference {
 	if b.GetNamespace() != "" {
-		kind = "ResourceBinding"
+		return nil
 	}
-	return metav1.OwnerReference{
-		APIVersion: placementv1beta1.GroupVersion.String(), Kind: kind, Name: b.GetName(), UID: b.GetUID(),
+	return []metav1.OwnerReference{{
+		APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourceBinding", Name: b.GetName(), UID: b.GetUID(),
 		BlockOwnerDeletion: new(true),
-	}
+	}}
 }
 
 // belongs reports whether the Work is the binding's.

@@ -29,6 +29,8 @@ var changes = map[string][]change{
 		without("spec", "maxUnavailable"), without("spec", "minAvailable"),
 	},
 
+	"immutabilitypolicies.admission.fleetgate.io": {lookup("list"), lookup("get")},
+
 	"clusterregistrationtokens.fleet.cattle.io": {set("90s", "spec", "ttl")},
 
 	"clusterstagedupdatestrategies.placement.kubernetes-fleet.io": {stages("spec")},
@@ -104,6 +106,13 @@ func policies(path ...string) []change {
 			delete(p, "topologySpreadConstraints")
 			delete(p, "tolerations")
 		},
+	}
+}
+
+// lookup leaves one of the two kinds of lookups: an object has either.
+func lookup(without string) change {
+	return func(object map[string]any) {
+		delete(at(object, "spec", "lookups").([]any)[0].(map[string]any), without)
 	}
 }
 

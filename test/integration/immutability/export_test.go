@@ -4,6 +4,7 @@
 package immutability_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -130,13 +131,19 @@ var _ = Describe("An exported policy", Serial, func() {
 		policy := policies[slices.IndexFunc(policies, func(p *admissionv1alpha1.ImmutabilityPolicy) bool { return p.Name == "capz-azurecluster" })]
 		exported, binding, err := immutability.Export(policy)
 		Expect(err).NotTo(HaveOccurred())
+		attempt := func(ctx context.Context) error {
+			return masters.Create(ctx, azureCluster("default", "probe-"+long), client.DryRunAll)
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server forgets it a moment later")
+		})
 		for _, object := range []client.Object{exported, binding} {
 			create(ctx, object)
 			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, object)).To(Succeed()) })
 		}
 		front.down.Store(true)
 		DeferCleanup(func() { front.down.Store(false) })
-		Eventually(func() error { return masters.Create(ctx, azureCluster("default", "probe-"+long), client.DryRunAll) }).
+		Eventually(attempt).WithContext(ctx).
 			Should(MatchError(And(ContainSubstring("ValidatingAdmissionPolicy 'fleetgate-capz-azurecluster'"), ContainSubstring("44 characters"))))
 		Expect(masters.Create(ctx, azureCluster("default", "probe"), client.DryRunAll)).To(Succeed())
 	})
