@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	soon  = 10 * time.Second
+	soon  = 60 * time.Second
 	often = 20 * time.Millisecond
 )
 
