@@ -176,7 +176,7 @@ func (r *tokenReviews) identify(ctx context.Context, token string) (konnectivity
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{r.audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return konnectivity.Identity{}, false, err
+		return konnectivity.Identity{}, false, fmt.Errorf("asking the hub whose token it is: %w", err)
 	}
 	status := review.Status
 	// A hub that knows no audiences leaves them out: its tokens are for everybody.

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -130,7 +128,7 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 		Registry:     parts.registry,
 		TLS:          config,
 		Path:         memberOfPath,
-		Authenticate: reviewTokens(g.clientset),
+		Authenticate: tunnelUser(g.clientset),
 		MembersOf:    parts.members.MembersOf,
 		Others:       parts.others,
 	}
@@ -209,21 +207,12 @@ func memberOfPath(path string) (string, bool) {
 	return member, ok && member != "" && !strings.Contains(member, "/")
 }
 
-// reviewTokens asks the hub whose token it is. Only tokens that were made for
-// tunnels count: one for the hub's API is worth nothing here.
-func reviewTokens(hub kubernetes.Interface) func(context.Context, string) (string, bool, error) {
+// tunnelUser asks the hub whose token it is. Only tokens that were made for tunnels
+// count: one for the hub's API is worth nothing here.
+func tunnelUser(hub kubernetes.Interface) func(context.Context, string) (string, bool, error) {
+	reviews := &tokenReviews{client: hub, audience: tunnelv1alpha1.TokenAudience}
 	return func(ctx context.Context, token string) (string, bool, error) {
-		review, err := hub.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
-			Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{tunnelv1alpha1.TokenAudience}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return "", false, fmt.Errorf("asking the hub whose token it is: %w", err)
-		}
-		for _, audience := range review.Status.Audiences {
-			if audience == tunnelv1alpha1.TokenAudience && review.Status.Authenticated {
-				return review.Status.User.Username, true, nil
-			}
-		}
-		return "", false, nil
+		id, ok, err := reviews.identify(ctx, token)
+		return id.Name, ok, err
 	}
 }

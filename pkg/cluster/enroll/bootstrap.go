@@ -101,23 +101,10 @@ func (b *Bootstrap) Validate() error {
 	if len(validation.IsDNS1123Label(b.ClusterNamespace)) > 0 {
 		errs = append(errs, fmt.Errorf("clusterNamespace must be the namespace of the registration token, it is %q", b.ClusterNamespace))
 	}
-	if _, err := parseProxy(b.ProxyURL); err != nil {
+	if _, err := kubeconfig.ParseProxy("proxyURL", b.ProxyURL); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// parseProxy returns nil for no proxy. Its error does not quote the URL, which may hold a
-// password.
-func parseProxy(text string) (*url.URL, error) {
-	if text == "" {
-		return nil, nil
-	}
-	proxy, err := url.Parse(text)
-	if err != nil || proxy.Scheme != "http" && proxy.Scheme != "https" || proxy.Hostname() == "" {
-		return nil, errors.New("proxyURL must be an http or https URL")
-	}
-	return proxy, nil
 }
 
 // Source hands out the bootstrap, or nil if there is none (any more).

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
 )
 
 // Defaults of Options.
@@ -163,7 +164,7 @@ func (e *Enroller) hubConfig(hub hubAddress, token string) *rest.Config {
 		WrapTransport:   e.options.WrapHubTransport,
 	}
 	// What cannot be parsed was refused when it came in.
-	if proxy, err := parseProxy(hub.proxy); err == nil && proxy != nil {
+	if proxy, err := kubeconfig.ParseProxy("proxyURL", hub.proxy); err == nil && proxy != nil {
 		config.Proxy = http.ProxyURL(proxy)
 	}
 	return config

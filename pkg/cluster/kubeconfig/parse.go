@@ -74,7 +74,7 @@ func Parse(raw []byte) (*Access, error) {
 	if cluster == nil || user == nil {
 		return nil, errors.New("the current context names a cluster or a user that is not there")
 	}
-	proxy, proxyErr := parseProxy(cluster.ProxyURL)
+	proxy, proxyErr := ParseProxy("proxy-url", cluster.ProxyURL)
 	if err := errors.Join(checkCluster(cluster), proxyErr, checkUser(user), checkNamespace(current.Namespace)); err != nil {
 		return nil, err
 	}
@@ -106,15 +106,15 @@ func checkCluster(c *clientcmdapi.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// parseProxy takes the proxies that forward without looking inside.
-func parseProxy(text string) (*url.URL, error) {
+// ParseProxy takes the proxies that forward without looking inside, and returns nil for
+// no text. Its error names the field and does not quote the URL, which may hold a password.
+func ParseProxy(field, text string) (*url.URL, error) {
 	if text == "" {
 		return nil, nil
 	}
 	proxy, err := url.Parse(text)
 	if err != nil || proxy.Scheme != "http" && proxy.Scheme != "https" || proxy.Hostname() == "" {
-		// url.Parse would quote it, with the password that may be in it.
-		return nil, errors.New("proxy-url must be an http or https URL")
+		return nil, fmt.Errorf("%s must be an http or https URL", field)
 	}
 	return proxy, nil
 }

@@ -150,8 +150,8 @@ func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.P
 	return nil
 }
 
-// IsLatest reports whether a snapshot is labelled as the latest of its
-// placement.
+// IsLatest reports whether a snapshot is labelled as the latest of its placement
+// or override.
 func IsLatest(object metav1.Object) bool {
 	return object.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == strconv.FormatBool(true)
 }
@@ -169,6 +169,11 @@ func PolicyIndex(object metav1.Object) int { return index(object, placementv1bet
 // none.
 func ResourceIndex(object metav1.Object) int {
 	return index(object, placementv1beta1.ResourceIndexLabel)
+}
+
+// OverrideIndex is the index of an override's snapshot; -1 if it carries none.
+func OverrideIndex(object metav1.Object) int {
+	return index(object, placementv1beta1.OverrideIndexLabel)
 }
 
 func index(object metav1.Object, label string) int {

@@ -9,9 +9,9 @@ import (
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -117,17 +117,11 @@ func operationOf(o placementv1beta1.JSONPatchOverride, member Member) (jsonpatch
 }
 
 func identify(raw []byte) (placementv1beta1.ResourceIdentifier, error) {
-	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding: %w", err)
+	id, err := snapshot.Identify(raw)
+	if err == nil && id.Kind == "" {
+		err = errors.New("it has no kind")
 	}
-	if object.Kind == "" {
-		return placementv1beta1.ResourceIdentifier{}, errors.New("it has no kind")
-	}
-	gvk := object.GroupVersionKind()
-	return placementv1beta1.ResourceIdentifier{
-		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: object.Name, Namespace: object.Namespace,
-	}, nil
+	return id, err
 }
 
 func nameOf(id placementv1beta1.ResourceIdentifier) string {

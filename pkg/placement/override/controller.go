@@ -91,7 +91,7 @@ func (r *Reconciler) keep(ctx context.Context, override client.Object) error {
 		if bytes.Equal(r.kind.hash(newest), hash) {
 			return r.retire(ctx, snapshots)
 		}
-		index = indexOf(newest)
+		index = family.OverrideIndex(newest)
 	}
 	made := r.kind.desired(override, hash, index+1)
 	if err := r.Client.Create(ctx, made); err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object) erro
 		switch {
 		case i < surplus:
 			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
-		case isLatest(s) != latest:
+		case family.IsLatest(s) != latest:
 			err = r.Client.Patch(ctx, s, labelLatest(latest))
 		}
 		if err != nil {

@@ -13,11 +13,11 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
 // kind is one of the two kinds of overrides: the only place that tells them
@@ -95,7 +95,7 @@ func (k kind) snapshots(ctx context.Context, reader client.Reader, override clie
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots of override %q: %w", klog.KObj(override), err)
 	}
-	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(indexOf(a), indexOf(b)) })
+	slices.SortFunc(all, func(a, b client.Object) int { return cmp.Compare(family.OverrideIndex(a), family.OverrideIndex(b)) })
 	return all, nil
 }
 
@@ -121,17 +121,4 @@ func (k kind) desired(override client.Object, hash []byte, index int) client.Obj
 	})
 	k.fill(s, override, hash)
 	return s
-}
-
-// indexOf is a snapshot's index; -1 if it carries none.
-func indexOf(snapshot metav1.Object) int {
-	i, err := strconv.Atoi(snapshot.GetLabels()[placementv1beta1.OverrideIndexLabel])
-	if err != nil || i < 0 {
-		return -1
-	}
-	return i
-}
-
-func isLatest(snapshot metav1.Object) bool {
-	return snapshot.GetLabels()[placementv1beta1.IsLatestSnapshotLabel] == strconv.FormatBool(true)
 }

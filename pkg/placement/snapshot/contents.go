@@ -157,7 +157,7 @@ func (g *Group) add(s placementv1beta1.ResourceSnapshotObject) error {
 	part := Part{Snapshot: s.GetName()}
 	var envelopes []Part
 	for i, m := range s.GetSpec().SelectedResources {
-		id, err := identify(m)
+		id, err := Identify(m.Raw)
 		if err != nil {
 			return fmt.Errorf("resource %d of resource snapshot %q: %w", i, s.GetName(), err)
 		}
@@ -192,9 +192,10 @@ func (g *Group) Objects() []placementv1beta1.ResourceIdentifier {
 	return all
 }
 
-func identify(m placementv1beta1.Manifest) (placementv1beta1.ResourceIdentifier, error) {
+// Identify names the object of a manifest. What it lacks is empty.
+func Identify(raw []byte) (placementv1beta1.ResourceIdentifier, error) {
 	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(m.Raw, &object); err != nil {
+	if err := json.Unmarshal(raw, &object); err != nil {
 		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding: %w", err)
 	}
 	gvk := object.GroupVersionKind()

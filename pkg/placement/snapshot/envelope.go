@@ -39,25 +39,27 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier) (Part, err
 		return Part{}, fmt.Errorf("decoding: %w", err)
 	}
 	part := Part{Envelope: &placementv1beta1.EnvelopeIdentifier{Name: id.Name, Namespace: id.Namespace, Type: envelopeType(id)}}
+	type entry struct {
+		raw []byte
+		id  placementv1beta1.ResourceIdentifier
+	}
+	var entries []entry
 	for _, key := range slices.Sorted(maps.Keys(envelope.Data)) {
 		content := envelope.Data[key]
-		inner, err := identify(placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: content}})
+		inner, err := Identify(content)
 		if err == nil {
 			err = belongsInside(id, inner)
 		}
 		if err != nil {
 			return Part{}, fmt.Errorf("data[%q]: %w", key, err)
 		}
-		part.Manifests = append(part.Manifests, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: content}})
-	}
-	slices.SortStableFunc(part.Manifests, func(a, b placementv1beta1.Manifest) int { return bytes.Compare(b.Raw, a.Raw) })
-	for _, m := range part.Manifests {
-		inner, err := identify(m)
-		if err != nil {
-			return Part{}, err
-		}
 		inner.Envelope = part.Envelope
-		part.Resources = append(part.Resources, inner)
+		entries = append(entries, entry{raw: content, id: inner})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return bytes.Compare(b.raw, a.raw) })
+	for _, e := range entries {
+		part.Manifests = append(part.Manifests, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: e.raw}})
+		part.Resources = append(part.Resources, e.id)
 	}
 	var err error
 	part.Hash, err = Hash(part.Manifests)
@@ -89,7 +91,7 @@ func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 func countEnvelopes(manifests []placementv1beta1.Manifest) int {
 	n := 0
 	for _, m := range manifests {
-		if id, err := identify(m); err == nil && envelopeType(id) != "" {
+		if id, err := Identify(m.Raw); err == nil && envelopeType(id) != "" {
 			n++
 		}
 	}
