@@ -160,9 +160,9 @@ var _ = Describe("Placements", func() {
 		})
 		Expect(masters.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop")))).
 			To(MatchError(ContainSubstring("failed calling webhook")))
-		Expect(change(ctx, masters, leftovers.going, func(p *unstructured.Unstructured) { p.SetFinalizers(nil) })).To(Succeed())
+		Expect(change(ctx, masters, leftovers.released, func(p *unstructured.Unstructured) { p.SetFinalizers(nil) })).To(Succeed())
 		Eventually(func() error {
-			return masters.Get(ctx, client.ObjectKeyFromObject(leftovers.going), leftovers.going.DeepCopy())
+			return masters.Get(ctx, client.ObjectKeyFromObject(leftovers.released), leftovers.released.DeepCopy())
 		}).
 			Should(Satisfy(isNotFound))
 

@@ -80,10 +80,11 @@ func statusOf(err error) metav1.Status {
 }
 
 // leftovers were stored before the gateway came.
-var leftovers = struct{ withoutPolicy, unknownKind, going *unstructured.Unstructured }{
+var leftovers = struct{ withoutPolicy, unknownKind, going, released *unstructured.Unstructured }{
 	withoutPolicy: leftover("without-policy", "Namespace"),
 	unknownKind:   leftover("unknown-kind", "Vanished"),
 	going:         leftover("going", "Vanished"),
+	released:      leftover("released", "Vanished"),
 }
 
 func leftover(name, kind string) *unstructured.Unstructured {
@@ -96,10 +97,12 @@ func leftover(name, kind string) *unstructured.Unstructured {
 
 func makeLeftovers(ctx context.Context) {
 	GinkgoHelper()
-	for _, object := range []*unstructured.Unstructured{leftovers.withoutPolicy, leftovers.unknownKind, leftovers.going} {
+	for _, object := range []*unstructured.Unstructured{leftovers.withoutPolicy, leftovers.unknownKind, leftovers.going, leftovers.released} {
 		Expect(masters.Create(ctx, object.DeepCopy())).To(Succeed())
 	}
-	Expect(masters.Delete(ctx, leftovers.going.DeepCopy())).To(Succeed())
+	for _, object := range []*unstructured.Unstructured{leftovers.going, leftovers.released} {
+		Expect(masters.Delete(ctx, object.DeepCopy())).To(Succeed())
+	}
 }
 
 // prepareMember makes what joining makes: namespace, account, credential, rights.

@@ -41,11 +41,18 @@ func askFor(ctx context.Context, name string, validity time.Duration) *msav1beta
 	GinkgoHelper()
 	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
 	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: validity}}
-	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+	makeAccount(ctx, account)
+	return account
+}
+
+// makeAccount waits for one of the same name to be gone: a spec's agent may stop
+// before it took its finalizer off.
+func makeAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) {
+	GinkgoHelper()
+	Eventually(func() error { return hubClient.Create(quiet(ctx), account) }).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
 	})
-	return account
 }
 
 // askOnce makes one whose token is never refreshed.
@@ -53,10 +60,7 @@ func askOnce(ctx context.Context, name string, validity time.Duration) *msav1bet
 	GinkgoHelper()
 	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
 	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: validity}}
-	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
-	})
+	makeAccount(ctx, account)
 	return account
 }
 
