@@ -48,8 +48,13 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 // reconcile goes on until nothing more comes of it.
 func (b *bench) reconcile() {
 	b.t.Helper()
+	b.reconcileOf(keyOfSource)
+}
+
+func (b *bench) reconcileOf(key client.ObjectKey) {
+	b.t.Helper()
 	for range 4 {
-		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: keyOfSource}); err != nil {
+		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -174,6 +179,22 @@ func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 	b.reconcile()
 	if got := b.account(keyOfTwin).Annotations[msav1beta1.AnnotationMadeFor]; got != "u1" {
 		t.Errorf("the twin was made for %q", got)
+	}
+}
+
+// Whoever took the name before the gateway had its account got the gateway's rights.
+func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
+	reserved := given("u1")
+	reserved.Name = msav1beta1.GatewayAccount
+	earlier := desiredTwin(reserved, "m1")
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), reserved, earlier)
+	b.reconcileOf(client.ObjectKeyFromObject(reserved))
+	if twin := b.account(client.ObjectKeyFromObject(earlier)); twin != nil {
+		t.Errorf("the twin is still there, with labels %v", twin.Labels)
+	}
+	conditions := b.account(client.ObjectKeyFromObject(reserved)).Status.Conditions
+	if len(conditions) == 0 || !strings.Contains(conditions[0].Message, "the gateway's own account") {
+		t.Errorf("told %v", conditions)
 	}
 }
 
