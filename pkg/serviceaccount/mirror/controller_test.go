@@ -116,9 +116,10 @@ func (b *bench) agentReports(token string) {
 	b.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfTwin.Namespace, Name: keyOfTwin.Name}}
 	_ = b.hub.Delete(b.t.Context(), secret.DeepCopy())
-	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
-	b.must(b.hub.Create(b.t.Context(), secret))
 	twin := b.account(keyOfTwin)
+	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: twin.Name, UID: twin.UID}}
+	b.must(b.hub.Create(b.t.Context(), secret))
 	twin.Status.TokenSecretRef = &msav1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
 	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: msav1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
 	b.must(b.hub.Status().Update(b.t.Context(), twin))
@@ -159,6 +160,20 @@ func TestTokenComesBackFromTheTwin(t *testing.T) {
 	}
 	if told := b.told(); !strings.Contains(told, "is not given to a member any more") {
 		t.Errorf("told %q", told)
+	}
+}
+
+// A ManagedServiceAccount named like any Secret in the member's namespace got
+// that Secret's data.
+func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
+	b.reconcile()
+	if b.account(keyOfTwin) == nil {
+		t.Fatal("there is no twin")
+	}
+	if got := b.token(keyOfSource); got != "" {
+		t.Errorf("another's Secret came over: %q", got)
 	}
 }
 
