@@ -69,6 +69,9 @@ $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 $(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
 	@$(STEP) "Building cert-manager's controllers" $(GO) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
 
+$(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
+	@$(STEP) "Building Argo CD's way to deploy" $(GO) build -C hack/argocd -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(GO) build -o $@ ./hack/fleet
 
@@ -115,12 +118,13 @@ test-integration: tools ## Run the integration suites on real API servers.
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the main job end to end, with its assertions.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter='!matrix'
 
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over Konnectivity, repeated kills of each process during it, cert-manager's own controllers, cut-off members, wars of writes.
+test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over Konnectivity, repeated kills of each process during it, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='make up'
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/work -ginkgo.label-filter=matrix
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/tokens ./test/integration/work -ginkgo.label-filter=matrix
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to
