@@ -44,7 +44,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
 	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), Members: []string{member}, BinDir: filepath.Join(home, "bin"), AgentsPort: true, Verbosity: 2,
+		Dir: GinkgoT().TempDir(), Members: []string{member}, BinDir: filepath.Join(home, "bin"), Tunnel: fleet.TunnelPort, Verbosity: 2,
 	})
 	if running != nil {
 		DeferCleanup(func(ctx context.Context) { Expect(running.Stop(ctx)).To(Succeed()) })
