@@ -120,7 +120,7 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 .PHONY: test-matrix
 test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over Konnectivity, repeated kills of each process during it, cert-manager's own controllers, cut-off members, wars of writes.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='make up'
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/work -ginkgo.label-filter=matrix
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/registration ./test/integration/work -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to
