@@ -55,8 +55,8 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 	// there is time.
 	const wave = 12
 	everyThird := []TableEntry{
-		Entry("at every third write", []int{1}),
-		Entry("at the writes between", Label("matrix"), []int{2, 3}),
+		Entry("at every third write", SpecTimeout(5*time.Minute), []int{1}),
+		Entry("at the writes between", Label("matrix"), SpecTimeout(5*time.Minute), []int{2, 3}),
 	}
 	const stride = 3
 	type life struct {
@@ -125,7 +125,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 			second.end()
 			return done
 		})
-	}, everyThird, SpecTimeout(5*time.Minute))
+	}, everyThird)
 
 	It("leads to the same member: the agent", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
@@ -189,7 +189,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 			last.end()
 			return done
 		})
-	}, everyThird, SpecTimeout(5*time.Minute))
+	}, everyThird)
 
 	It("writes nothing when it starts again and all is settled: the gateway", func(ctx SpecContext) {
 		namespace := makeNamespace(ctx)
