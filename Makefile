@@ -118,10 +118,10 @@ test-e2e: tools ## Run the main job end to end, with its assertions.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
 
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it, cert-manager's own controllers, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it and during registration, cert-manager's own controllers, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/work ./test/integration/tunnel -ginkgo.label-filter=matrix
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
