@@ -101,7 +101,7 @@ func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock cl
 	accounts, err := cluster.New(p.memberConfigOfAgent(), func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
-			Label: managed, Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+			Label: managed, Namespaces: map[string]cache.Config{p.accounts: {}},
 		}}
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -110,7 +110,7 @@ func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock cl
 		cache: manager.GetCache(),
 		reconciler: &rotator.Reconciler{
 			Hub: manager.GetClient(), Member: clientFor(p.memberConfigOfAgent()), MemberCache: accounts.GetCache(),
-			HubNamespace: p.namespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
+			HubNamespace: p.namespace, AccountNamespace: p.accounts, AgentNamespace: clusterv1beta1.SystemNamespace,
 			MemberCA: p.ca, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
 		done: make(chan error, 1),

@@ -79,24 +79,30 @@ func startHub(clock clock.PassiveClock) {
 	})
 }
 
-// makeNamespace makes one that may stay: names are used once.
+// makeNamespace makes one that may stay: names are used once, but a second attempt
+// at a spec finds that of the first.
 func makeNamespace(ctx context.Context, name string, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	Expect(hubClient.Create(quiet(ctx), namespace)).To(Succeed())
+	err := hubClient.Create(quiet(ctx), namespace)
+	if apierrors.IsAlreadyExists(err) {
+		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		namespace.Labels = labels
+		err = hubClient.Update(quiet(ctx), namespace)
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hubClient.DeleteAllOf(quiet(ctx), &msav1beta1.ManagedServiceAccount{}, client.InNamespace(name))).To(Succeed())
+	})
 	return namespace
 }
 
 func given() map[string]string { return map[string]string{clusterv1beta1.LabelMember: memberName} }
 
-// existing reads one that goes with the spec.
 func existing(ctx context.Context, namespace, name string) *msav1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &msav1beta1.ManagedServiceAccount{}
 	Expect(hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: namespace, Name: name}, account)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
-	})
 	return account
 }
 
@@ -107,9 +113,6 @@ func apply(ctx context.Context, manifest, namespace string) *msav1beta1.ManagedS
 	Expect(yaml.UnmarshalStrict([]byte(manifest), account)).To(Succeed())
 	account.Namespace = namespace
 	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
-	})
 	return account
 }
 
@@ -198,7 +201,7 @@ func (p *place) expectCopy(ctx context.Context, account *msav1beta1.ManagedServi
 		g.Expect(copied.OwnerReferences).To(ConsistOf(HaveField("UID", account.UID)))
 		user, err := p.whoami(ctx, token, copied.Data["ca.crt"])
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(user.Username).To(Equal(msav1beta1.AccountUsername(account.Name)))
+		g.Expect(user.Username).To(Equal(msav1beta1.UsernameIn(p.accounts, account.Name)))
 		for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
 			condition := conditionIn(ctx, account, kind)
 			g.Expect(condition).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", account.Generation)))

@@ -49,8 +49,10 @@ type place struct {
 	name string
 	// namespace is the member's on the hub.
 	namespace string
-	cluster   *env.Cluster
-	client    client.Client
+	// accounts is the namespace on the member in which the agent makes accounts.
+	accounts string
+	cluster  *env.Cluster
+	client   client.Client
 }
 
 var (
@@ -102,7 +104,7 @@ var _ = BeforeSuite(func(specCtx SpecContext) {
 		Expect(add(scheme)).To(Succeed())
 	}
 	hubClient = clientFor(hub.Config())
-	first, second = placeOf(clusters[1]), placeOf(clusters[2])
+	first, second = placeOf(clusters[1], msav1beta1.AccountNamespace), placeOf(clusters[2], "accounts-of-the-hub")
 	member, memberClient = first.cluster, first.client
 	prepareHub(ctx)
 	for _, p := range []*place{first, second} {
@@ -112,10 +114,11 @@ var _ = BeforeSuite(func(specCtx SpecContext) {
 	awaitPolicies(ctx)
 })
 
-func placeOf(cluster *env.Cluster) *place {
+func placeOf(cluster *env.Cluster, accounts string) *place {
 	GinkgoHelper()
 	return &place{
-		name: cluster.Name, namespace: clusterv1beta1.MemberNamespace(cluster.Name), cluster: cluster, client: clientFor(cluster.Config()),
+		name: cluster.Name, namespace: clusterv1beta1.MemberNamespace(cluster.Name), accounts: accounts,
+		cluster: cluster, client: clientFor(cluster.Config()),
 	}
 }
 

@@ -128,7 +128,7 @@ func accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error)
 
 func (p *place) accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
-	return account, p.client.Get(quiet(ctx), client.ObjectKey{Namespace: msav1beta1.AccountNamespace, Name: name}, account)
+	return account, p.client.Get(quiet(ctx), client.ObjectKey{Namespace: p.accounts, Name: name}, account)
 }
 
 func statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
@@ -188,7 +188,7 @@ func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 		g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", p.cluster.CABundle))
 		user, err := p.whoami(ctx, string(secret.Data["token"]), secret.Data["ca.crt"])
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(user.Username).To(Equal("system:serviceaccount:open-cluster-management-managed-serviceaccount:" + name))
+		g.Expect(user.Username).To(Equal("system:serviceaccount:" + p.accounts + ":" + name))
 		account, err := p.accountOf(ctx, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(user.UID).To(BeEquivalentTo(account.UID))
