@@ -111,6 +111,33 @@ var _ = Describe("The charts", Ordered, func() {
 		}).Should(Succeed())
 	})
 
+	It("bring a network add-on to a cluster that gets its label", func(ctx SpecContext) {
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "calico-system"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "calico-system", Name: "cni-config"}, Data: map[string]string{"mtu": "1400"}},
+			&placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"cni": "calico"}}},
+			}})
+		Eventually(func(g Gomega) {
+			crp := &placementv1beta1.ClusterResourcePlacement{}
+			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: "calico-system"}, crp)).To(Succeed())
+			g.Expect(meta.IsStatusConditionTrue(crp.Status.Conditions, "ClusterResourcePlacementScheduled")).To(BeTrue())
+		}).Should(Succeed())
+		config := &corev1.ConfigMap{}
+		Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: "calico-system", Name: "cni-config"}, config)).To(Satisfy(apierrors.IsNotFound))
+
+		Eventually(func() error {
+			cluster := &registrationv1alpha1.Cluster{}
+			if err := hubClient.Get(ctx, client.ObjectKey{Namespace: "clusters", Name: memberName}, cluster); err != nil {
+				return err
+			}
+			metav1.SetMetaDataLabel(&cluster.ObjectMeta, "cni", "calico")
+			return hubClient.Update(ctx, cluster)
+		}).Should(Succeed())
+		Eventually(func() error {
+			return memberClient.Get(ctx, client.ObjectKey{Namespace: "calico-system", Name: "cni-config"}, config)
+		}).Should(Succeed())
+	})
+
 	It("let a user of the hub in, as whom the member knows", func(ctx SpecContext) {
 		for _, of := range []client.Client{hubClient, memberClient} {
 			Expect(of.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -255,16 +282,22 @@ func expectJoined(ctx context.Context) {
 }
 
 // place makes a namespace with an object in it, and a placement of that name that takes
-// both everywhere.
-func place(ctx context.Context, of *corev1.Namespace, object client.Object) {
+// both to every member, or to those that are required.
+func place(ctx context.Context, of *corev1.Namespace, object client.Object, required ...*placementv1beta1.ClusterSelector) {
 	GinkgoHelper()
+	var policy *placementv1beta1.PlacementPolicy
+	for _, selector := range required {
+		policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Affinity: &placementv1beta1.Affinity{
+			ClusterAffinity: &placementv1beta1.ClusterAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector},
+		}}
+	}
 	Expect(hubClient.Create(ctx, of)).To(Succeed())
 	Expect(hubClient.Create(ctx, object)).To(Succeed())
 	Expect(hubClient.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
 		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
 		Spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
 			{Group: "", Version: "v1", Kind: "Namespace", Name: of.Name},
-		}},
+		}, Policy: policy},
 	})).To(Succeed())
 }
 
