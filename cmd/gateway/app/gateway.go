@@ -65,14 +65,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
-
-// version is the gateway's own; what a newer one installed is left alone.
-const version = "v0.1.0"
 
 const (
 	// shutdownGrace is how long requests and reconciles under way may take to end.
@@ -210,7 +208,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		Hub: install.Hub{
 			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
 		},
-		Version: version,
+		Version: version.Get(),
 		Adopt:   g.Adopt,
 		Clock:   clock.RealClock{},
 	}

@@ -406,6 +406,7 @@ func address(flag, value string, mayBeOff bool) error {
 type UninstallOptions struct {
 	Kubeconfig string
 	Namespace  string
+	Stop       string
 }
 
 // NewUninstallOptions returns the defaults.
@@ -416,6 +417,26 @@ func NewUninstallOptions() *UninstallOptions {
 // AddFlags binds the options to a command line.
 func (o *UninstallOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+}
+
+// DiagnoseOptions are the flags of `gateway diagnose`.
+type DiagnoseOptions struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+}
+
+// NewDiagnoseOptions returns the defaults.
+func NewDiagnoseOptions() *DiagnoseOptions {
+	return &DiagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *DiagnoseOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 
