@@ -315,8 +315,8 @@ var _ = Describe("What goes wrong", func() {
 		agent.stop()
 		DeferCleanup(func() {
 			if !served.registry.Connected(memberName) {
-				agent = connectAgent()
-				awaitTunnel()
+				agent = connectAgent(memberName)
+				awaitTunnel(memberName)
 			}
 		})
 		Eventually(served.registry.Connected).WithArguments(memberName).Should(BeFalse())
@@ -324,8 +324,8 @@ var _ = Describe("What goes wrong", func() {
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("not connected"))
 
-		agent = connectAgent()
-		awaitTunnel()
+		agent = connectAgent(memberName)
+		awaitTunnel(memberName)
 		Expect(must(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
 	})
 
