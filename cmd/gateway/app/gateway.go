@@ -426,6 +426,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
+		defer close(parts.drained)
 		return g.serveAPI(ctx, completed, members, credentials, parts)
 	}))
 }
