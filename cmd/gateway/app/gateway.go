@@ -411,6 +411,8 @@ func (g *gateway) addProxy(context.Context) error {
 		Metrics:      metrics.Registry,
 
 		AuthorizeInner:       g.AuthorizeInner,
+		AuditPolicyFile:      g.AuditPolicyFile,
+		AuditLogPath:         g.AuditLogPath,
 		MaxInFlightPerMember: g.MaxInFlightPerMember,
 		MaxInFlightPerUser:   g.MaxInFlightPerUser,
 	}

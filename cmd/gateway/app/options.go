@@ -109,6 +109,8 @@ type Options struct {
 
 	AuthorizeInner       bool
 	AuditRequests        bool
+	AuditPolicyFile      string
+	AuditLogPath         string
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
 
@@ -204,6 +206,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
+	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+" and "+clustergateway.AnnotationAs+".")
+	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
 	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
 	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
 
@@ -313,6 +317,9 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
 	all = append(all, o.validateEndpointNames())
+	if (o.AuditPolicyFile == "") != (o.AuditLogPath == "") {
+		all = append(all, errors.New("--audit-policy-file goes with --audit-log-path, and it with that"))
+	}
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
 	}
