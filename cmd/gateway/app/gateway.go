@@ -371,7 +371,15 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+	// The check shakes hands with the server: without a certificate that can only fail,
+	// with a line in the log for each probe.
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
+		}
+		return started(req)
+	})
 }
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
