@@ -159,7 +159,7 @@ func newGateway(config *Config) (*gateway, error) {
 // newCertificates serves what the hub's API server asks the Service for.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := []string{service, service + ".cluster.local", "localhost"}
+	names := append([]string{service, service + ".cluster.local", "localhost"}, g.konnectivityNames()...)
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
