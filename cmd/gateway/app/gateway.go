@@ -158,7 +158,7 @@ func newGateway(config *Config) (*gateway, error) {
 // clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := append([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames...)
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames, g.konnectivityNames())
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
@@ -370,7 +370,15 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+	// The check shakes hands with the server: without a certificate that can only fail,
+	// with a line in the log for each probe.
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
+		}
+		return started(req)
+	})
 }
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.

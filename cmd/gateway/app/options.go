@@ -178,7 +178,6 @@ func NewOptions() *Options {
 		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
 		KonnectivityAPIServer: "kubernetes.default.svc:443",
-		KonnectivityReplicas:  1,
 		KonnectivityLanes:     1,
 		AgentTokenLifetime:    7 * 24 * time.Hour,
 		Silence:               membership.DefaultSilence,
@@ -238,7 +237,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
-	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: as many as there are, which needs --peer-port.")
 	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
@@ -349,10 +348,11 @@ func (o *Options) validateKonnectivity() error {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
 	const most = 16
-	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
-		if value < 1 || value > most {
-			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
-		}
+	if o.KonnectivityReplicas < 0 || o.KonnectivityReplicas > most {
+		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.KonnectivityReplicas, most))
+	}
+	if o.KonnectivityLanes < 1 || o.KonnectivityLanes > most {
+		all = append(all, fmt.Errorf("--konnectivity-lanes %d is not between 1 and %d", o.KonnectivityLanes, most))
 	}
 	return errors.Join(all...)
 }
