@@ -88,8 +88,16 @@ func bindings(ctx context.Context, reader client.Reader, key types.NamespacedNam
 // PolicySnapshots lists the placement's policy snapshots from the cache, the
 // oldest first.
 func PolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
+}
+
+// LivePolicySnapshots lists them from the API server.
+func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
+}
+
+func policySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.PolicySnapshotObject, error) {
 	var found []placementv1beta1.PolicySnapshotObject
-	by := client.MatchingFields{placementIndex: key.Name}
 	if key.Namespace == "" {
 		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
 		if err := reader.List(ctx, &list, by); err != nil {

@@ -129,7 +129,7 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
-	strategy := applyStrategyOf(spec)
+	strategy := ApplyStrategyOf(spec)
 	if pushed, err := r.pushStrategy(ctx, bindings, strategy); pushed || err != nil {
 		return Steps{}, err // What was written comes back as an event.
 	}

@@ -229,7 +229,7 @@ func TestApplyStrategyLeavesNothingOpen(t *testing.T) {
 		Type: placementv1beta1.ServerSideApply, ComparisonOption: placementv1beta1.PartialComparison, WhenToApply: placementv1beta1.ApplyAlways,
 		WhenToTakeOver: placementv1beta1.TakeOverAlways, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{},
 	}
-	if diff := cmp.Diff(want, applyStrategyOf(spec), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("applyStrategyOf() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, ApplyStrategyOf(spec), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("ApplyStrategyOf() (-want +got):\n%s", diff)
 	}
 }

@@ -49,7 +49,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller. It looks at a binding when its spec
 // changes or it is being deleted, when one of its Works, or one that is in its way,
-// changes, and, for its overrides, when the labels of its member change.
+// changes, when its placement wants status reported back otherwise, and, for its
+// overrides, when the labels of its member change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -57,6 +58,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(family.Relabelled())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), builder.WithPredicates(reportBackChanges())).
+		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), builder.WithPredicates(reportBackChanges())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {

@@ -35,7 +35,7 @@ func manifests(texts ...string) []placementv1beta1.Manifest {
 
 func TestDesiredWorks(t *testing.T) {
 	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Manifests: manifests("[]")}}}
-	works, err := desiredWorks(binding(), group)
+	works, err := desiredWorks(binding(), group, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestDesiredWorks(t *testing.T) {
 func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "shop", Name: "quotas"}
 	group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Manifests: manifests("{}")}, {Manifests: manifests("{}")}}}
-	works, err := desiredWorks(binding(), group)
+	works, err := desiredWorks(binding(), group, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"
-	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}})
+	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}})
+			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,7 +44,11 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if group, err = r.overridden(ctx, b, group); err != nil {
 		return have, err
 	}
-	desired, err := desiredWorks(b, group)
+	back, err := r.reportBack(ctx, b)
+	if err != nil {
+		return have, err
+	}
+	desired, err := desiredWorks(b, group, back)
 	if err != nil {
 		return have, err
 	}
