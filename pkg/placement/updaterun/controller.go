@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
@@ -81,15 +82,18 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 
 // SetupWithManager registers the controller. It looks at a run when its spec changes
 // or it is being deleted, when its placement, policy snapshot or a binding changes,
-// and when one of its approval requests does.
+// and when one of its approval requests does; at every run when a member is paused or
+// not any more.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
 		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), respecified).
-		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), respecified).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
+		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(family.Repaused())).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).
@@ -113,26 +117,33 @@ func keyOf(object client.Object) types.NamespacedName {
 func (r *Reconciler) runsOf(placement func(client.Object) types.NamespacedName) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
 		key := placement(changed)
-		var list client.ObjectList = &placementv1beta1.ClusterStagedUpdateRunList{}
-		if key.Namespace != "" {
-			list = &placementv1beta1.StagedUpdateRunList{}
-		}
-		var requests []reconcile.Request
-		err := r.Client.List(ctx, list, client.MatchingFields{runsByPlacement: key.Name}, client.InNamespace(key.Namespace))
-		if err == nil {
-			err = meta.EachListItem(list, func(item runtime.Object) error {
-				if run, ok := item.(placementv1beta1.UpdateRunObject); ok && !Over(run) {
-					requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			// The list comes from memory: it fails when the gateway stops, only.
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list the update runs of a placement", "placement", key)
-		}
-		return requests
+		return r.unfinished(ctx, newRunList(key.Namespace), client.MatchingFields{runsByPlacement: key.Name}, client.InNamespace(key.Namespace))
 	})
+}
+
+// allRuns queues all runs that are not over.
+func (r *Reconciler) allRuns() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return append(r.unfinished(ctx, newRunList("")), r.unfinished(ctx, newRunList("any"))...)
+	})
+}
+
+func (r *Reconciler) unfinished(ctx context.Context, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
+	var requests []reconcile.Request
+	err := r.Client.List(ctx, list, options...)
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if run, ok := item.(placementv1beta1.UpdateRunObject); ok && !Over(run) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		// The list comes from memory: it fails when the gateway stops, only.
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list update runs")
+	}
+	return requests
 }
 
 // asker queues the run that made an approval request.

@@ -57,6 +57,9 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 	for i := range members.Items {
 		o.Members[members.Items[i].Name] = members.Items[i].Labels
 	}
+	if o.Paused, err = family.PausedMembers(ctx, r.Client); err != nil {
+		return nil, err
+	}
 	return o, r.gatherApprovals(ctx, reader, o)
 }
 

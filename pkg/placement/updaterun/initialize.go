@@ -28,6 +28,8 @@ type Observed struct {
 	Bindings []placementv1beta1.BindingObject
 	// Members are the labels of the fleet's members.
 	Members map[string]labels.Set
+	// Paused are the members on which nothing may change now.
+	Paused map[string]bool
 	// Approvals are those of the run's approval requests that there are, by name.
 	Approvals map[string]placementv1beta1.ApprovalRequestObject
 	Now       time.Time

@@ -18,6 +18,13 @@ func newRun(namespace string) placementv1beta1.UpdateRunObject {
 	return &placementv1beta1.StagedUpdateRun{}
 }
 
+func newRunList(namespace string) client.ObjectList {
+	if namespace == "" {
+		return &placementv1beta1.ClusterStagedUpdateRunList{}
+	}
+	return &placementv1beta1.StagedUpdateRunList{}
+}
+
 // newStrategy returns an empty update strategy for the namespace's scope, and its
 // spec.
 func newStrategy(namespace string) (client.Object, *placementv1beta1.UpdateStrategySpec) {

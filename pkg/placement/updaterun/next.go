@@ -42,6 +42,9 @@ func Next(o *Observed) (Step, Verdict) {
 	p := &advance{Observed: o, scribe: scribeOf(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
 	observe(p.step.Status, p.generation)
 	found, v := check(o)
+	if v.ok() && placementv1beta1.Paused(o.Placement) {
+		v = waits("placement %q is paused", o.Placement.GetName())
+	}
 	if v.Waits != "" {
 		return Step{}, v
 	}

@@ -182,6 +182,13 @@ func TestNext(t *testing.T) {
 			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
+		"a paused member is left out until it goes on": {
+			stages: stageConfigs{stage("all", "", atOnce(intstr.FromInt32(2)))}, members: []string{"a", "b", "c"}, play: func(w *world) {
+				w.Paused = map[string]bool{"a": true}
+				w.step().works("b", "c").step()
+			},
+			want: []string{runs, "all: " + underway + " b" + updated + " c" + updated, "deleteStage:"},
+		},
 		"a stop before deletions begins none": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
 				w.bind("z", placementv1beta1.BindingUnscheduled)
@@ -275,5 +282,13 @@ func TestAForeignApprovalRequestIsNoApproval(t *testing.T) {
 	}
 	if got, want := w.says()[1], "all: Progressing=False/StageUpdatingFailed Succeeded=False/StageUpdatingFailed <>"; got != want {
 		t.Errorf("stage says %s, want %s", got, want)
+	}
+}
+
+func TestAPausedPlacementWaits(t *testing.T) {
+	w := begun(t, stageConfigs{stage("all", "", nil)}, "a")
+	w.Placement.SetAnnotations(map[string]string{placementv1beta1.PausedAnnotation: "true"})
+	if step, v := Next(&w.Observed); v.Waits == "" || len(step.Bind) > 0 {
+		t.Errorf("Next() = %+v, %+v", step, v)
 	}
 }

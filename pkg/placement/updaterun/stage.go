@@ -113,7 +113,7 @@ func (p *advance) follow(stage *placementv1beta1.StageUpdatingStatus, limit int)
 		}
 	}
 	for _, c := range ahead {
-		if f.under < limit && f.refused == "" {
+		if f.under < limit && f.refused == "" && !p.Paused[c.ClusterName] {
 			p.member(stage, c, false, &f)
 		}
 	}
@@ -214,6 +214,8 @@ func (p *advance) leave(stage *placementv1beta1.StageUpdatingStatus) flight {
 		case !stays:
 			f.finished++
 			p.memberSucceeded(c)
+		case p.Paused[c.ClusterName]:
+			f.under++
 		case b.GetDeletionTimestamp() == nil:
 			f.under++
 			p.step.Delete = append(p.step.Delete, b)

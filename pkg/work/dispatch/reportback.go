@@ -18,9 +18,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
-// reportBack is how a binding's placement wants the status of objects reported back.
-// It is not in the binding, as it changes nothing on the member.
-func (r *Reconciler) reportBack(ctx context.Context, b placementv1beta1.BindingObject) (*placementv1beta1.ReportBackStrategy, error) {
+// reportBack is how a placement wants the status of objects reported back. It is not in
+// the binding, as it changes nothing on the member.
+func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
+	if placement == nil {
+		return nil
+	}
+	return placement.GetSpec().Strategy.ReportBackStrategy
+}
+
+// placement reads a binding's placement; nil if it is gone.
+func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	key, ok := family.KeyOf(b)
 	if !ok {
 		return nil, nil
@@ -32,7 +40,7 @@ func (r *Reconciler) reportBack(ctx context.Context, b placementv1beta1.BindingO
 	if err != nil {
 		return nil, nil //nolint:nilerr // Its binding goes too.
 	}
-	return placement.GetSpec().Strategy.ReportBackStrategy, nil
+	return placement, nil
 }
 
 // reportBackChanges lets pass that a placement wants status reported back otherwise.
