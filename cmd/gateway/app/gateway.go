@@ -299,7 +299,8 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name)
+	g.installer.Obsolete = append(webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name),
+		webhook.ObsoleteConfirmDelete(webhook.ConfirmDelete(g.ConfirmDelete))...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace)...)
@@ -356,6 +357,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	}
 	if g.serves(apiFleet) {
 		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
+		objects = append(objects, webhook.ConfirmDeletePolicies(webhook.ConfirmDelete(g.ConfirmDelete), g.ConfirmDeleteMembers)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{

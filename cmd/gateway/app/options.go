@@ -87,6 +87,14 @@ func guardRailModes() []string {
 	return modes
 }
 
+func confirmDeleteModes() []string {
+	var modes []string
+	for _, mode := range webhook.AllConfirmDelete() {
+		modes = append(modes, string(mode))
+	}
+	return modes
+}
+
 const (
 	minTokenLifetime = 10 * time.Minute
 	maxTokenLifetime = 365 * 24 * time.Hour
@@ -114,15 +122,19 @@ type Options struct {
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
 
-	Install      bool
-	Adopt        bool
-	GuardRails   string
-	Certificates string
-	CertFile     string
-	KeyFile      string
-	CAFile       string
-	Service      string
-	ExternalName string
+	Install    bool
+	Adopt      bool
+	GuardRails string
+	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
+	// more than ConfirmDeleteMembers members.
+	ConfirmDelete        string
+	ConfirmDeleteMembers int
+	Certificates         string
+	CertFile             string
+	KeyFile              string
+	CAFile               string
+	Service              string
+	ExternalName         string
 	// EndpointNames are further names of the serving certificate.
 	EndpointNames []string
 
@@ -171,6 +183,8 @@ func NewOptions() *Options {
 		LeaderElect:           true,
 		AuditRequests:         true,
 		GuardRails:            string(webhook.GuardRailsSelected),
+		ConfirmDelete:         string(webhook.ConfirmDeleteWarn),
+		ConfirmDeleteMembers:  10,
 		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
@@ -213,6 +227,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
+	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+webhook.ConfirmDeleteAnnotation+"=true.")
+	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
 	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
@@ -311,7 +327,11 @@ func (o *Options) Validate() error {
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
-	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()))
+	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
+		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
+	if o.ConfirmDeleteMembers < 0 {
+		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
+	}
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == certificatesFiles) != files {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
