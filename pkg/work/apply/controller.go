@@ -174,8 +174,11 @@ func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconc
 	return requests
 }
 
-// touch has a Work looked at because of a change on the member.
+// touch has a Work looked at because of a change on the member that is not ours.
 func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
+	if r.memory.expects(e) {
+		return
+	}
 	if e.NewKind {
 		r.retries.Forget(e.Work)
 	}

@@ -96,9 +96,17 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) 
 		return nil, nil
 	}
 	if record != nil && record.DeletionTimestamp == nil {
-		err := r.member.Delete(ctx, record, client.PropagationPolicy(d.policy), client.Preconditions{UID: ptr.To(record.UID)})
+		policy := d.policy
+		finished := policy == metav1.DeletePropagationForeground && len(removed.remaining)+len(removed.denied) == 0
+		if finished {
+			policy = metav1.DeletePropagationBackground // there is nothing left to wait for
+		}
+		err := r.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", d.name, err)
+		}
+		if finished && len(record.Finalizers) == 0 {
+			return nil, nil
 		}
 	}
 	return removed, nil // the watch tells when the AppliedWork is gone
@@ -111,15 +119,24 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 		return nil
 	}
 	status := *work.Status.DeepCopy()
+	setRemoved(&status, []string{text}, work.Generation, metav1.NewTime(r.options.Clock.Now()))
+	return r.writeStatus(ctx, work, status)
+}
+
+// setRemoved says what stands against removing objects, the first in order.
+func setRemoved(status *placementv1beta1.WorkStatus, against []string, generation int64, now metav1.Time) {
+	if len(against) == 0 {
+		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemoved)
+		return
+	}
 	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type:               placementv1beta1.ConditionRemoved,
 		Status:             metav1.ConditionFalse,
-		ObservedGeneration: work.Generation,
-		LastTransitionTime: metav1.NewTime(r.options.Clock.Now()),
+		ObservedGeneration: generation,
+		LastTransitionTime: now,
 		Reason:             placementv1beta1.ReasonObjectsRemain,
-		Message:            shorten(text),
+		Message:            shorten(slices.Min(against)),
 	})
-	return r.writeStatus(ctx, work, status)
 }
 
 // describe names the first object that is not gone and what holds it, or what we
@@ -152,6 +169,9 @@ func keyOfObject(object *unstructured.Unstructured) manifest.Key {
 // joins again, until a Work of that name comes back for it.
 func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
+	if r.watcher.Saw(recordObject(key.Name)).Absent() {
+		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
+	}
 	record, err := r.findRecord(ctx, key.Name)
 	if record == nil || err != nil || !r.isOurs(record) {
 		return ctrl.Result{}, err

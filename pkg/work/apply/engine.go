@@ -21,6 +21,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply/availability"
 	"fleetgate.io/fleetgate/pkg/work/apply/compare"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/apply/merge"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -47,8 +48,8 @@ type task struct {
 	// compatible tells whether the work of another AppliedWork shares objects.
 	compatible func(work string) bool
 	memory     *workMemory
-	// seen is the resourceVersion that the watch knows of an object.
-	seen func(item) (string, bool)
+	// saw is what the watch knows of an object.
+	saw func(item) memberwatch.Sighting
 }
 
 // outcome is what became of one manifest.
@@ -108,10 +109,15 @@ func (e *engine) process(ctx context.Context, t task, it item) outcome {
 }
 
 func (e *engine) settleOne(ctx context.Context, t task, it item) outcome {
-	version, seen := t.seen(it)
-	if known, ok := t.memory.unchanged(it, version); seen && ok {
+	saw := t.saw(it)
+	if known, ok := t.memory.unchanged(it, saw, e.clock.Now()); ok {
 		known.id = it.id
 		return known
+	}
+	if saw.Absent() && isCreated(t, it) {
+		if out, done := e.bring(ctx, t, it, nil); done {
+			return out
+		}
 	}
 	for range attempts {
 		if out, done := e.attempt(ctx, t, it); done {
@@ -141,10 +147,26 @@ func (e *engine) attempt(ctx context.Context, t task, it item) (outcome, bool) {
 			return ptr.Deref(out, outcome{}), done
 		}
 	}
+	return e.bring(ctx, t, it, live)
+}
+
+// bring writes the object, which may be written, unless it has to wait.
+func (e *engine) bring(ctx context.Context, t task, it item, live *unstructured.Unstructured) (outcome, bool) {
 	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
 		return e.postpone(ctx, t, it, live, wait), true
 	}
 	return e.writeOnce(ctx, t, it, live)
+}
+
+// isCreated reports whether writing an object that is not there is a creation, which
+// the member refuses if it is there after all: who owns it is asked then. A
+// server-side apply would change it.
+func isCreated(t task, it item) bool {
+	if t.strategy.Type != placementv1beta1.ClientSideApply {
+		return false
+	}
+	_, merging, err := desire(t, it, nil)
+	return err == nil && merging
 }
 
 // writeOnce writes the object, and says what it was good for.

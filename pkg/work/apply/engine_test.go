@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/apply/merge"
 )
 
@@ -31,7 +35,7 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 		owner:    recordRef("us", "1"),
 		strategy: withDefaults(nil),
 		memory:   newMemory().of("work"),
-		seen:     func(item) (string, bool) { return "", false },
+		saw:      func(item) memberwatch.Sighting { return memberwatch.Sighting{} },
 	}
 }
 
@@ -85,6 +89,50 @@ func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
 			}
 			if out.against == nil || out.quietIn != quietUntilPast {
 				t.Errorf("it is contested by %v for %s", out.against, out.quietIn)
+			}
+		})
+	}
+}
+
+func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
+	us := recordRef("us", "1")
+	absent := memberwatch.Sighting{Reached: "7"}
+	create := []string{"create"}
+	cases := map[string]struct {
+		live     *corev1.ConfigMap
+		strategy placementv1beta1.ApplyStrategyType
+		saw      memberwatch.Sighting
+		asked    []string
+		refused  bool
+	}{
+		"an object that is not there is made":                             {nil, "", absent, create, false},
+		"one of which the watch knows nothing is asked for":               {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
+		"one that is there after all is asked for, and merged":            {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
+		"one that is there after all and another's stays":                 {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
+		"a server-side apply, which would change it, asks in any case":    {configMapOf(recordRef("other", "2")), placementv1beta1.ServerSideApply, absent, []string{"get"}, true},
+		"a comparison, which has nothing to be refused, asks in any case": {configMapOf(us), placementv1beta1.ReportDiff, absent, []string{"get", "patch"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if tc.live != nil {
+				objects = append(objects, tc.live)
+			}
+			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
+			work.saw = func(item) memberwatch.Sighting { return tc.saw }
+			if tc.strategy != "" {
+				work.strategy.Type = tc.strategy
+			}
+			out := e.run(t.Context(), work, []item{configMapItem(t, "1")})[0]
+			var asked []string
+			for _, action := range e.member.(*fake.FakeDynamicClient).Actions() {
+				asked = append(asked, action.GetVerb())
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if tc.refused != (out.refused != nil && strings.Contains(out.refused.message, "another AppliedWork")) {
+				t.Errorf("the outcome is %+v", out)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func TestOwnKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes := untouched(items)
+	outcomes := refuseAll(items, nil).outcomes
 	if diff := cmp.Diff(want, ownKinds(items, outcomes)); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 )
 
 // look is one look at one Work.
@@ -40,51 +41,66 @@ func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.W
 		r.turns.Forget(work.Name)
 	}
 	record, err := r.ensureRecord(ctx, work.Name)
-	if err != nil {
+	if err != nil && !apierrors.IsForbidden(err) {
 		return reconcile.Result{}, err
 	}
-	if record.DeletionTimestamp != nil {
+	if record != nil && record.DeletionTimestamp != nil {
 		return reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
 	}
-	items, err := plan(work.Spec.Workload.Manifests, r.kinds)
-	if err != nil {
-		return reconcile.Result{}, err
+	items, planErr := plan(work.Spec.Workload.Manifests, r.kinds)
+	if planErr != nil {
+		return reconcile.Result{}, planErr
 	}
 	l := look{Reconciler: r, work: work, record: record, strategy: withDefaults(work.Spec.ApplyStrategy), memory: memory}
-	if !r.isOurs(record) {
-		refuseAll(items, foreignRecord(record))
-		return l.report(ctx, untouched(items), nil)
-	}
-	if l.strategy.Type == placementv1beta1.ReportDiff {
+	switch {
+	case err != nil:
+		return l.report(ctx, refuseAll(items, deniedRecord(err)))
+	case !r.isOurs(record):
+		return l.report(ctx, refuseAll(items, foreignRecord(record)))
+	case l.strategy.Type == placementv1beta1.ReportDiff:
 		r.watcher.Follow(work.Name, followed(items, record.Status.AppliedResources), groupsOf(items))
 		outcomes := l.run(ctx, items)
-		return l.report(ctx, outcomes, failures(outcomes))
+		return l.report(ctx, brought{outcomes: outcomes, err: failures(outcomes)})
 	}
-	outcomes, failure := l.bring(ctx, items)
-	if lacking := ownKinds(items, outcomes); len(lacking) > 0 && memory.isNew(work.Generation) && r.engine.awaitKinds(ctx, r.kinds, lacking) {
+	b := l.bring(ctx, items)
+	if lacking := ownKinds(items, b.outcomes); len(lacking) > 0 && memory.isNew(work.Generation) && r.engine.awaitKinds(ctx, r.kinds, lacking) {
 		if items, err = plan(work.Spec.Workload.Manifests, r.kinds); err != nil {
 			return reconcile.Result{}, err
 		}
-		outcomes, failure = l.bring(ctx, items)
+		b = l.bring(ctx, items)
 	}
-	return l.report(ctx, outcomes, failure)
+	return l.report(ctx, b)
 }
 
-// bring applies items and removes what is left of earlier ones. The outcomes
-// are nil if it did not come to applying.
-func (l look) bring(ctx context.Context, items []item) ([]outcome, error) {
+// brought is what came of bringing items to the member.
+type brought struct {
+	// outcomes are nil if it did not come to applying.
+	outcomes []outcome
+	// denied says what the agent may not remove, a sentence for each object.
+	denied []string
+	// err is what could not be found out.
+	err error
+}
+
+// bring applies items and removes what is left of earlier ones.
+func (l look) bring(ctx context.Context, items []item) brought {
 	before := known(l.record.Status.AppliedResources, l.work.Status.ManifestConditions)
-	if err := l.writeLedger(ctx, l.record, intended(l.record.Status.AppliedResources, before, items)); err != nil {
-		return nil, err
+	err := l.writeLedger(ctx, l.record, intended(l.record.Status.AppliedResources, before, items))
+	if apierrors.IsForbidden(err) {
+		return refuseAll(items, deniedRecord(err))
+	}
+	if err != nil {
+		return brought{err: err}
 	}
 	l.watcher.Follow(l.work.Name, followed(items, before), groupsOf(items))
 	outcomes := l.run(ctx, items)
 	pruned, failure := l.engine.prune(ctx, ownerOf(l.record), leftovers(before, items), metav1.DeletePropagationBackground)
 	ledger := recorded(l.record.Status.AppliedResources, before, items, outcomes, pruned.gone)
-	for _, text := range pruned.denied {
-		failure = errors.Join(failure, errors.New("removing what is no longer in the Work: "+text))
+	return brought{
+		outcomes: outcomes,
+		denied:   pruned.denied,
+		err:      errors.Join(failure, l.writeLedger(ctx, l.record, ledger), failures(outcomes)),
 	}
-	return outcomes, errors.Join(failure, l.writeLedger(ctx, l.record, ledger), failures(outcomes))
 }
 
 // run has the engine process the items.
@@ -98,9 +114,7 @@ func (l look) run(ctx context.Context, items []item) []outcome {
 		mirror:     mirror,
 		compatible: func(other string) bool { return l.shares(ctx, other, l.strategy) },
 		memory:     l.memory,
-		seen: func(it item) (string, bool) {
-			return l.watcher.ResourceVersion(objectOf(it.resource, it.id))
-		},
+		saw:        func(it item) memberwatch.Sighting { return l.watcher.Saw(it.target()) },
 	}, items)
 }
 
@@ -115,25 +129,27 @@ func failures(outcomes []outcome) error {
 	return errors.Join(errs...)
 }
 
-// report writes the status that follows from outcomes and says when to look
-// again.
-func (l look) report(ctx context.Context, outcomes []outcome, failure error) (reconcile.Result, error) {
-	if outcomes == nil && failure != nil {
+// report writes the status that follows from what was brought, and says when to
+// look again.
+func (l look) report(ctx context.Context, b brought) (reconcile.Result, error) {
+	failure := b.err
+	if b.outcomes == nil && failure != nil {
 		l.memory.ended(l.work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
 	}
 	before := l.work.Status.DeepCopy()
 	now := metav1.NewTime(l.options.Clock.Now())
-	status := desiredStatus(l.work, outcomes, now)
+	status := desiredStatus(l.work, b.outcomes, now)
 	blind := l.watcher.Blind(l.work.Name)
-	setWatched(&status, blind, l.work.Generation, now)
+	setWatched(&status, blind, l.options.Blind, l.work.Generation, now)
+	setRemoved(&status, b.denied, l.work.Generation, now)
 	failure = errors.Join(failure, l.writeStatus(ctx, l.work, status))
 	if failure == nil {
 		l.tellOfContests(before.ManifestConditions, status.ManifestConditions)
 	}
-	next := l.nextLook(outcomes, failure == nil)
+	next := l.nextLook(b, failure == nil)
 	if len(blind) > 0 {
-		next.RequeueAfter = min(next.RequeueAfter, blindResync)
+		next.RequeueAfter = min(next.RequeueAfter, l.options.Blind)
 	}
 	if failure != nil {
 		return reconcile.Result{Priority: next.Priority}, failure
@@ -143,10 +159,10 @@ func (l look) report(ctx context.Context, outcomes []outcome, failure error) (re
 
 // nextLook is soon for what was refused or postponed, and late otherwise. Whatever
 // it is for, it comes after Works that changed.
-func (l look) nextLook(outcomes []outcome, well bool) reconcile.Result {
+func (l look) nextLook(b brought, well bool) reconcile.Result {
 	next := l.options.Resync + rand.N(l.options.Resync)
-	refused := false
-	for _, out := range outcomes {
+	refused := len(b.denied) > 0
+	for _, out := range b.outcomes {
 		refused = refused || out.refused != nil && !out.settled
 		for _, wait := range []time.Duration{out.postponed, out.quietIn} {
 			if wait > 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 )
 
 // memory is what the agent remembers of each Work between two looks at it. All
@@ -27,7 +27,7 @@ func (m *memory) of(work string) *workMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.works[work] == nil {
-		m.works[work] = &workMemory{objects: map[manifest.Key]settled{}}
+		m.works[work] = &workMemory{objects: map[memberwatch.Object]settled{}}
 	}
 	return m.works[work]
 }
@@ -38,14 +38,23 @@ func (m *memory) forget(work string) {
 	delete(m.works, work)
 }
 
+// expects reports whether an event tells nothing but what we did ourselves.
+func (m *memory) expects(e memberwatch.Event) bool {
+	m.mu.Lock()
+	work := m.works[e.Work]
+	m.mu.Unlock()
+	return work != nil && e.Version != "" && !e.NewKind && work.wroteObject(e.Object, e.Version)
+}
+
 // workMemory is what is remembered of the objects of one Work.
 type workMemory struct {
 	mu      sync.Mutex // guards what follows: a wave runs in parallel
-	objects map[manifest.Key]settled
+	objects map[memberwatch.Object]settled
 	// under is what all outcomes were made under: strategy and owner.
 	under string
 	// record is the AppliedWork as it was read or written last.
-	record *placementv1beta1.AppliedWork
+	record   *placementv1beta1.AppliedWork
+	recordAt time.Time
 	// fullLook is when all objects were last read from the member.
 	fullLook time.Time
 	// generation is that of the Work at the last look.
@@ -62,6 +71,7 @@ type workMemory struct {
 type settled struct {
 	hash            string
 	resourceVersion string
+	at              time.Time
 	outcome         outcome
 	pace            pace
 	against         *contest // of the last repair
@@ -73,9 +83,9 @@ type settled struct {
 func (m *workMemory) begin(items []item, under string, now time.Time, resync time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	wanted := map[manifest.Key]bool{}
+	wanted := map[memberwatch.Object]bool{}
 	for _, it := range items {
-		wanted[it.key()] = true
+		wanted[it.target()] = true
 	}
 	full := under != m.under || now.Sub(m.fullLook) >= resync
 	for key, s := range m.objects {
@@ -93,16 +103,36 @@ func (m *workMemory) begin(items []item, under string, now time.Time, resync tim
 	}
 }
 
-// unchanged is the outcome of an item whose object has, by the watch, still the
-// resourceVersion with which it was left.
-func (m *workMemory) unchanged(it item, resourceVersion string) (outcome, bool) {
+// unchanged is the outcome of an item whose object is, by the watch, as it was left.
+func (m *workMemory) unchanged(it item, saw memberwatch.Sighting, now time.Time) (outcome, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.objects[it.key()]
-	if !ok || resourceVersion == "" || s.resourceVersion != resourceVersion || s.hash != it.hash {
+	s, ok := m.objects[it.target()]
+	if !ok || s.hash != it.hash || !isAsLeft(saw, s.resourceVersion, s.at, now) {
 		return outcome{}, false
 	}
 	return s.outcome, true
+}
+
+// isAsLeft reports whether an object is, by the watch, as it was when it had a
+// resourceVersion: the watch shows just that, or has not come as far and will tell of
+// all that happened afterwards. The latter is believed only for a while: a member
+// that was restored from a backup counts from an earlier number.
+func isAsLeft(saw memberwatch.Sighting, resourceVersion string, at, now time.Time) bool {
+	if resourceVersion == "" {
+		return false
+	}
+	if saw.Version == resourceVersion {
+		return true
+	}
+	return now.Sub(at) <= cacheGrace && isOlder(saw.Reached, resourceVersion) &&
+		(saw.Version == "" || isOlder(saw.Version, resourceVersion))
+}
+
+// isOlder compares two resourceVersions of one resource.
+func isOlder(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
 }
 
 // wait is how long a repair of the item's object has to wait. A changed
@@ -110,7 +140,7 @@ func (m *workMemory) unchanged(it item, resourceVersion string) (outcome, bool) 
 func (m *workMemory) wait(it item, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.objects[it.key()]
+	s, ok := m.objects[it.target()]
 	if !ok || s.hash != it.hash {
 		return 0
 	}
@@ -122,7 +152,7 @@ func (m *workMemory) wait(it item, now time.Time) time.Duration {
 func (m *workMemory) contest(it item, now time.Time) (*contest, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, ok := m.objects[it.key()]
+	s, ok := m.objects[it.target()]
 	if !ok || s.hash != it.hash {
 		return nil, 0
 	}
@@ -138,15 +168,15 @@ func (m *workMemory) contest(it item, now time.Time) (*contest, time.Duration) {
 func (m *workMemory) settle(it item, resourceVersion string, out outcome, undone *contest, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, known := m.objects[it.key()]
-	after := settled{hash: it.hash, resourceVersion: resourceVersion, outcome: out}
+	before, known := m.objects[it.target()]
+	after := settled{hash: it.hash, resourceVersion: resourceVersion, at: now, outcome: out}
 	if known && before.hash == it.hash {
 		after.pace, after.against = before.pace, before.against
 		if undone != nil {
 			after.pace, after.against = before.pace.repaired(now), undone
 		}
 	}
-	m.objects[it.key()] = after
+	m.objects[it.target()] = after
 }
 
 // ended remembers how a look at a generation of the Work ended, and reports whether
@@ -175,21 +205,32 @@ func (m *workMemory) fails(generation int64) bool {
 }
 
 // keepRecord remembers the AppliedWork as it is now.
-func (m *workMemory) keepRecord(record *placementv1beta1.AppliedWork) {
+func (m *workMemory) keepRecord(record *placementv1beta1.AppliedWork, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.record = record.DeepCopy()
+	m.record, m.recordAt = record.DeepCopy(), now
 }
 
-// knownRecord is the AppliedWork if it has, by the watch, still the
-// resourceVersion with which it was read or written; nil otherwise.
-func (m *workMemory) knownRecord(resourceVersion string) *placementv1beta1.AppliedWork {
+// knownRecord is the AppliedWork if it is, by the watch, as it was read or written
+// last; nil otherwise.
+func (m *workMemory) knownRecord(saw memberwatch.Sighting, now time.Time) *placementv1beta1.AppliedWork {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.record == nil || m.record.ResourceVersion != resourceVersion {
+	if m.record == nil || !isAsLeft(saw, m.record.ResourceVersion, m.recordAt, now) {
 		return nil
 	}
 	return m.record.DeepCopy()
+}
+
+// wroteObject reports whether an object has a resourceVersion with which it was left.
+// Of the AppliedWork, earlier ones are ours too.
+func (m *workMemory) wroteObject(object memberwatch.Object, version string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if object.Resource != memberwatch.AppliedWorks() {
+		return m.objects[object].resourceVersion == version
+	}
+	return m.record != nil && (version == m.record.ResourceVersion || isOlder(version, m.record.ResourceVersion))
 }
 
 // wrote remembers the resourceVersion of the Work after a write.
@@ -205,9 +246,5 @@ func (m *workMemory) wrote(resourceVersion string, now time.Time) {
 func (m *workMemory) isBehind(resourceVersion string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.written == "" || now.Sub(m.writtenAt) > cacheGrace {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(resourceVersion, m.written)
-	return err == nil && order < 0
+	return now.Sub(m.writtenAt) <= cacheGrace && isOlder(resourceVersion, m.written)
 }

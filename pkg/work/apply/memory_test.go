@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply/availability"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 )
 
 func TestPaceOfAWar(t *testing.T) {
@@ -48,40 +51,88 @@ func TestMemory(t *testing.T) {
 		m.settle(it, "100", left, nil, now)
 		return m
 	}
-	t.Run("an object that is as it was left is not looked at", func(t *testing.T) {
-		m := prepared()
-		m.begin([]item{it}, "terms", now.Add(time.Minute), resync)
-		if out, ok := m.unchanged(it, "100"); !ok || out.verdict != left.verdict {
-			t.Errorf("it is looked at: %+v", out)
-		}
-	})
-	forgotten := map[string]func(*workMemory) (item, string){
-		"an object that changed":    func(*workMemory) (item, string) { return it, "101" },
-		"an object nobody has seen": func(*workMemory) (item, string) { return it, "" },
-		"a manifest that changed":   func(*workMemory) (item, string) { return changed, "100" },
-		"other terms": func(m *workMemory) (item, string) {
+	asLeft := map[string]memberwatch.Sighting{
+		"is as it was left":                   {Version: "100", Reached: "120"},
+		"the watch has not seen yet":          {Reached: "99"},
+		"the watch saw before our last write": {Version: "90", Reached: "99"},
+	}
+	for name, saw := range asLeft {
+		t.Run("an object that "+name+" is not looked at", func(t *testing.T) {
+			m := prepared()
+			m.begin([]item{it}, "terms", now.Add(time.Second), resync)
+			if out, ok := m.unchanged(it, saw, now.Add(time.Second)); !ok || out.verdict != left.verdict {
+				t.Errorf("it is looked at: %+v", out)
+			}
+		})
+	}
+	same := memberwatch.Sighting{Version: "100", Reached: "120"}
+	forgotten := map[string]func(*workMemory) (item, memberwatch.Sighting){
+		"an object that changed": func(*workMemory) (item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "101", Reached: "101"}
+		},
+		"an object that went": func(*workMemory) (item, memberwatch.Sighting) { return it, memberwatch.Sighting{Reached: "101"} },
+		"an object that changed while we looked": func(*workMemory) (item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "101", Reached: "99"}
+		},
+		"an object that the watch went back on": func(*workMemory) (item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "90", Reached: "101"}
+		},
+		"an object of which the watch knows nothing": func(*workMemory) (item, memberwatch.Sighting) { return it, memberwatch.Sighting{} },
+		"a manifest that changed":                    func(*workMemory) (item, memberwatch.Sighting) { return changed, same },
+		"other terms": func(m *workMemory) (item, memberwatch.Sighting) {
 			m.begin([]item{it}, "other terms", now, resync)
-			return it, "100"
+			return it, same
 		},
-		"a resync": func(m *workMemory) (item, string) {
+		"a resync": func(m *workMemory) (item, memberwatch.Sighting) {
 			m.begin([]item{it}, "terms", now.Add(resync), resync)
-			return it, "100"
+			return it, same
 		},
-		"a manifest that left and came back": func(m *workMemory) (item, string) {
+		"a manifest that left and came back": func(m *workMemory) (item, memberwatch.Sighting) {
 			m.begin(nil, "terms", now, resync)
 			m.begin([]item{it}, "terms", now, resync)
-			return it, "100"
+			return it, same
 		},
 	}
 	for name, change := range forgotten {
 		t.Run(name+" is looked at", func(t *testing.T) {
 			m := prepared()
-			looked, version := change(m)
-			if _, ok := m.unchanged(looked, version); ok {
+			looked, saw := change(m)
+			if _, ok := m.unchanged(looked, saw, now); ok {
 				t.Error("it is taken for unchanged")
 			}
 		})
 	}
+	t.Run("an event that tells what we did ourselves is expected", func(t *testing.T) {
+		memories := newMemory()
+		m := memories.of("work")
+		m.settle(it, "100", left, nil, now)
+		m.keepRecord(&placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "work", ResourceVersion: "90"}}, now)
+		record := memberwatch.Object{Resource: memberwatch.AppliedWorks(), Name: "work"}
+		for name, tc := range map[string]struct {
+			event memberwatch.Event
+			want  bool
+		}{
+			"our write":                {memberwatch.Event{Work: "work", Object: it.target(), Version: "100"}, true},
+			"another's":                {memberwatch.Event{Work: "work", Object: it.target(), Version: "101"}, false},
+			"of another object":        {memberwatch.Event{Work: "work", Object: itemOf("b").target(), Version: "100"}, false},
+			"a deletion":               {memberwatch.Event{Work: "work", Object: it.target()}, false},
+			"a new kind":               {memberwatch.Event{Work: "work", Object: it.target(), Version: "100", NewKind: true}, false},
+			"for another Work":         {memberwatch.Event{Work: "other", Object: it.target(), Version: "100"}, false},
+			"of nothing in particular": {memberwatch.Event{Work: "work"}, false},
+			"our record, made":         {memberwatch.Event{Work: "work", Object: record, Version: "80"}, true},
+			"our record, by another":   {memberwatch.Event{Work: "work", Object: record, Version: "91"}, false},
+		} {
+			if memories.expects(tc.event) != tc.want {
+				t.Errorf("%s is expected: %t", name, !tc.want)
+			}
+		}
+	})
+	t.Run("a watch that does not catch up is not waited for", func(t *testing.T) {
+		m := prepared()
+		if _, ok := m.unchanged(it, memberwatch.Sighting{Reached: "99"}, now.Add(time.Minute)); ok {
+			t.Error("it is taken for unchanged")
+		}
+	})
 	t.Run("a Work from a cache that has not seen our write is behind", func(t *testing.T) {
 		m := prepared()
 		if m.isBehind("9", now) {

@@ -37,6 +37,9 @@ type Options struct {
 	// Zero: 15 minutes. What changes is seen at once; this is for what a watch may
 	// have missed.
 	Resync time.Duration
+	// Blind is after what time a Work is looked at again of whose objects the agent may
+	// not watch some. Zero: 30 seconds.
+	Blind time.Duration
 	// Clock is for tests. Nil: the real one.
 	Clock clock.PassiveClock
 }
@@ -59,6 +62,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Resync == 0 {
 		o.Resync = 15 * time.Minute
+	}
+	if o.Blind == 0 {
+		o.Blind = 30 * time.Second
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -40,6 +41,9 @@ type refusal struct {
 }
 
 func (i item) key() manifest.Key { return manifest.KeyOf(i.id) }
+
+// target is the object on the member.
+func (i item) target() memberwatch.Object { return objectOf(i.resource, i.id) }
 
 // kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
 type kindFinder interface {

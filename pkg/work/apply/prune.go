@@ -76,6 +76,10 @@ func (r *removal) note(entry entry, live *unstructured.Unstructured, err error) 
 // too. It returns the object if it is still ours, and nil if it is free of us.
 func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry entry, policy metav1.DeletionPropagation) (*unstructured.Unstructured, error) {
 	client := e.entryClient(entry)
+	atOnce := ownsNothing(groupKind(manifest.KeyOf(entry.WorkResourceIdentifier)))
+	if atOnce && policy == metav1.DeletePropagationForeground {
+		policy = metav1.DeletePropagationBackground
+	}
 	var live *unstructured.Unstructured
 	for range attempts {
 		var err error
@@ -96,13 +100,37 @@ func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry 
 		case live.GetDeletionTimestamp() != nil:
 			return live, nil
 		default:
-			err = deleteExactly(ctx, client, live, policy)
+			if err = deleteExactly(ctx, client, live, policy); err == nil && atOnce && len(live.GetFinalizers()) == 0 {
+				return nil, nil
+			}
 		}
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}
 	return live, nil
+}
+
+// ownsNothing lists kinds that are gone as soon as they are deleted, and that nothing
+// is made for: deleting one in the foreground would only wait for the member's
+// garbage collector, which does about ten in a second on most clusters.
+func ownsNothing(kind schema.GroupKind) bool {
+	switch kind {
+	case schema.GroupKind{Kind: "ConfigMap"},
+		schema.GroupKind{Kind: "Secret"},
+		schema.GroupKind{Kind: "ServiceAccount"},
+		schema.GroupKind{Kind: "LimitRange"},
+		schema.GroupKind{Kind: "ResourceQuota"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
+		schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"},
+		schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
+		schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"}:
+		return true
+	}
+	return false
 }
 
 func (e *engine) entryClient(entry entry) dynamic.ResourceInterface {

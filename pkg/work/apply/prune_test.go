@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -69,6 +71,44 @@ func TestPrune(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.left, ownersLeft(t, member)); diff != "" {
 				t.Errorf("owners of what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
+	us := recordRef("us", "1")
+	held := configMapOf(us)
+	held.Finalizers = []string{"example.com/held"}
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "9", OwnerReferences: []metav1.OwnerReference{us}}
+	deployment := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta}
+	deployments := id("a")
+	deployments.Group, deployments.Version, deployments.Kind, deployments.Resource = "apps", "v1", "Deployment", "deployments"
+	cases := map[string]struct {
+		object runtime.Object
+		id     placementv1beta1.WorkResourceIdentifier
+		policy metav1.DeletionPropagation
+		asked  []string
+	}{
+		"a ConfigMap is gone at once":                   {configMapOf(us), id("a"), metav1.DeletePropagationBackground, []string{"get", "delete"}},
+		"one with a finalizer is looked at again":       {held, id("a"), metav1.DeletePropagationBackground, []string{"get", "delete", "get"}},
+		"a Deployment takes along what was made for it": {deployment, deployments, metav1.DeletePropagationForeground, []string{"get", "delete", "get"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.object)
+			if _, err := e.prune(t.Context(), us, []entry{{WorkResourceIdentifier: tc.id}}, metav1.DeletePropagationForeground); err != nil {
+				t.Fatal(err)
+			}
+			var asked []string
+			for _, action := range e.member.(*fake.FakeDynamicClient).Actions() {
+				asked = append(asked, action.GetVerb())
+				if deletion, ok := action.(clienttesting.DeleteAction); ok && *deletion.GetDeleteOptions().PropagationPolicy != tc.policy {
+					t.Errorf("it is deleted with policy %s", *deletion.GetDeleteOptions().PropagationPolicy)
+				}
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
 	}

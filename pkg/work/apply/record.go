@@ -41,37 +41,54 @@ func (r *Reconciler) ensureRecord(ctx context.Context, work string) (*placementv
 		return nil, err
 	}
 	record, err := r.currentRecord(ctx, work)
+	if err == nil && record == nil {
+		record, err = r.makeRecord(ctx, work, membership)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if record != nil {
-		return record, r.renewRecord(ctx, record, membership)
-	}
-	record = &placementv1beta1.AppliedWork{
+	return record, r.renewRecord(ctx, record, membership)
+}
+
+// makeRecord makes the AppliedWork of a Work, or gets it if somebody else just did.
+func (r *Reconciler) makeRecord(ctx context.Context, work, membership string) (*placementv1beta1.AppliedWork, error) {
+	record := &placementv1beta1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: work, Annotations: map[string]string{MembershipAnnotation: membership}},
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
 	}
-	if err := r.member.Create(ctx, record, client.FieldOwner(FieldManager)); err != nil {
+	err := r.member.Create(ctx, record, client.FieldOwner(FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		if there, findErr := r.findRecord(ctx, work); there != nil || findErr != nil {
+			return there, findErr
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("creating AppliedWork %q on the member: %w", work, err)
 	}
-	r.memory.of(work).keepRecord(record)
+	r.keepRecord(record)
 	return record, nil
 }
 
 // currentRecord is findRecord without asking the member, if the watch says that
-// the record is as it was left.
+// the record is as it was left, or that there is none. The latter is for who is about
+// to make one, and is refused if there is one after all.
 func (r *Reconciler) currentRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
-	memory := r.memory.of(work)
-	if version, seen := r.watcher.ResourceVersion(recordObject(work)); seen {
-		if record := memory.knownRecord(version); record != nil {
-			return record, nil
-		}
+	saw := r.watcher.Saw(recordObject(work))
+	if record := r.memory.of(work).knownRecord(saw, r.options.Clock.Now()); record != nil {
+		return record, nil
+	}
+	if saw.Absent() {
+		return nil, nil
 	}
 	record, err := r.findRecord(ctx, work)
 	if record != nil {
-		memory.keepRecord(record)
+		r.keepRecord(record)
 	}
 	return record, err
+}
+
+func (r *Reconciler) keepRecord(record *placementv1beta1.AppliedWork) {
+	r.memory.of(record.Name).keepRecord(record, r.options.Clock.Now())
 }
 
 func recordObject(work string) memberwatch.Object {
@@ -92,7 +109,7 @@ func (r *Reconciler) renewRecord(ctx context.Context, record *placementv1beta1.A
 	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.memory.of(record.Name).keepRecord(record)
+	r.keepRecord(record)
 	return nil
 }
 
@@ -111,6 +128,6 @@ func (r *Reconciler) writeLedger(ctx context.Context, record *placementv1beta1.A
 	if err := r.member.Status().Update(ctx, record, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.memory.of(record.Name).keepRecord(record)
+	r.keepRecord(record)
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 
 // immutableWords are how API servers say that a field may not change: there is no
 // code for it.
-var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed",
+var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "cannot change",
 	"updates to", "pod updates may not", "may not be updated"}
 
 // isImmutable reports whether a write was refused because of a field that cannot

@@ -28,6 +28,7 @@ func TestIsImmutable(t *testing.T) {
 		"a Pod":                     {answer(field.Forbidden(spec, "pod updates may not change fields other than `spec.containers[*].image`")), true},
 		"a cluster IP":              {answer(field.Invalid(spec.Child("clusterIPs"), "x", "may not change once set")), true},
 		"a claim":                   {answer(field.Forbidden(spec, "spec is immutable after creation except resources.requests")), true},
+		"the role of a binding":     {answer(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), true},
 		"one of several":            {answer(field.Required(spec, ""), field.Invalid(spec, "x", "field is immutable")), true},
 		"a wrong value":             {answer(field.Invalid(spec, "x", "must be greater than 0")), false},
 		"a conflict":                {apierrors.NewConflict(schema.GroupResource{}, "a", nil), false},

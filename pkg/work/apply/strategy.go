@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,22 +41,20 @@ func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
 		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace)}
 }
 
-// refuseAll refuses the items that are not refused already.
-func refuseAll(items []item, why *refusal) {
-	for place := range items {
-		if items[place].refused == nil {
-			items[place].refused = why
-		}
-	}
+// deniedRecord is the refusal of all manifests of a Work that the agent may not keep
+// a record of: without one nothing would be removed again.
+func deniedRecord(err error) *refusal {
+	kind := placementv1beta1.GroupVersion.WithKind(appliedWorkKind).GroupKind()
+	return &refusal{placementv1beta1.ReasonManifestApplyFailed, explain(err, kind)}
 }
 
-// untouched is the outcome of items that are all refused.
-func untouched(items []item) []outcome {
+// refuseAll refuses the items that are not refused already. None is touched.
+func refuseAll(items []item, why *refusal) brought {
 	outcomes := make([]outcome, len(items))
 	for place, it := range items {
-		outcomes[place] = outcome{id: it.id, refused: it.refused}
+		outcomes[place] = outcome{id: it.id, refused: cmp.Or(it.refused, why)}
 	}
-	return outcomes
+	return brought{outcomes: outcomes}
 }
 
 // followed lists the objects whose changes matter to a Work: what it applies

@@ -14,11 +14,9 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// blindResync is how often a Work is looked at whose objects may not be watched.
-const blindResync = 30 * time.Second
-
-// setWatched says which of a Work's resources the agent may not watch.
-func setWatched(status *placementv1beta1.WorkStatus, blind []schema.GroupVersionResource, generation int64, now metav1.Time) {
+// setWatched says which of a Work's resources the agent may not watch, and how often
+// it looks at them instead.
+func setWatched(status *placementv1beta1.WorkStatus, blind []schema.GroupVersionResource, every time.Duration, generation int64, now metav1.Time) {
 	if len(blind) == 0 {
 		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionWatched)
 		return
@@ -31,6 +29,6 @@ func setWatched(status *placementv1beta1.WorkStatus, blind []schema.GroupVersion
 		LastTransitionTime: now,
 		Reason:             placementv1beta1.ReasonMayNotWatch,
 		Message: fmt.Sprintf("Changes on the member are seen only every %s: the agent may not watch %s. Its role lacks the rule %s",
-			blindResync, first, rule(first.Group, first.Resource, "list", "watch")),
+			every, first, rule(first.Group, first.Resource, "list", "watch")),
 	})
 }

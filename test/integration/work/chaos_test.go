@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -189,12 +193,27 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 
 		r := rollout{namespace: freshNamespace(ctx), works: 200}
 		foreign := foreignConfigMap(ctx, r.namespace, "x", "theirs")
+		seen := watchDeletions(ctx, r.namespace)
 		DeferCleanup(func(ctx SpecContext) { r.removeAll(ctx) })
+		amid := func(version int) { // the agent has come some way since it was started, and not to the end
+			GinkgoHelper()
+			before := r.arrived(ctx, version)()
+			Eventually(r.arrived(ctx, version)).WithTimeout(2 * time.Minute).Should(BeNumerically(">=", before+10))
+			Expect(r.arrived(ctx, version)()).To(BeNumerically("<", r.works), "the rollout is under way")
+		}
+		deliver := func(version int) {
+			done := make(chan error, 1)
+			go func() {
+				defer GinkgoRecover()
+				done <- r.deliver(ctx, version)
+			}()
+			DeferCleanup(func() { Eventually(done).Should(Receive(BeNil())) })
+		}
 
 		By("killing it while it applies the first version")
-		Expect(r.deliver(ctx, 1)).To(Succeed())
-		for _, reached := range []int{20, 80, 140} {
-			Eventually(r.arrived(ctx, 1)).Should(BeNumerically(">=", reached))
+		deliver(1)
+		for range 3 {
+			amid(1)
 			doomed.kill()
 			doomed.start()
 		}
@@ -202,20 +221,20 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		first := r.found(ctx)
 
 		By("cutting the member off while it applies the second")
-		Expect(r.deliver(ctx, 2)).To(Succeed())
-		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 30))
+		deliver(2)
+		amid(2)
 		link.Cut()
 		Consistently(func() int { return len(r.found(ctx)) }).WithTimeout(time.Minute).WithPolling(time.Second).
 			Should(BeNumerically(">=", r.works+1), "what stays is there")
 		link.Mend()
 
 		By("killing it twice more, with Works deleted and Works gone meanwhile")
-		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 120))
+		amid(2)
 		doomed.kill()
 		const deleted, vanished = 20, 30
 		Expect(r.each(0, vanished, func(work int) error { return r.remove(ctx, work, work >= deleted) })).To(Succeed())
 		doomed.start()
-		Eventually(r.arrived(ctx, 2)).Should(BeNumerically(">=", 150))
+		amid(2)
 		doomed.kill()
 		doomed.start()
 
@@ -236,8 +255,70 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		for _, owner := range getConfigMap(ctx, r.namespace, "shared").OwnerReferences {
 			Expect(records).To(ContainElement(owner.Name))
 		}
+
+		By("checking all that was ever deleted")
+		Eventually(seen.deletions).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch sees deletions")
+		Expect(r.wrongly(seen.deletions(), vanished)).To(BeEmpty())
+	})
+
+	It("would not pass if an object had been deleted that should live", func() {
+		r := rollout{works: 200}
+		Expect(r.wrongly([]string{"only-7-in-1", "only-150-in-1", "stays-29", "only-29-in-2"}, 30)).To(BeEmpty())
+		for _, name := range []string{"stays-30", "only-150-in-2", "shared", "a", "kube-root-ca.crt"} {
+			Expect(r.wrongly([]string{"stays-1", name}, 30)).To(HaveExactElements(name))
+		}
 	})
 })
+
+// wrongly lists what should not have been deleted, from all that was, in a rollout
+// that went from version 1 to 2 and whose works below from were removed then.
+func (r rollout) wrongly(deleted []string, from int) []string {
+	right := map[string]bool{}
+	for work := range r.works {
+		right[fmt.Sprintf("only-%d-in-1", work)] = true
+		if work < from {
+			right[fmt.Sprintf("stays-%d", work)], right[fmt.Sprintf("only-%d-in-2", work)] = true, true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(deleted), func(name string) bool { return right[name] })
+}
+
+// deletionWatch remembers what was deleted, also when it was made again at once.
+type deletionWatch struct {
+	mu    sync.Mutex // guards names
+	names []string
+}
+
+// watchDeletions watches the ConfigMaps of a namespace until the spec ends.
+func watchDeletions(ctx context.Context, namespace string) *deletionWatch {
+	GinkgoHelper()
+	clientset, err := kubernetes.NewForConfig(unlimited(member.Config()))
+	Expect(err).NotTo(HaveOccurred())
+	watched, err := clientset.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	w, done := &deletionWatch{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range watched.ResultChan() {
+			if object, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Deleted {
+				w.mu.Lock()
+				w.names = append(w.names, object.Name)
+				w.mu.Unlock()
+			}
+		}
+	}()
+	DeferCleanup(func() {
+		watched.Stop()
+		Eventually(done).Should(BeClosed())
+	})
+	return w
+}
+
+func (w *deletionWatch) deletions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.names)
+}
 
 // records are the names of the AppliedWorks of the rollout.
 func (r rollout) records(ctx context.Context) []string {

@@ -5,19 +5,25 @@ package work_test
 
 import (
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // requests keeps what a client asks a server for, watches and discovery apart.
@@ -96,7 +102,7 @@ var _ = Describe("Requests to the member", func() {
 var _ = Describe("Works that fail", func() {
 	It("do not hold up the others, not even in a webhook that does not answer", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
-		silence(ctx, ns)
+		webhook := guard(ctx, ns)
 		const stuck = 24 // three times as many as the agent has workers
 		for i := range stuck {
 			createWork(ctx, fmt.Sprintf("stuck-%d", i), nil, configMap(ns, fmt.Sprintf("stuck-%d", i)))
@@ -104,29 +110,75 @@ var _ = Describe("Works that fail", func() {
 		for i := range stuck {
 			Eventually(reported(ctx, fmt.Sprintf("stuck-%d", i))).Should(beRefused())
 		}
+
+		By("answering none of those that are tried again")
+		webhook.hold()
+		DeferCleanup(webhook.release)
+		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
 		other := freshNamespace(ctx)
 		for i := range 20 {
 			name := fmt.Sprintf("not-stuck-%d", i)
 			createWork(ctx, name, nil, configMap(other, name))
-			Eventually(reported(ctx, name)).WithTimeout(4*time.Second).Should(beDone(), "it does not wait for those in the webhook")
+			Eventually(reported(ctx, name)).Should(beDone())
 		}
+		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
 	})
 })
 
-// silence makes the member ask a webhook that never answers for every ConfigMap in
-// a namespace that is created.
-func silence(ctx context.Context, namespace string) {
+// webhook refuses all that it is asked, or does not answer.
+type webhook struct {
+	held, most atomic.Int32  // requests that wait now, and at most
+	holding    chan struct{} // closed: answers wait
+	released   chan struct{} // closed: they do no more
+}
+
+func (w *webhook) hold()    { close(w.holding) }
+func (w *webhook) release() { close(w.released) }
+
+func (w *webhook) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	review := &admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(request.Body).Decode(review); err != nil || review.Request == nil {
+		http.Error(answer, "not a review", http.StatusBadRequest)
+		return
+	}
+	select {
+	case <-w.holding:
+		w.wait(request.Context())
+	default:
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "not here"}}
+	answer.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(answer).Encode(review)
+}
+
+func (w *webhook) wait(ctx context.Context) {
+	now := w.held.Add(1)
+	defer w.held.Add(-1)
+	for most := w.most.Load(); now > most && !w.most.CompareAndSwap(most, now); most = w.most.Load() {
+	}
+	select {
+	case <-ctx.Done():
+	case <-w.released:
+	}
+}
+
+// guard has the member ask a webhook about every ConfigMap that is created in a
+// namespace.
+func guard(ctx context.Context, namespace string) *webhook {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(listener.Close)
+	w := &webhook{holding: make(chan struct{}), released: make(chan struct{})}
+	server := httptest.NewTLSServer(w)
+	DeferCleanup(server.Close)
 	sideEffects := admissionregistrationv1.SideEffectClassNone
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:                    "silent.example.com",
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://" + listener.Addr().String())},
-			TimeoutSeconds:          ptr.To[int32](5),
+			Name: "guard.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      ptr.To(server.URL),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			TimeoutSeconds:          ptr.To[int32](30),
 			SideEffects:             &sideEffects,
 			AdmissionReviewVersions: []string{"v1"},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
@@ -138,4 +190,8 @@ func silence(ctx context.Context, namespace string) {
 	}
 	Expect(memberClient.Create(ctx, configuration)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, configuration)).To(Succeed()) })
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+	Eventually(func() error { return memberClient.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("not here")), "the member asks the webhook")
+	return w
 }

@@ -4,12 +4,16 @@
 package work_test
 
 import (
+	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 var _ = Describe("Manifests of all sorts", func() {
@@ -18,91 +22,114 @@ var _ = Describe("Manifests of all sorts", func() {
 	notYet := outcome{Applied: "True/Applied", Available: "False/ManifestNotAvailableYet"}
 	failed := refused("ManifestApplyFailed")
 
-	// Each text is one manifest, with $ns for a namespace that is there, whose name is
-	// good for naming what is in none too. What is expected is that of the first, with
-	// words of its message if it is refused.
-	DescribeTable("become what their kind can be", func(ctx SpecContext, want outcome, mention string, texts ...string) {
-		ns := freshNamespace(ctx)
-		for i, text := range texts {
-			texts[i] = strings.ReplaceAll(text, "$ns", ns)
+	// They are made all at once, and looked at one by one: each takes a while until it is
+	// settled, and all together hardly longer.
+	Context("become what their kind can be", Ordered, ContinueOnFailure, func() {
+		sorts := []*sort{
+			become("a Namespace", available, "", `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-more}}`),
+			become("a ConfigMap", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, binaryData: {x: AAE=}}`),
+			become("a Secret", available, "", `{apiVersion: v1, kind: Secret, metadata: {namespace: $ns, name: a}, stringData: {x: "1"}}`),
+			become("a ServiceAccount", available, "", `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: $ns, name: a}}`),
+			become("a Service", available, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {ports: [{port: 80}]}}`),
+			become("a headless Service", available, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {clusterIP: None, ports: [{port: 80}]}}`),
+			become("a Service of type ExternalName", untracked, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: ExternalName, externalName: example.com}}`),
+			become("a Service of type LoadBalancer", notYet, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`),
+			become("a Deployment", available, "", deployment("$ns", "a", "a")),
+			become("a Deployment of nothing", available, "", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: 0", 1)),
+			become("a StatefulSet", available, "", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {serviceName: a, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("a DaemonSet", available, "", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("a ReplicaSet", untracked, "", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("a Job", untracked, "", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: $ns, name: a}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("a CronJob", untracked, "", `{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: $ns, name: a}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}}}`),
+			become("a Pod", untracked, "", `{apiVersion: v1, kind: Pod, metadata: {namespace: $ns, name: a}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}`),
+			become("a PodDisruptionBudget", available, "", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: $ns, name: a}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: a}}}}`),
+			become("a HorizontalPodAutoscaler", untracked, "", `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: $ns, name: a}, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`),
+			become("an Ingress", untracked, "", `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: $ns, name: a}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`),
+			become("an IngressClass", available, "", `{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: $ns}, spec: {controller: example.com/controller}}`),
+			become("a NetworkPolicy", available, "", `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: $ns, name: a}, spec: {podSelector: {}}}`),
+			become("a ResourceQuota", available, "", `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: $ns, name: a}, spec: {hard: {pods: "100"}}}`),
+			become("a LimitRange", available, "", `{apiVersion: v1, kind: LimitRange, metadata: {namespace: $ns, name: a}, spec: {limits: [{type: Container, default: {cpu: 100m}}]}}`),
+			become("a PersistentVolumeClaim", untracked, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
+			become("a PersistentVolume", untracked, "", `{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}}`),
+			become("a StorageClass", available, "", `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: $ns}, provisioner: example.com/none}`),
+			become("a PriorityClass", available, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $ns}, value: 7}`),
+			become("a Role", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: $ns, name: a}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
+			become("a RoleBinding, before its Role", available, "",
+				`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: $ns, name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`,
+				`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: $ns, name: a}}`),
+			become("a ClusterRole", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $ns}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
+			become("a ClusterRoleBinding", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}`),
+			become("a Lease", untracked, "", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: $ns, name: a}, spec: {holderIdentity: nobody}}`),
+			become("an EndpointSlice", untracked, "", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: $ns, name: a}, addressType: IPv4, endpoints: []}`),
+			become("a RuntimeClass", untracked, "", `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: $ns}, handler: none}`),
+			become("a webhook configuration", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: $ns}, webhooks: []}`),
+			become("an admission policy", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: $ns}, spec: {failurePolicy: Ignore, matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]}, validations: [{expression: "true"}]}}`),
+			become("a mutating webhook configuration", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: $ns}, webhooks: []}`),
+			become("a binding of an admission policy", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: $ns}, spec: {policyName: none, validationActions: [Audit]}}`),
+			become("a ReplicationController", untracked, "", `{apiVersion: v1, kind: ReplicationController, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, selector: {app: a}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("a PodTemplate", untracked, "", `{apiVersion: v1, kind: PodTemplate, metadata: {namespace: $ns, name: a}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}`),
+			become("a ControllerRevision", available, "", `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {namespace: $ns, name: a}, revision: 1, data: {x: "1"}}`),
+			become("Endpoints", untracked, "", `{apiVersion: v1, kind: Endpoints, metadata: {namespace: $ns, name: a}, subsets: []}`),
+			become("a CSIDriver", available, "", `{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: $ns.example.com}, spec: {attachRequired: false}}`),
+			become("a FlowSchema", untracked, "", `{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: $ns}, spec: {priorityLevelConfiguration: {name: catch-all}, matchingPrecedence: 9999}}`),
+			become("a PriorityLevelConfiguration", untracked, "", `{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: PriorityLevelConfiguration, metadata: {name: $ns}, spec: {type: Limited, limited: {nominalConcurrencyShares: 1, limitResponse: {type: Reject}}}}`),
+			become("an object before its namespace", available, "",
+				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns-new, name: a}}`, `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-new}}`),
+			become("a CustomResourceDefinition", available, "", gadgets("one")),
+			become("a custom resource before its definition", untracked, "",
+				`{apiVersion: two.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: 1}}`, gadgets("two")),
+			become("a custom resource of no definition", failed, "no kind Gadget in none.sorts.example.com/v1",
+				`{apiVersion: none.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}}`),
+			become("a custom resource that its schema refuses", failed, "spec.size",
+				`{apiVersion: three.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: large}}`, gadgets("three")),
+			become("a kind in a version that is not served", failed, "no kind Deployment in apps/v1beta1", `{apiVersion: apps/v1beta1, kind: Deployment, metadata: {namespace: $ns, name: a}}`),
+			become("a kind that can only be created", failed, "metadata", `{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, metadata: {name: a}, spec: {}}`),
+			become("a manifest with what an API server writes", available, "",
+				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, uid: x, resourceVersion: "1", creationTimestamp: "2020-01-01T00:00:00Z", generation: 7}, status: {x: y}}`),
+			become("a manifest with an owner", available, "",
+				`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`),
+			become("a manifest with a field that its kind has not", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
+			become("a generated name", refused("FoundGenerateName"), "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, generateName: a-}}`),
+			become("no name", refused("DecodingErred"), "metadata.name is missing", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns}}`),
+			become("a name that no object can have", failed, "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: "Not_A_Name"}}`),
+			become("no namespace where one is needed", failed, "metadata.namespace", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`),
+			become("a namespace where none is", failed, "metadata.namespace", `{apiVersion: v1, kind: Namespace, metadata: {namespace: $ns, name: $ns-a}}`),
+			become("a namespace that is not there", failed, `-none" not found`, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns-none, name: a}}`),
+			become("a list", refused("DecodingErred"), "each of its items", `{apiVersion: v1, kind: List, metadata: {name: a}, items: []}`),
+			become("an invalid value", failed, "spec.replicas", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: -1", 1)),
+			become("a text where a list belongs", failed, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {ports: many}}`),
+			become("a selector that does not fit its template", failed, "spec.template.metadata.labels",
+				`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: b}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
+			become("more than an object may hold", failed, "1048576", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, data: {x: "`+strings.Repeat("x", 1<<20+16)+`"}}`),
+			become("more than an annotation may hold", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, data: {x: "`+strings.Repeat("x", 300<<10)+`"}}`),
+			become("a Secret that its type refuses", failed, "data", `{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {namespace: $ns, name: a}}`),
 		}
-		createWork(ctx, "sort-"+ns, nil, texts...)
-		Eventually(func(g Gomega) outcome {
-			all := reportedOf(ctx, "sort-"+ns)(g)
-			g.Expect(all).To(HaveLen(len(texts)))
-			return all[0]
-		}).Should(Equal(want))
-		Expect(message(ctx, "sort-"+ns, 0, "Applied")).To(ContainSubstring(mention))
-	},
-		Entry("a Namespace", available, "", `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-more}}`),
-		Entry("a ConfigMap", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, binaryData: {x: AAE=}}`),
-		Entry("a Secret", available, "", `{apiVersion: v1, kind: Secret, metadata: {namespace: $ns, name: a}, stringData: {x: "1"}}`),
-		Entry("a ServiceAccount", available, "", `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: $ns, name: a}}`),
-		Entry("a Service", available, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {ports: [{port: 80}]}}`),
-		Entry("a headless Service", available, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {clusterIP: None, ports: [{port: 80}]}}`),
-		Entry("a Service of type ExternalName", untracked, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: ExternalName, externalName: example.com}}`),
-		Entry("a Service of type LoadBalancer", notYet, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`),
-		Entry("a Deployment", available, "", deployment("$ns", "a", "a")),
-		Entry("a Deployment of nothing", available, "", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: 0", 1)),
-		Entry("a StatefulSet", available, "", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {serviceName: a, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
-		Entry("a DaemonSet", available, "", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
-		Entry("a ReplicaSet", untracked, "", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
-		Entry("a Job", untracked, "", `{apiVersion: batch/v1, kind: Job, metadata: {namespace: $ns, name: a}, spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`),
-		Entry("a CronJob", untracked, "", `{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: $ns, name: a}, spec: {schedule: "0 0 1 1 *", jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}}}`),
-		Entry("a Pod", untracked, "", `{apiVersion: v1, kind: Pod, metadata: {namespace: $ns, name: a}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}`),
-		Entry("a PodDisruptionBudget", available, "", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: $ns, name: a}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: a}}}}`),
-		Entry("a HorizontalPodAutoscaler", untracked, "", `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {namespace: $ns, name: a}, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}}`),
-		Entry("an Ingress", untracked, "", `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: $ns, name: a}, spec: {defaultBackend: {service: {name: a, port: {number: 80}}}}}`),
-		Entry("an IngressClass", available, "", `{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: $ns}, spec: {controller: example.com/controller}}`),
-		Entry("a NetworkPolicy", available, "", `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: $ns, name: a}, spec: {podSelector: {}}}`),
-		Entry("a ResourceQuota", available, "", `{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: $ns, name: a}, spec: {hard: {pods: "100"}}}`),
-		Entry("a LimitRange", available, "", `{apiVersion: v1, kind: LimitRange, metadata: {namespace: $ns, name: a}, spec: {limits: [{type: Container, default: {cpu: 100m}}]}}`),
-		Entry("a PersistentVolumeClaim", untracked, "", `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`),
-		Entry("a PersistentVolume", untracked, "", `{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /nowhere}}}`),
-		Entry("a StorageClass", available, "", `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: $ns}, provisioner: example.com/none}`),
-		Entry("a PriorityClass", available, "", `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $ns}, value: 7}`),
-		Entry("a Role", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: $ns, name: a}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
-		Entry("a RoleBinding, before its Role", available, "",
-			`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: $ns, name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`,
-			`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: $ns, name: a}}`),
-		Entry("a ClusterRole", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $ns}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
-		Entry("a ClusterRoleBinding", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}`),
-		Entry("a Lease", untracked, "", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: $ns, name: a}, spec: {holderIdentity: nobody}}`),
-		Entry("an EndpointSlice", untracked, "", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: $ns, name: a}, addressType: IPv4, endpoints: []}`),
-		Entry("a RuntimeClass", untracked, "", `{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: $ns}, handler: none}`),
-		Entry("a webhook configuration", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: $ns}, webhooks: []}`),
-		Entry("an admission policy", untracked, "", `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: $ns}, spec: {failurePolicy: Ignore, matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]}, validations: [{expression: "true"}]}}`),
-		Entry("an object before its namespace", available, "",
-			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns-new, name: a}}`, `{apiVersion: v1, kind: Namespace, metadata: {name: $ns-new}}`),
-		Entry("a CustomResourceDefinition", available, "", gadgets("one")),
-		Entry("a custom resource before its definition", untracked, "",
-			`{apiVersion: two.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: 1}}`, gadgets("two")),
-		Entry("a custom resource of no definition", failed, "no kind Gadget in none.sorts.example.com/v1",
-			`{apiVersion: none.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}}`),
-		Entry("a custom resource that its schema refuses", failed, "spec.size",
-			`{apiVersion: three.sorts.example.com/v1, kind: Gadget, metadata: {namespace: $ns, name: a}, spec: {size: large}}`, gadgets("three")),
-		Entry("a kind in a version that is not served", failed, "no kind Deployment in apps/v1beta1", `{apiVersion: apps/v1beta1, kind: Deployment, metadata: {namespace: $ns, name: a}}`),
-		Entry("a kind that can only be created", failed, "metadata", `{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, metadata: {name: a}, spec: {}}`),
-		Entry("a manifest with what an API server writes", available, "",
-			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, uid: x, resourceVersion: "1", creationTimestamp: "2020-01-01T00:00:00Z", generation: 7}, status: {x: y}}`),
-		Entry("a manifest with an owner", available, "",
-			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`),
-		Entry("a manifest with a field that its kind has not", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, colour: blue}`),
-		Entry("a generated name", refused("FoundGenerateName"), "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, generateName: a-}}`),
-		Entry("no name", refused("DecodingErred"), "metadata.name is missing", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns}}`),
-		Entry("a name that no object can have", failed, "metadata.name", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: "Not_A_Name"}}`),
-		Entry("no namespace where one is needed", failed, "metadata.namespace", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`),
-		Entry("a namespace where none is", failed, "metadata.namespace", `{apiVersion: v1, kind: Namespace, metadata: {namespace: $ns, name: $ns-a}}`),
-		Entry("a namespace that is not there", failed, `-none" not found`, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns-none, name: a}}`),
-		Entry("a list", refused("DecodingErred"), "each of its items", `{apiVersion: v1, kind: List, metadata: {name: a}, items: []}`),
-		Entry("an invalid value", failed, "spec.replicas", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: -1", 1)),
-		Entry("a text where a list belongs", failed, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {ports: many}}`),
-		Entry("a selector that does not fit its template", failed, "spec.template.metadata.labels",
-			`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: b}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
-		Entry("more than an object may hold", failed, "1048576", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, data: {x: "`+strings.Repeat("x", 1<<20+16)+`"}}`),
-		Entry("more than an annotation may hold", available, "", `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns, name: a}, data: {x: "`+strings.Repeat("x", 300<<10)+`"}}`),
-		Entry("a Secret that its type refuses", failed, "data", `{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {namespace: $ns, name: a}}`),
-	)
+
+		BeforeAll(func(ctx SpecContext) {
+			for _, s := range sorts {
+				s.create(ctx)
+			}
+			DeferCleanup(func(ctx SpecContext) {
+				for _, s := range sorts {
+					Expect(client.IgnoreNotFound(hubClient.Delete(ctx, s.work))).To(Succeed())
+				}
+				for _, s := range sorts {
+					Eventually(gone(ctx, hubClient, s.work)).Should(BeTrue(), s.name)
+				}
+			})
+		})
+
+		for _, s := range sorts {
+			It(s.name, func(ctx SpecContext) {
+				Eventually(func(g Gomega) outcome {
+					all := reportedOf(ctx, s.work.Name)(g)
+					g.Expect(all).To(HaveLen(len(s.texts)))
+					return all[0]
+				}).Should(Equal(s.want))
+				Expect(message(ctx, s.work.Name, 0, "Applied")).To(ContainSubstring(s.mention))
+			})
+		}
+	})
 
 	It("keep their finalizers, and what is going is made again when it is gone", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
@@ -175,6 +202,34 @@ var _ = Describe("Manifests of all sorts", func() {
 		Expect(seen).NotTo(HaveKey(string(metav1.ConditionFalse)))
 	})
 })
+
+// sort is a sort of manifest, and what has to become of it.
+type sort struct {
+	name    string
+	want    outcome
+	mention string // what the message of a refusal has to say
+	texts   []string
+	work    *placementv1beta1.Work
+}
+
+// become expects an outcome of the first manifest. Each text is one, with $ns for a
+// namespace that is there, whose name is good for naming what is in none too.
+func become(name string, want outcome, mention string, texts ...string) *sort {
+	return &sort{name: name, want: want, mention: mention, texts: texts}
+}
+
+// create makes the Work of a sort, in the way of createWork but for its removal.
+func (s *sort) create(ctx context.Context) {
+	GinkgoHelper()
+	ns := freshNamespace(ctx)
+	var texts []string
+	for _, text := range s.texts {
+		texts = append(texts, strings.ReplaceAll(text, "$ns", ns))
+	}
+	s.work = &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "sort-" + ns}}
+	s.work.Spec.Workload.Manifests = manifests(texts...)
+	Expect(hubClient.Create(ctx, s.work)).To(Succeed())
+}
 
 // gadgets is a CustomResourceDefinition in a group of its own.
 func gadgets(group string) string {

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,8 +26,8 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		Expect(err).NotTo(HaveOccurred())
 		agent.stop()
 		agent = startAgent(config)
-		DeferCleanup(restartAgent)
 	})
+	AfterEach(restartAgent) // before the Works of the spec are removed, which takes rights too
 
 	It("applies what it may, and names the rule that it lacks for the rest", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
@@ -56,6 +57,23 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(BeEmpty())
 	})
 
+	It("says what it may not remove, and removes it as soon as it may", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		allow(ctx, "secrets", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch"}})
+		secret := `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}}`
+		createWork(ctx, "stuck-with-it", nil, configMap(ns, "a"), secret)
+		Eventually(reportedOf(ctx, "stuck-with-it")).Should(HaveExactElements(applied(), applied()))
+		changeWork(ctx, "stuck-with-it", configMap(ns, "a"))
+		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(Equal("False/ObjectsRemain"))
+		Expect(removal(ctx, "stuck-with-it")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [delete]}`))
+		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "what is in the Work is applied")
+
+		allow(ctx, "removing", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}})
+		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(BeEmpty())
+		_, err := onMember(ctx, "v1", "Secret", ns, "a")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	})
+
 	It("names rights that it may not give away", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		allow(ctx, "roles", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
@@ -63,6 +81,28 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 			rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`)
 		Eventually(reportedOf(ctx, "escalation")).Should(HaveExactElements(refused("ManifestApplyFailed")))
 		Expect(message(ctx, "escalation", 0, "Applied")).To(And(ContainSubstring("attempting to grant"), ContainSubstring("secrets")))
+	})
+})
+
+var _ = Describe("An agent that may not keep records on its member", func() {
+	AfterEach(restartAgent)
+
+	It("applies nothing, and names the rule that it lacks", func(ctx SpecContext) {
+		allow(ctx, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
+		config, err := member.ConfigFor(limitedUser)
+		Expect(err).NotTo(HaveOccurred())
+		agent.stop()
+		agent = startAgent(config)
+		ns := freshNamespace(ctx)
+		createWork(ctx, "no-record", nil, configMap(ns, "a"))
+		Eventually(reportedOf(ctx, "no-record")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "no-record", 0, "Applied")).To(ContainSubstring(
+			`{apiGroups: ["placement.kubernetes-fleet.io"], resources: ["appliedworks"], verbs: [get]}`))
+		Expect(data(ctx, ns, "a")()).To(BeNil())
+
+		By("going on as soon as it has the right")
+		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})
+		Eventually(reported(ctx, "no-record")).Should(beDone())
 	})
 })
 

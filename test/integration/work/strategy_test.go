@@ -4,6 +4,8 @@
 package work_test
 
 import (
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -225,6 +227,50 @@ var _ = Describe("A field that cannot be changed", func() {
 		Expect(after.GetUID()).NotTo(Equal(before.GetUID()))
 		Expect(after.Object["spec"]).To(HaveKeyWithValue("selector", map[string]any{"matchLabels": map[string]any{"app": "two"}}))
 		Eventually(ledger(ctx, "recreated")).Should(HaveExactElements("web", "a"))
+	})
+
+	It("is named with the remedy, whatever the kind", func(ctx SpecContext) {
+		const (
+			pod      = `{containers: [{name: main, image: "example.com/main:1"}]}`
+			roleRef  = `roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: `
+			template = `template: {metadata: {labels: {app: a}}, spec: ` + pod + `}`
+		)
+		// Each text has $v where it changes from one value to another.
+		kinds := map[string]struct{ text, from, to, field string }{
+			"StatefulSet":              {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, serviceName: $v, selector: {matchLabels: {app: a}}, ` + template + `}}`, "a", "b", "spec"},
+			"DaemonSet":                {`{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a$v}}, template: {metadata: {labels: {app: a$v}}, spec: ` + pod + `}}}`, "", "b", "spec.selector"},
+			"ReplicaSet":               {`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, selector: {matchLabels: {app: a$v}}, template: {metadata: {labels: {app: a$v}}, spec: ` + pod + `}}}`, "", "b", "spec.selector"},
+			"Job":                      {`{apiVersion: batch/v1, kind: Job, metadata: {namespace: $ns, name: a}, spec: {suspend: true, completionMode: $v, completions: 1, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, "NonIndexed", "Indexed", "spec.completionMode"},
+			"Pod":                      {`{apiVersion: v1, kind: Pod, metadata: {namespace: $ns, name: a}, spec: {nodeSelector: {no: "node"}, containers: [{name: main, image: "example.com/main:1", workingDir: $v}]}}`, "/a", "/b", "spec"},
+			"ConfigMap":                {`{apiVersion: v1, kind: ConfigMap, immutable: true, metadata: {namespace: $ns, name: a}, data: {x: $v}}`, "a", "b", "data"},
+			"Secret":                   {`{apiVersion: v1, kind: Secret, type: $v, metadata: {namespace: $ns, name: a}}`, "example.com/a", "example.com/b", "type"},
+			"RoleBinding":              {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: $ns, name: a}, ` + roleRef + `$v}}`, "view", "edit", "roleRef"},
+			"ClusterRoleBinding":       {`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $ns}, ` + roleRef + `$v}}`, "view", "edit", "roleRef"},
+			"StorageClass":             {`{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: $ns}, provisioner: example.com/$v}`, "a", "b", "provisioner"},
+			"PriorityClass":            {`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: $ns}, value: $v}`, "1", "2", "value"},
+			"RuntimeClass":             {`{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: $ns}, handler: $v}`, "a", "b", "handler"},
+			"IngressClass":             {`{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: $ns}, spec: {controller: example.com/$v}}`, "a", "b", "spec.controller"},
+			"ResourceQuota":            {`{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: $ns, name: a}, spec: {hard: {pods: "9"}, scopes: [$v]}}`, "Terminating", "NotTerminating", "spec.scopes"},
+			"EndpointSlice":            {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: $ns, name: a}, addressType: $v, endpoints: []}`, "IPv4", "IPv6", "addressType"},
+			"PersistentVolume":         {`{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /$v}}}`, "a", "b", "spec"},
+			"PersistentVolumeClaim":    {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {storageClassName: $v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "a", "b", "spec"},
+			"CustomResourceDefinition": {strings.Replace(gadgets("fixed-$ns"), "scope: Namespaced", "scope: $v", 1), "Namespaced", "Cluster", "spec.scope"},
+		}
+		names := map[string]string{}
+		for kind, k := range kinds {
+			ns := freshNamespace(ctx)
+			names[kind] = "fixed-" + ns
+			createWork(ctx, names[kind], nil, strings.NewReplacer("$ns", ns, "$v", k.from).Replace(k.text))
+		}
+		for kind, k := range kinds {
+			Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(HaveField("Applied", "True/Applied")), kind)
+			changeWork(ctx, names[kind], strings.NewReplacer("$ns", strings.TrimPrefix(names[kind], "fixed-"), "$v", k.to).Replace(k.text))
+		}
+		for kind, k := range kinds {
+			Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(refused("ManifestApplyFailed")), kind)
+			Expect(message(ctx, names[kind], 0, "Applied")).To(And(ContainSubstring(k.field), Or(
+				ContainSubstring(placementv1beta1.ImmutableChangeAnnotation), ContainSubstring("never deleted for that"))), kind)
+		}
 	})
 
 	It("is named for a Job too, with the remedy", func(ctx SpecContext) {

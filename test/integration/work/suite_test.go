@@ -178,7 +178,7 @@ func newAgent(hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig})
+	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig, Blind: time.Second})
 	if err != nil {
 		return nil, err
 	}

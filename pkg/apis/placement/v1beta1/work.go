@@ -79,7 +79,8 @@ const (
 	// ConditionWatched is false while the agent may not watch all that the Work
 	// applies: changes there are found late.
 	ConditionWatched = "Watched"
-	// ConditionRemoved is false while a deleted Work waits for objects to be gone.
+	// ConditionRemoved is false while a deleted Work waits for objects to be gone, and
+	// while the agent may not remove what is no longer in a Work.
 	ConditionRemoved = "Removed"
 )
 

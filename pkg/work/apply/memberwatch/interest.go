@@ -20,16 +20,18 @@ type Object struct {
 
 // interest is who wants to know about what. It is not safe for concurrent use.
 type interest struct {
-	objects map[string][]Object            // by Work
-	works   map[Object]map[string]struct{} // the inverse
-	kinds   map[string][]string            // by Work: API groups of kinds it waits for
-	waiting map[string]map[string]struct{} // the inverse
+	objects map[string][]Object                 // by Work
+	works   map[Object]map[string]struct{}      // the inverse
+	counted map[schema.GroupVersionResource]int // in objects: whoever follows asks for the resources
+	kinds   map[string][]string                 // by Work: API groups of kinds it waits for
+	waiting map[string]map[string]struct{}      // the inverse
 }
 
 func newInterest() *interest {
 	return &interest{
 		objects: map[string][]Object{},
 		works:   map[Object]map[string]struct{}{},
+		counted: map[schema.GroupVersionResource]int{},
 		kinds:   map[string][]string{},
 		waiting: map[string]map[string]struct{}{},
 	}
@@ -37,8 +39,19 @@ func newInterest() *interest {
 
 // set replaces what a work is interested in. Empty lists forget the work.
 func (i *interest) set(work string, objects []Object, groups []string) {
+	i.count(i.objects[work], -1)
+	i.count(objects, 1)
 	replace(i.objects, i.works, work, objects)
 	replace(i.kinds, i.waiting, work, groups)
+}
+
+func (i *interest) count(objects []Object, by int) {
+	for _, object := range objects {
+		i.counted[object.Resource] += by
+		if i.counted[object.Resource] == 0 {
+			delete(i.counted, object.Resource)
+		}
+	}
 }
 
 // replace sets what work points to, in both directions.
@@ -85,9 +98,9 @@ func (i *interest) waitingFor(group string) []string {
 
 // resources is the set of resources of all objects.
 func (i *interest) resources() map[schema.GroupVersionResource]struct{} {
-	found := map[schema.GroupVersionResource]struct{}{}
-	for object := range i.works {
-		found[object.Resource] = struct{}{}
+	found := make(map[schema.GroupVersionResource]struct{}, len(i.counted))
+	for resource := range i.counted {
+		found[resource] = struct{}{}
 	}
 	return found
 }

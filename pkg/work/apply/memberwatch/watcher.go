@@ -36,6 +36,10 @@ type Event struct {
 	Work string
 	// NewKind is set when a kind for which the Work waits may have appeared.
 	NewKind bool
+	// Object is what has changed, if it was one object.
+	Object Object
+	// Version is the resourceVersion that it has now; empty if it is gone.
+	Version string
 }
 
 // Watcher watches a member. The zero value is not usable, see New.
@@ -77,25 +81,37 @@ func (w *Watcher) Follow(work string, objects []Object, groups []string) {
 	}
 }
 
-// ResourceVersion is the latest one that the watch has seen of an object; false
-// if it has not seen the object or does not watch its resource.
-func (w *Watcher) ResourceVersion(object Object) (string, bool) {
+// Sighting is what the watch knows of an object.
+type Sighting struct {
+	// Version is the resourceVersion of the object as the watch saw it last; empty if
+	// it was not there.
+	Version string
+	// Reached is a resourceVersion up to which the watch has seen every change of the
+	// resource. Empty: it knows nothing, for it has not begun or may not watch.
+	Reached string
+}
+
+// Absent reports whether the watch knows that the object is not there.
+func (s Sighting) Absent() bool { return s.Reached != "" && s.Version == "" }
+
+// Saw is what the watch knows of an object.
+func (w *Watcher) Saw(object Object) Sighting {
 	w.mu.Lock()
 	store, blind := w.stores[object.Resource], w.forbidden[object.Resource]
 	w.mu.Unlock()
 	if store == nil || blind {
-		return "", false
+		return Sighting{}
 	}
-	key := cache.NewObjectName(object.Namespace, object.Name).String()
-	found, exists, err := store.GetByKey(key)
-	if err != nil || !exists {
-		return "", false
+	// In this order: the object is as of Reached or later.
+	sighting := Sighting{Reached: store.LastStoreSyncResourceVersion()}
+	found, exists, err := store.GetByKey(cache.NewObjectName(object.Namespace, object.Name).String())
+	if err != nil {
+		return Sighting{}
 	}
-	seen, ok := found.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return "", false
+	if seen, ok := found.(*metav1.PartialObjectMetadata); ok && exists {
+		sighting.Version = seen.ResourceVersion
 	}
-	return seen.ResourceVersion, true
+	return sighting
 }
 
 // Blind lists the resources of a work's objects that we may not watch, in order.
@@ -205,13 +221,13 @@ func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionReso
 		klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", resource, "err", err)
 	})
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { w.handle(ctx, resource, object) },
+		AddFunc: func(object any) { w.handle(ctx, resource, object, versionOf(object)) },
 		UpdateFunc: func(before, after any) {
 			if differ(resource, before, after) {
-				w.handle(ctx, resource, after)
+				w.handle(ctx, resource, after, versionOf(after))
 			}
 		},
-		DeleteFunc: func(object any) { w.handle(ctx, resource, object) },
+		DeleteFunc: func(object any) { w.handle(ctx, resource, object, "") },
 	})
 	return informer
 }
@@ -247,34 +263,44 @@ func differ(resource schema.GroupVersionResource, before, after any) bool {
 	return old.ResourceVersion != now.ResourceVersion
 }
 
-func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any) {
+func versionOf(object any) string {
+	metadata, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return ""
+	}
+	return metadata.ResourceVersion
+}
+
+// handle notifies of a change. version is that of the object; empty if it is gone.
+func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any, version string) {
 	w.setForbidden(ctx, resource, false)
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
 		return // not an object: nothing can be interested in it
 	}
-	if resource == AppliedWorks() {
-		w.notify(ctx, Event{Work: key.Name})
-		return
-	}
-	for _, event := range w.touched(resource, key) {
+	changed := Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}
+	for _, event := range w.touched(changed) {
+		event.Object, event.Version = changed, version
 		w.notify(ctx, event)
 	}
 }
 
 // touched lists the events that a change of an object makes.
-func (w *Watcher) touched(resource schema.GroupVersionResource, key cache.ObjectName) []Event {
+func (w *Watcher) touched(object Object) []Event {
+	if object.Resource == AppliedWorks() {
+		return []Event{{Work: object.Name}}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var events []Event
-	for _, work := range w.interest.in(Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}) {
+	for _, work := range w.interest.in(object) {
 		events = append(events, Event{Work: work})
 	}
-	if resource != customResourceDefinitions() {
+	if object.Resource != customResourceDefinitions() {
 		return events
 	}
 	// The name of a CustomResourceDefinition is <plural>.<group>.
-	_, group, _ := strings.Cut(key.Name, ".")
+	_, group, _ := strings.Cut(object.Name, ".")
 	for _, work := range w.interest.waitingFor(group) {
 		events = append(events, Event{Work: work, NewKind: true})
 	}

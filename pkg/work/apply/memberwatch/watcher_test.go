@@ -4,6 +4,7 @@
 package memberwatch
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,12 +39,13 @@ func TestTouched(t *testing.T) {
 		"an object that changed hands":    {configMaps, cache.NewObjectName("ns", "b"), []Event{{Work: "one"}, {Work: "three"}}},
 		"an object that was followed":     {secrets, cache.NewObjectName("ns", "a"), nil},
 		"a namesake in another namespace": {configMaps, cache.NewObjectName("other", "a"), nil},
+		"a record":                        {AppliedWorks(), cache.NewObjectName("", "nine"), []Event{{Work: "nine"}}},
 		"a new kind":                      {customResourceDefinitions(), cache.NewObjectName("", "widgets.example.com"), []Event{{Work: "one", NewKind: true}}},
 		"a new kind of another group":     {customResourceDefinitions(), cache.NewObjectName("", "things.nobody.com"), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, w.touched(tc.resource, tc.key)); diff != "" {
+			if diff := cmp.Diff(tc.want, w.touched(Object{Resource: tc.resource, Namespace: tc.key.Namespace, Name: tc.key.Name})); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -51,6 +53,49 @@ func TestTouched(t *testing.T) {
 	wanted := map[schema.GroupVersionResource]struct{}{configMaps: {}, AppliedWorks(): {}, customResourceDefinitions(): {}}
 	if diff := cmp.Diff(wanted, w.wanted()); diff != "" {
 		t.Errorf("resources that are watched (-want +got):\n%s", diff)
+	}
+}
+
+func TestAResourceIsWatchedAsLongAsSomebodyFollowsAnObjectOfIt(t *testing.T) {
+	w := New(nil, nil)
+	w.Follow("one", []Object{a, secret}, nil)
+	w.Follow("two", []Object{a, secret}, nil)
+	w.Follow("one", []Object{a}, nil)
+	if _, still := w.wanted()[secrets]; !still {
+		t.Error("Secrets are not watched, although Work two follows one")
+	}
+	w.Follow("two", nil, nil)
+	if _, still := w.wanted()[secrets]; still {
+		t.Error("Secrets are watched for nobody")
+	}
+	if _, still := w.wanted()[configMaps]; !still {
+		t.Error("ConfigMaps are not watched, although Work one follows one")
+	}
+}
+
+func TestSaw(t *testing.T) {
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	w := New(nil, func(context.Context, Event) {})
+	if saw := w.Saw(a); saw != (Sighting{}) || saw.Absent() {
+		t.Errorf("of a resource that is not watched it saw %+v", saw)
+	}
+	w.setStore(configMaps, store)
+	if saw := w.Saw(a); saw.Absent() {
+		t.Errorf("before it has listed anything it says that an object is not there: %+v", saw)
+	}
+	listed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "5"}}
+	if err := store.Replace([]any{listed}, "7"); err != nil {
+		t.Fatal(err)
+	}
+	if saw := w.Saw(a); saw != (Sighting{Version: "5", Reached: "7"}) || saw.Absent() {
+		t.Errorf("of an object it saw %+v", saw)
+	}
+	if saw := w.Saw(b); !saw.Absent() {
+		t.Errorf("of an object that is not there it saw %+v", saw)
+	}
+	w.setForbidden(t.Context(), configMaps, true)
+	if saw := w.Saw(b); saw != (Sighting{}) {
+		t.Errorf("of what it may not watch it saw %+v", saw)
 	}
 }
 
