@@ -16,6 +16,9 @@
 // the ratio, as "x-direct": the figure to look at, since absolute times are the
 // machine's.
 //
+// What takes minutes is done once for all of them, and has one line with all figures
+// (together).
+//
 // Each group starts a fleet of its own (package test/fleet: real processes on
 // loopback) and stops it. Nothing here asserts a time: a benchmark fails only when
 // what it measures does not work.

@@ -40,6 +40,21 @@ func sideBySide(b *testing.B, ways ...way) {
 	}
 }
 
+// together gives all ways one line, for what takes too long to be done once more for
+// each of them: the figures of the first, the time of each other one, and how many
+// times as long the first one took.
+func together(b *testing.B, ways ...way) {
+	spent := rounds(b, ways)
+	b.ReportMetric(float64(spent[0].Nanoseconds())/float64(b.N), "ns/op")
+	for unit, figure := range ways[0].figures {
+		b.ReportMetric(figure, unit)
+	}
+	for other := 1; other < len(ways); other++ {
+		b.ReportMetric(float64(spent[other].Nanoseconds())/float64(b.N), ways[other].name+"-ns/op")
+		b.ReportMetric(float64(spent[0])/float64(spent[other]), "x-"+ways[other].name)
+	}
+}
+
 func rounds(b *testing.B, ways []way) []time.Duration {
 	spent := make([]time.Duration, len(ways))
 	for b.Loop() {

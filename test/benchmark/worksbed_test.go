@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -41,8 +42,8 @@ const worksMember = "member-1"
 // which runs in this process.
 type worksBed struct {
 	hub, member      client.WithWatch
-	hubConfig        *rest.Config
-	memberConfig     *rest.Config // counted
+	hubConfig        *rest.Config // counted, as the member's is
+	memberConfig     *rest.Config
 	memberKubeconfig string
 	kubectlPath      string
 	asked            *asked
@@ -79,7 +80,9 @@ func newWorksBed(b *testing.B) *worksBed {
 	if w.member, err = client.NewWithWatch(w.memberConfig, client.Options{Scheme: worksScheme(b)}); err != nil {
 		b.Fatal(err)
 	}
-	w.memberConfig.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{w.asked, next} })
+	for _, config := range []*rest.Config{w.hubConfig, w.memberConfig} {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{w.asked, next} })
+	}
 	if err := w.prepare(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -190,7 +193,20 @@ func workOf(name string, objects []*corev1.ConfigMap) (*placementv1beta1.Work, e
 
 // deliver makes Works and waits until all of them say that they are applied.
 func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	return w.forEach(ctx, works,
+		func(ctx context.Context, work *placementv1beta1.Work) error {
+			return w.hub.Create(ctx, work.DeepCopy())
+		},
+		func(_ watch.Event, work *placementv1beta1.Work) bool {
+			return meta.IsStatusConditionTrue(work.Status.Conditions, placementv1beta1.ConditionApplied)
+		})
+}
+
+// forEach does something with each Work, and waits until an event tells that it has
+// come to its end.
+func (w *worksBed) forEach(ctx context.Context, works []*placementv1beta1.Work,
+	do func(context.Context, *placementv1beta1.Work) error, ended func(watch.Event, *placementv1beta1.Work) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*patience)
 	defer cancel()
 	watched, err := w.hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(clusterv1beta1.MemberNamespace(worksMember)))
 	if err != nil {
@@ -201,44 +217,38 @@ func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) 
 	for _, work := range works {
 		missing[work.Name] = true
 	}
-	made := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
-		made <- sideways(works, func(work *placementv1beta1.Work) error { return w.hub.Create(ctx, work.DeepCopy()) })
+		err := sideways(works, func(work *placementv1beta1.Work) error { return do(ctx, work) })
+		if err != nil {
+			cancel() // and with it the watch: not all can come to their end
+		}
+		done <- err
 	}()
 	for len(missing) > 0 {
 		event, open := <-watched.ResultChan()
 		if !open {
-			return fmt.Errorf("waiting for %d of %d Works: %w", len(missing), len(works), errors.Join(ctx.Err(), <-made))
+			cancel()
+			return fmt.Errorf("waiting for %d of %d Works: %w", len(missing), len(works), errors.Join(ctx.Err(), <-done))
 		}
-		work, ok := event.Object.(*placementv1beta1.Work)
-		if ok && meta.IsStatusConditionTrue(work.Status.Conditions, placementv1beta1.ConditionApplied) {
+		if work, ok := event.Object.(*placementv1beta1.Work); ok && ended(event, work) {
 			delete(missing, work.Name)
 		}
 	}
-	return <-made
+	return <-done
 }
 
 // withdraw deletes Works and waits until they are gone.
 func (w *worksBed) withdraw(ctx context.Context, works []*placementv1beta1.Work) error {
-	err := sideways(works, func(work *placementv1beta1.Work) error { return w.hub.Delete(ctx, work.DeepCopy()) })
-	if err != nil {
-		return err
-	}
-	for _, work := range works {
-		for {
-			err := w.hub.Get(ctx, client.ObjectKeyFromObject(work), &placementv1beta1.Work{})
-			if client.IgnoreNotFound(err) != nil {
-				return err
-			}
-			if err != nil {
-				break
-			}
-		}
-	}
-	return nil
+	return w.forEach(ctx, works,
+		func(ctx context.Context, work *placementv1beta1.Work) error {
+			return w.hub.Delete(ctx, work.DeepCopy())
+		},
+		func(event watch.Event, _ *placementv1beta1.Work) bool { return event.Type == watch.Deleted })
 }
 
-// asked counts what the agent asks the member for, watches and their lists apart.
+// asked counts what the agent asks the hub and the member for, watches and their
+// lists apart.
 type asked struct{ reads, writes atomic.Int64 }
 
 func (a *asked) counts() (reads, writes int) { return int(a.reads.Load()), int(a.writes.Load()) }
@@ -254,7 +264,8 @@ func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
 	switch {
 	case request.Method != http.MethodGet:
 		c.asked.writes.Add(1)
-	case strings.Count(request.URL.Path, "/") > 3 && !strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata"):
+	case strings.Count(request.URL.Path, "/") > 3 && !request.URL.Query().Has("resourceVersion") && !request.URL.Query().Has("watch") &&
+		!strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadata"):
 		c.asked.reads.Add(1)
 	}
 	return c.next.RoundTrip(request)
