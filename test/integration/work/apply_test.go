@@ -172,6 +172,9 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(reportedOf(ctx, "unknown-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
 		Expect(message(ctx, "unknown-kind", 0, "Applied")).To(ContainSubstring("no kind Widget in spec.example.com/v1"))
 
+		DeferCleanup(func(ctx SpecContext) {
+			collect(ctx, "unknown-kind", "spec.example.com/v1", "Widget", ns, "a")
+		})
 		createWork(ctx, "kind", nil, widgets)
 		untracked := outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}
 		Eventually(reported(ctx, "unknown-kind")).Should(Equal(untracked))

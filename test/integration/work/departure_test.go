@@ -56,7 +56,8 @@ var _ = Describe("The end of a Work", func() {
 		Expect(getConfigMap(ctx, ns, "a").UID).To(Equal(before.UID))
 	})
 
-	It("takes resources along whose kind the garbage collector has not heard of yet", func(ctx SpecContext) {
+	// The garbage collector hears of a new kind within 30 seconds.
+	It("takes resources along whose kind the garbage collector has not heard of yet", Label("matrix"), func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		createWork(ctx, "young-kind", nil, gadgets("young"))
 		Eventually(reported(ctx, "young-kind")).Should(beDone())

@@ -114,6 +114,9 @@ var _ = Describe("Manifests of all sorts", func() {
 					Expect(client.IgnoreNotFound(hubClient.Delete(ctx, s.work))).To(Succeed())
 				}
 				for _, s := range sorts {
+					if strings.Contains(s.texts[0], "two.sorts.example.com") {
+						collect(ctx, s.work.Name, "two.sorts.example.com/v1", "Gadget", strings.TrimPrefix(s.work.Name, "sort-"), "a")
+					}
 					Eventually(gone(ctx, hubClient, s.work)).Should(BeTrue(), s.name)
 				}
 			})
@@ -188,6 +191,9 @@ var _ = Describe("Manifests of all sorts", func() {
 		DeferCleanup(watch.Stop)
 		createWork(ctx, "definition", nil,
 			`{apiVersion: four.sorts.example.com/v1, kind: Gadget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1}}`, gadgets("four"))
+		DeferCleanup(func(ctx SpecContext) {
+			collect(ctx, "definition", "four.sorts.example.com/v1", "Gadget", ns, "a")
+		})
 		seen := map[string]bool{}
 		Eventually(func() string {
 			event := <-watch.ResultChan()

@@ -114,6 +114,24 @@ func removeWork(ctx context.Context, name string) {
 	Eventually(gone(ctx, hubClient, work)).Should(BeTrue(), "Work %s is gone", name)
 }
 
+// collect removes a Work and what it applied of a kind that is new on the member. It
+// does what the member's garbage collector does with an object that is deleted in the
+// foreground, once it has heard of the kind: that takes it up to 30 seconds.
+func collect(ctx context.Context, work, apiVersion, kind, namespace, name string) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: work}}))).To(Succeed())
+	Eventually(func(g Gomega) {
+		object, err := onMember(ctx, apiVersion, kind, namespace, name)
+		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
+			return
+		}
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(object.GetDeletionTimestamp()).NotTo(BeNil())
+		g.Expect(client.IgnoreNotFound(memberClient.Patch(ctx, object, mergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	}).Should(Succeed())
+	removeWork(ctx, work)
+}
+
 func workKey(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: hubNamespace, Name: name}
 }
