@@ -123,6 +123,10 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 // GatewayMetrics is the URL of the metrics of the first gateway.
 func (f *Fleet) GatewayMetrics() string { return f.GatewayMetricsOf(0) }
 
+// GatewayURL is the gateway's own endpoint. The CA of its certificate is in Secret
+// gateway-serving-ca of the hub.
+func (f *Fleet) GatewayURL() string { return fmt.Sprintf("https://localhost:%d", f.ports[portAPI]) }
+
 // AgentMetrics is the URL of the metrics of a member's agent.
 func (m *Member) AgentMetrics() string {
 	return "http://" + onLoopback(m.ports[agentMetrics]) + "/metrics"
