@@ -34,7 +34,7 @@ help: ## Print this help.
 		/^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: tools ## Start a hub and two members on this machine, and run the main job on them; TUNNEL=konnectivity for its tunnels.
+up: tools ## Start a hub and two members on this machine, and run the main job on them; TUNNEL=port|konnectivity for its tunnels.
 	@$(BIN)/fleet $(if $(TUNNEL),-tunnel=$(TUNNEL)) up
 
 .PHONY: down
@@ -102,6 +102,10 @@ lint: ## Run go vet, staticcheck and the import table.
 
 ##@ Test
 
+# FLAKE_ATTEMPTS=2 lets a spec on real API servers fail once: it is then listed as flaky,
+# and is still a bug, but does not hold up a change that has nothing to do with it.
+ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
+
 .PHONY: test
 test: test-unit test-integration test-e2e ## Run units, integration and the end-to-end flow; starts and stops all it needs.
 
@@ -111,16 +115,18 @@ test-unit: ## Run the unit tests with the race detector.
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p 1 -count=1 -timeout 20m ./test/env/... ./test/integration/... -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p 1 -count=1 -timeout 20m ./test/env/... ./test/integration/... $(ATTEMPTS) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the main job end to end, with its assertions.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/...
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over Konnectivity, repeated kills of each process during it, cert-manager's own controllers, cut-off members, wars of writes.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='make up'
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 30m ./test/integration/admission ./test/integration/work -ginkgo.label-filter=matrix
+test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it and during registration, cert-manager's own controllers, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
+	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to

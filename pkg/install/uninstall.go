@@ -108,10 +108,12 @@ func (u *Uninstaller) removeAll(ctx context.Context, list client.ObjectList) err
 	return errors.Join(failures...)
 }
 
-// removeObsolete removes objects of ours that this configuration does not want any
-// more; what somebody else made under the name stays.
-func (i *Installer) removeObsolete(ctx context.Context) error {
-	for _, object := range i.Obsolete {
+// removeObsolete removes what this configuration does not want any more.
+func (i *Installer) removeObsolete(ctx context.Context) error { return i.removeOurs(ctx, i.Obsolete) }
+
+// removeOurs removes objects of ours; what somebody else made under the name stays.
+func (i *Installer) removeOurs(ctx context.Context, objects []client.Object) error {
+	for _, object := range objects {
 		current, err := i.get(ctx, object)
 		if err != nil {
 			return err

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
@@ -56,6 +57,7 @@ type agent struct {
 	direct    client.Client
 	clientset kubernetes.Interface
 	enroller  identity
+	way       *way
 }
 
 // identity is who the agent is on the hub: registered by itself, or given by others.
@@ -118,7 +120,11 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
 	}
-	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset)}, nil
+	way, err := newWay(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way}, nil
 }
 
 func newIdentity(config *Config, member kubernetes.Interface) identity {
@@ -221,7 +227,8 @@ func (a *agent) addWorks(hub ctrl.Manager, member string) error {
 
 func (a *agent) addHeartbeat(hub ctrl.Manager, member string) error {
 	return (&heartbeat.Reconciler{
-		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(), Clock: clock.RealClock{},
+		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
+		Tunnel: a.way.told, Clock: clock.RealClock{},
 	}).SetupWithManager(hub)
 }
 

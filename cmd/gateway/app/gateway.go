@@ -156,10 +156,11 @@ func newGateway(config *Config) (*gateway, error) {
 	return g, err
 }
 
-// newCertificates serves what the hub's API server asks the Service for.
+// newCertificates serves what the hub's API server asks the Service for, and what
+// clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := []string{service, service + ".cluster.local", "localhost"}
+	names := append([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames...)
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
@@ -425,6 +426,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
+		defer close(parts.drained)
 		return g.serveAPI(ctx, completed, members, credentials, parts)
 	}))
 }

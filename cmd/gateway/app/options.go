@@ -133,6 +133,8 @@ type Options struct {
 	CAFile               string
 	Service              string
 	ExternalName         string
+	// EndpointNames are further names of the serving certificate.
+	EndpointNames []string
 
 	AgentsPort         int
 	AgentsAddress      string
@@ -230,6 +232,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify it.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and addresses at which clients reach the gateway's own endpoint, beside those of --service: the serving certificate is valid for them too.")
 
 	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
 	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
@@ -329,6 +332,7 @@ func (o *Options) Validate() error {
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == certificatesFiles) != files {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
+	all = append(all, o.validateEndpointNames())
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
 	}
@@ -361,6 +365,23 @@ func (o *Options) validateKonnectivity() error {
 	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
 		if value < 1 || value > most {
 			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// validateEndpointNames reports what no certificate can be valid for.
+func (o *Options) validateEndpointNames() error {
+	if len(o.EndpointNames) > 0 && o.Certificates == certificatesFiles {
+		return errors.New("--endpoint-names does nothing with --certificates=files: the certificate of the file has names of its own")
+	}
+	var all []error
+	for _, name := range o.EndpointNames {
+		if net.ParseIP(name) != nil {
+			continue
+		}
+		if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
+			all = append(all, fmt.Errorf("--endpoint-names %q is neither an address nor a DNS name: %s", name, strings.Join(problems, ", ")))
 		}
 	}
 	return errors.Join(all...)

@@ -118,12 +118,12 @@ var _ = Describe("A request for a member through the hub", func() {
 		Expect(apierrors.IsNotFound(memberClient.Get(ctx, keyOf("dry"), &corev1.ConfigMap{}))).To(BeTrue())
 	})
 
-	It("streams a watch, which notices no rotation of the gateway's token", func(ctx SpecContext) {
+	It("streams a watch, which notices no rotation of the gateway's token, ten times", func(ctx SpecContext) {
 		api := clientsetFor(configFor(memberName, editor, team)).CoreV1().ConfigMaps(namespace)
 		w, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: "watched"})
 		Expect(err).NotTo(HaveOccurred())
 		defer w.Stop()
-		for i := range 3 {
+		for i := range 10 {
 			rotate(ctx)
 			name := fmt.Sprintf("watched-%d", i)
 			create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

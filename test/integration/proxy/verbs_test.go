@@ -46,6 +46,8 @@ import (
 const (
 	proxyPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 	serviceName = "gateway"
+	// endpointName is what clients call the gateway's own endpoint.
+	endpointName = "localhost"
 )
 
 // runningGateway is the part of a gateway that this suite is about.
@@ -82,7 +84,7 @@ func startGateway(ctx context.Context) *runningGateway {
 	g.registry, err = tunnel.NewRegistry(tunnel.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
-	certificate, key, err := certutil.GenerateSelfSignedCertKey(serviceName+"."+clusterv1beta1.SystemNamespace+".svc", nil, nil)
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(serviceName+"."+clusterv1beta1.SystemNamespace+".svc", nil, []string{endpointName})
 	Expect(err).NotTo(HaveOccurred())
 	serving, err := dynamiccertificates.NewStaticCertKeyContent("test", certificate, key)
 	Expect(err).NotTo(HaveOccurred())
@@ -241,23 +243,28 @@ func tokenOf(ctx context.Context, of *env.Cluster, namespace, name string) (stri
 	return request.Status.Token, nil
 }
 
-// rotate writes a new token of the gateway's account to the hub, as the rotator
-// does, and returns it.
+// rotate has the hub told a new token of the gateway's account, and returns it.
 func rotate(ctx context.Context) string {
 	GinkgoHelper()
 	token, err := tokenOf(ctx, member, msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)
 	Expect(err).NotTo(HaveOccurred())
+	report(ctx, token, member.CABundle)
+	return token
+}
+
+// report writes token and CA to the hub, as the rotator does.
+func report(ctx context.Context, token string, ca []byte) {
+	GinkgoHelper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: clusterv1beta1.MemberNamespace(memberName), Name: msav1beta1.GatewayAccount,
 			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
 		},
-		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: member.CABundle},
+		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: ca},
 	}
 	if err := hubClient.Create(ctx, secret); err != nil {
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 	}
-	return token
 }
 
 // configFor is a client of the member through the hub: the hub's own

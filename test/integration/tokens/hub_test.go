@@ -276,18 +276,34 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(write(hubNamespace, "owner")).To(Succeed())
 	})
 
-	It("does not get the token of another's account by taking its name", func(ctx SpecContext) {
+	It("does not get the gateway's token by taking its account's name, not even before the gateway has it", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
-		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
-		expectToken(ctx, msav1beta1.GatewayAccount)
 		makeNamespace(ctx, "greedy", given())
 		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "greedy", Name: msav1beta1.GatewayAccount}}
 		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
 		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
-			HaveField("Message", ContainSubstring("has an account of that name already"))))
+			HaveField("Message", ContainSubstring("is the gateway's own account on member m1"))))
+
+		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
+		expectToken(ctx, msav1beta1.GatewayAccount)
 		token, _ := tokenIn(ctx, "greedy", msav1beta1.GatewayAccount)
+		Expect(token).To(BeEmpty())
+	})
+
+	It("does not get the token of another's account by taking its name", func(ctx SpecContext) {
+		startHub(clock.RealClock{})
+		startAgent(ctx, clock.RealClock{})
+		askFor(ctx, "anothers", time.Hour)
+		expectToken(ctx, "anothers")
+		makeNamespace(ctx, "envious", given())
+		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "envious", Name: "anothers"}}
+		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
+			HaveField("Message", ContainSubstring("has an account of that name already"))))
+		token, _ := tokenIn(ctx, "envious", "anothers")
 		Expect(token).To(BeEmpty())
 	})
 
