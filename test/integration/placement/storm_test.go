@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -134,6 +135,10 @@ func (s *storm) write(p *stormPlacement, spec *placementv1beta1.PlacementSpec) {
 	if p.n > 0 {
 		picking(p.n, nil)(spec)
 	}
+	// A PickN placement that cannot have all its members keeps those that it should lose
+	// as long as fewer are available than this lets it.
+	all := intstr.FromString("100%")
+	spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &all}
 	labels := spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms[0].LabelSelector.MatchLabels
 	clear(labels)
 	labels[fleetLabel] = s.name
