@@ -65,14 +65,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
-
-// version is the gateway's own; what a newer one installed is left alone.
-const version = "v0.1.0"
 
 const (
 	// shutdownGrace is how long requests and reconciles under way may take to end.
@@ -160,7 +158,7 @@ func newGateway(config *Config) (*gateway, error) {
 // clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := append([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames...)
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames, g.konnectivityNames())
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
@@ -210,7 +208,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		Hub: install.Hub{
 			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
 		},
-		Version: version,
+		Version: version.Get(),
 		Adopt:   g.Adopt,
 		Clock:   clock.RealClock{},
 	}
@@ -374,7 +372,15 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+	// The check shakes hands with the server: without a certificate that can only fail,
+	// with a line in the log for each probe.
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
+		}
+		return started(req)
+	})
 }
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
@@ -415,6 +421,8 @@ func (g *gateway) addProxy(context.Context) error {
 		Metrics:      metrics.Registry,
 
 		AuthorizeInner:       g.AuthorizeInner,
+		AuditPolicyFile:      g.AuditPolicyFile,
+		AuditLogPath:         g.AuditLogPath,
 		MaxInFlightPerMember: g.MaxInFlightPerMember,
 		MaxInFlightPerUser:   g.MaxInFlightPerUser,
 	}

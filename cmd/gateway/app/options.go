@@ -117,6 +117,8 @@ type Options struct {
 
 	AuthorizeInner       bool
 	AuditRequests        bool
+	AuditPolicyFile      string
+	AuditLogPath         string
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
 
@@ -190,7 +192,6 @@ func NewOptions() *Options {
 		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
 		KonnectivityAPIServer: "kubernetes.default.svc:443",
-		KonnectivityReplicas:  1,
 		KonnectivityLanes:     1,
 		AgentTokenLifetime:    7 * 24 * time.Hour,
 		Silence:               membership.DefaultSilence,
@@ -218,6 +219,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
+	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+" and "+clustergateway.AnnotationAs+".")
+	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
 	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
 	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
 
@@ -250,7 +253,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
-	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: as many as there are, which needs --peer-port.")
 	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
@@ -333,6 +336,9 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
 	all = append(all, o.validateEndpointNames())
+	if (o.AuditPolicyFile == "") != (o.AuditLogPath == "") {
+		all = append(all, errors.New("--audit-policy-file goes with --audit-log-path, and it with that"))
+	}
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
 	}
@@ -362,10 +368,11 @@ func (o *Options) validateKonnectivity() error {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
 	const most = 16
-	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
-		if value < 1 || value > most {
-			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
-		}
+	if o.KonnectivityReplicas < 0 || o.KonnectivityReplicas > most {
+		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.KonnectivityReplicas, most))
+	}
+	if o.KonnectivityLanes < 1 || o.KonnectivityLanes > most {
+		all = append(all, fmt.Errorf("--konnectivity-lanes %d is not between 1 and %d", o.KonnectivityLanes, most))
 	}
 	return errors.Join(all...)
 }
@@ -426,6 +433,7 @@ func address(flag, value string, mayBeOff bool) error {
 type UninstallOptions struct {
 	Kubeconfig string
 	Namespace  string
+	Stop       string
 }
 
 // NewUninstallOptions returns the defaults.
@@ -436,6 +444,26 @@ func NewUninstallOptions() *UninstallOptions {
 // AddFlags binds the options to a command line.
 func (o *UninstallOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+}
+
+// DiagnoseOptions are the flags of `gateway diagnose`.
+type DiagnoseOptions struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+}
+
+// NewDiagnoseOptions returns the defaults.
+func NewDiagnoseOptions() *DiagnoseOptions {
+	return &DiagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *DiagnoseOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 

@@ -50,6 +50,7 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{"--guard-rails does not know all: choose from off, selected, reference", "--certificates does not know x: choose from own, cert-manager, files"}},
 		"certificate files without their names": {func(o *Options) { o.Certificates, o.CertFile = "files", "tls.crt" }, []string{"--certificates=files goes with"}},
 		"names without certificate files":       {func(o *Options) { o.CertFile, o.KeyFile, o.CAFile = "a", "b", "c" }, []string{"--certificates=files goes with"}},
+		"an audit policy without a log":         {func(o *Options) { o.AuditPolicyFile = "policy.yaml" }, []string{"--audit-policy-file goes with --audit-log-path"}},
 		"endpoint names": {func(o *Options) {
 			o.EndpointNames = []string{"https://gateway", "gateway.example.com", "*.example.com", "192.0.2.1", "::1", "a b"}
 		},

@@ -128,14 +128,14 @@ var _ = Describe("The CA of a member", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
 			serve(ctx, member.CABundle, oldCert, oldKey)
-			report(ctx, token, member.CABundle)
+			report(ctx, memberName, token, member.CABundle)
 			Eventually(upgraded).Should(Equal("done\n"), "other specs find the member as it was")
 		})
 		newCA, newCert, newKey := another()
 		serve(ctx, newCA, newCert, newKey)
 		Expect(upgraded()).To(ContainSubstring("does not match the CA that came with the gateway's token"))
 
-		report(ctx, token, newCA)
+		report(ctx, memberName, token, newCA)
 		Eventually(upgraded).Should(Equal("done\n"))
 		_, err = api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Name: "after-the-ca", Labels: map[string]string{"spec": "authority"},
