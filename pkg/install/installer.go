@@ -77,7 +77,13 @@ func (i *Installer) WaitForDefinitions(ctx context.Context) error {
 }
 
 // InstallBase installs the namespace, and the Service of a gateway outside the hub.
-func (i *Installer) InstallBase(ctx context.Context) error { return i.install(ctx, i.Hub.base()) }
+// While the namespace is being deleted it waits, up to the context's end, for a new one.
+func (i *Installer) InstallBase(ctx context.Context) error {
+	if err := i.outliveNamespace(ctx); err != nil {
+		return err
+	}
+	return i.install(ctx, i.Hub.base())
+}
 
 // InstallServing installs what leads requests to the gateway: APIServices,
 // policies and webhook configurations. Call it when the gateway can answer.

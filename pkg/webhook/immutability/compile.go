@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
@@ -36,8 +37,9 @@ func (c *Compiled) Policy() *admissionv1alpha1.ImmutabilityPolicy { return c.pol
 // Compiler compiles policies. Making one takes a while, compiling with it does not.
 type Compiler struct {
 	inner plugincel.Compiler
-	// reads tells which lookups an expression reads.
+	// parser tells which lookups an expression reads.
 	parser *cel.Env
+	costs  *estimator
 }
 
 // NewCompiler returns a compiler with the environment and the cost limits that
@@ -47,7 +49,12 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
-	return &Compiler{inner: plugincel.NewCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())), parser: parser}, nil
+	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	costs, err := newEstimator(base)
+	if err != nil {
+		return nil, err
+	}
+	return &Compiler{inner: plugincel.NewCompiler(base), parser: parser, costs: costs}, nil
 }
 
 // Compile returns the policy ready to evaluate. The error names every field of the
@@ -107,9 +114,20 @@ func (b *build) compileWith(source *field.Path, text string, returns *cel.Type, 
 	result := b.compiler.inner.CompileCELExpression(expression{text, returns}, options, b.mode)
 	if result.Error != nil {
 		b.problems = append(b.problems, field.Invalid(source, text, result.Error.Detail))
+	} else if b.mode == environment.NewExpressions {
+		b.estimate(source, text)
 	}
 	b.readsNamespace = b.readsNamespace || b.compiler.mentions(text, plugincel.NamespaceVarName)
 	return result
+}
+
+// estimate refuses what would never be evaluated to its end. A stored policy is not
+// asked again: the estimates of another version of Kubernetes may be higher.
+func (b *build) estimate(source *field.Path, text string) {
+	if cost, tooMuch := b.compiler.costs.tooMuch(text); tooMuch {
+		b.problems = append(b.problems, field.Forbidden(source, fmt.Sprintf("costs up to %d already for an object whose lists have %d items, and %d is the limit: nest fewer loops",
+			cost, ordinarySize, celconfig.PerCallLimit)))
+	}
 }
 
 // matchConditions are evaluated by the hub's API server, which tells of errors in

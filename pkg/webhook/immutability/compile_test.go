@@ -4,6 +4,8 @@
 package immutability
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,5 +104,26 @@ func TestAPolicyIsCompiledOncePerGeneration(t *testing.T) {
 	policies.remove(policy)
 	if _, known := policies.get("p"); known {
 		t.Error("a deleted policy is still served")
+	}
+}
+
+func TestAnExpressionThatWouldAlwaysCostTooMuchIsRefusedWhenItIsWritten(t *testing.T) {
+	compiler := newCompiler(t)
+	nested := func(depth int) *admissionv1alpha1.ImmutabilityPolicy {
+		expression := "true"
+		for i := range depth {
+			expression = fmt.Sprintf("object.spec.l.all(i%d, %s)", i, expression)
+		}
+		return policyOf(admissionv1alpha1.ImmutabilityPolicySpec{Validations: []admissionv1alpha1.Validation{{Expression: expression}}})
+	}
+	_, problems := compiler.Compile(nested(8), true)
+	if len(problems) != 1 || problems[0].Field != "spec.validations[0]" || !strings.Contains(problems[0].Detail, "nest fewer loops") {
+		t.Errorf("eight loops: got %v, want one problem with spec.validations[0]", problems)
+	}
+	if _, problems := compiler.Compile(nested(4), true); len(problems) > 0 {
+		t.Errorf("four loops: %v", problems)
+	}
+	if _, problems := compiler.Compile(nested(8), false); len(problems) > 0 {
+		t.Errorf("eight loops, stored: %v", problems)
 	}
 }

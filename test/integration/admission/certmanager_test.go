@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,26 @@ func installCertManager(ctx context.Context) {
 		Expect(masters.Create(ctx, definition)).To(Succeed(), file)
 	}
 	Eventually(func() error { return masters.List(ctx, &cmv1.CertificateList{}) }).Should(Succeed())
+}
+
+// takesUpIssuers returns nil once cert-manager's controllers work.
+func takesUpIssuers(ctx context.Context) error {
+	issuer := &cmv1.Issuer{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"},
+		Spec:       cmv1.IssuerSpec{IssuerConfig: cmv1.IssuerConfig{SelfSigned: &cmv1.SelfSignedIssuer{}}},
+	}
+	if err := masters.Create(ctx, issuer); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := masters.Get(ctx, client.ObjectKeyFromObject(issuer), issuer); err != nil {
+		return err
+	}
+	for _, condition := range issuer.Status.Conditions {
+		if condition.Type == cmv1.IssuerConditionReady && condition.Status == cmmeta.ConditionTrue {
+			return nil
+		}
+	}
+	return errors.New("cert-manager has not looked at an Issuer yet")
 }
 
 // renew asks cert-manager for a new certificate, as its command line does.
@@ -81,14 +102,14 @@ var _ = Describe("Certificates of cert-manager", Serial, Label("matrix"), func()
 		program, err := filepath.Abs(certManagerProgram)
 		Expect(err).NotTo(HaveOccurred())
 		controllers, err := env.NewProcess(env.ProcessOptions{
-			Name: "certmanager", Dir: GinkgoT().TempDir(), Path: program, Args: []string{"-kubeconfig=" + kubeconfig},
+			Name: "certmanager", Dir: GinkgoT().TempDir(), Path: program, Args: []string{"-kubeconfig=" + kubeconfig}, Ready: takesUpIssuers,
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(controllers.Start(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(controllers.Stop(ctx)).To(Succeed()) })
 	})
 
-	It("are asked for, served when they are ready, and renewed under load without losing a call", func(ctx SpecContext) {
+	It("are asked for, served when they are ready, and renewed under load without losing a call", SpecTimeout(5*time.Minute), func(ctx SpecContext) {
 		certificates := serving.FromCertManager(gateway.client, clusterv1beta1.SystemNamespace, []string{serviceName})
 		port := balance(replica(ctx, certificates))
 		leadToTheGatewayAgain()

@@ -4,6 +4,8 @@
 package admission_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -203,7 +205,11 @@ var _ = Describe("Breaking the glass", func() {
 		without := bad()
 		without.Annotations = nil
 		Expect(masters.Create(ctx, without)).To(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"), "the right alone")
-		Expect(masters.Create(ctx, bad())).To(Succeed())
+		both := bad()
+		both.Annotations[webhook.AnnotationBypass] = "so that it is in the log"
+		Expect(masters.Create(ctx, both)).To(Succeed())
+		Eventually(os.ReadFile).WithArguments(filepath.Join(hub.Dir, "audit.log")).Should(
+			MatchRegexp(`"fleetgate-bypassed-rules/bypass":"[^"]+: so that it is in the log"`))
 	})
 
 	It("works while no gateway answers", Serial, func(ctx SpecContext) {

@@ -5,45 +5,112 @@ package immutability_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// kubectl returns all that a user sees, and leaves it in the log.
-func kubectl(ctx context.Context, input string, args ...string) string {
+// A shown command is one of a page, with what it prints there.
+type shown struct{ command, output string }
+
+// readPage returns what a section of the page shows: its policy, and its commands.
+func readPage(section string) (policy string, steps []shown) {
+	GinkgoHelper()
+	page, err := os.ReadFile("../../../docs/admission.md")
+	Expect(err).NotTo(HaveOccurred())
+	_, text, found := strings.Cut(string(page), "\n### "+section+"\n")
+	Expect(found).To(BeTrue(), section)
+	text, _, _ = strings.Cut(text, "\n### ")
+	for _, block := range regexp.MustCompile("(?s)```(yaml)?\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		if block[1] == "yaml" {
+			policy = block[2]
+			continue
+		}
+		for _, step := range strings.Split("\n"+block[2], "\n$ ")[1:] {
+			command, output, _ := strings.Cut(step, "\n")
+			steps = append(steps, shown{command, strings.TrimSuffix(output, "\n")})
+		}
+	}
+	return policy, steps
+}
+
+// pattern matches an output, whatever ages are in it.
+func (s shown) pattern() string {
+	return "^" + regexp.MustCompile(`\b[0-9]+s\b`).ReplaceAllString(regexp.QuoteMeta(s.output), `[0-9hms]+`) + "\n$"
+}
+
+// shell is a user's, with kubectl, and the policy in a file.
+type shell struct{ dir, kubeconfig, programs string }
+
+func newShell(policy string) *shell {
 	GinkgoHelper()
 	program, err := env.Program("kubectl")
 	Expect(err).NotTo(HaveOccurred())
-	kubeconfig, err := hub.Kubeconfig("admin", "system:masters")
+	kubeconfig, err := hub.Kubeconfig("reader-of-the-page", "system:masters")
 	Expect(err).NotTo(HaveOccurred())
-	command := exec.CommandContext(ctx, program, append([]string{"--kubeconfig", kubeconfig}, args...)...)
-	command.Stdin = strings.NewReader(input)
-	output, _ := command.CombinedOutput()
-	GinkgoWriter.Printf("$ kubectl %s\n%s", strings.Join(args, " "), output)
+	s := &shell{dir: GinkgoT().TempDir(), kubeconfig: kubeconfig, programs: filepath.Dir(program)}
+	Expect(os.WriteFile(filepath.Join(s.dir, "policy.yaml"), []byte(policy), 0o600)).To(Succeed())
+	return s
+}
+
+// run returns all that the user sees.
+func (s *shell) run(ctx context.Context, command string) string {
+	GinkgoHelper()
+	sh := exec.CommandContext(ctx, "sh", "-c", command)
+	sh.Dir = s.dir
+	sh.Env = append(os.Environ(), "HOME="+s.dir, "KUBECONFIG="+s.kubeconfig, "PATH="+s.programs+":"+os.Getenv("PATH"))
+	output, err := sh.CombinedOutput()
+	GinkgoWriter.Printf("$ %s\n%s", command, output)
+	if err != nil {
+		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a refusal")
+	}
 	return string(output)
+}
+
+// takesEffect waits until a hub does what the policy of the page says now.
+func takesEffect(ctx context.Context, policy string) {
+	GinkgoHelper()
+	eventuallyEnforced(ctx, policy)
+	listener, heard := listening()
+	current := &unstructured.Unstructured{}
+	current.SetAPIVersion("admission.fleetgate.io/v1alpha1")
+	current.SetKind("ImmutabilityPolicy")
+	Expect(masters.Get(ctx, client.ObjectKey{Name: policy}, current)).To(Succeed())
+	enforcement, _, err := unstructured.NestedString(current.Object, "spec", "enforcement")
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() bool {
+		err := listener.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll)
+		return enforcement == "Deny" && apierrors.IsInvalid(err) || enforcement == "Warn" && err == nil && len(heard.take()) > 0
+	}).Should(BeTrue(), enforcement)
 }
 
 var _ = Describe("The page on policies", Serial, func() {
 	It("shows what kubectl shows", func(ctx SpecContext) {
-		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "", "delete", "immutabilitypolicy", "widgets") })
-		Expect(kubectl(ctx, widgetPolicy, "apply", "-f", "-")).To(ContainSubstring("immutabilitypolicy.admission.fleetgate.io/widgets created"))
-		eventuallyEnforced(ctx, "widgets")
-		kubectl(ctx, "{apiVersion: example.org/v1beta1, kind: Widget, metadata: {name: w, namespace: default}, spec: {color: red, size: 3}}", "apply", "-f", "-")
-		patch := func(spec string) string {
-			return kubectl(ctx, "", "patch", "widget", "w", "--type=merge", "-p", `{"spec":`+spec+`}`)
+		policy, steps := readPage("In ten lines, from Warn to Deny")
+		Expect(strings.Count(policy, "\n")).To(BeNumerically("<=", 10))
+		Expect(steps).To(HaveLen(6))
+		user := newShell(policy)
+		subject := objectFrom("{apiVersion: example.org/v1beta1, kind: Widget, metadata: {name: w, namespace: default}, spec: {color: red, size: 3}}")
+		create(ctx, subject)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(masters.Delete(ctx, policyFrom(policy)))).To(Succeed())
+			Expect(masters.Delete(ctx, subject)).To(Succeed())
+		})
+		for _, step := range steps {
+			Expect(user.run(ctx, step.command)).To(MatchRegexp(step.pattern()))
+			if strings.Contains(step.command, "apply") || strings.Contains(step.command, "patch immutabilitypolicy") {
+				takesEffect(ctx, "widgets")
+			}
 		}
-		Eventually(func() string { patch(`{"color":"red"}`); return patch(`{"color":"blue"}`) }).
-			Should(ContainSubstring("Warning: policy widgets: spec.color: field is immutable"))
-		Expect(kubectl(ctx, "", "get", "immutabilitypolicies", "widgets")).To(MatchRegexp(`widgets +Warn +True +True`))
-		kubectl(ctx, "", "get", "immutabilitypolicies", "widgets", "-o", "jsonpath={.status}")
-		kubectl(ctx, "", "patch", "immutabilitypolicy", "widgets", "--type=merge", "-p", `{"spec":{"enforcement":"Deny"}}`)
-		Eventually(func() string { return patch(`{"color":"green","size":11}`) }).Should(And(
-			ContainSubstring(`The Widget "w" is invalid`), ContainSubstring("spec.color: Invalid value: field is immutable"), ContainSubstring("spec.size: Invalid value: must be 10 at most")))
-		kubectl(ctx, "", "delete", "widget", "w")
 	})
 })

@@ -5,6 +5,7 @@ package immutability_test
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -65,17 +66,15 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 	})
 
 	It("passes with a note in the audit log when it only audits", func(ctx SpecContext) {
-		policy := given(ctx, widgetPolicy)
-		policy.Spec.Enforcement = admissionv1alpha1.EnforcementAudit
-		Expect(masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
-		policy.Spec.Enforcement = admissionv1alpha1.EnforcementAudit
-		Expect(masters.Update(ctx, policy)).To(Succeed())
-		eventuallyEnforced(ctx, policy.Name)
+		policy := policyFrom(widgetPolicy)
+		policy.Name, policy.Spec.Enforcement = "audited", admissionv1alpha1.EnforcementAudit
+		enforce(ctx, policy)
 		listener, heard := listening()
-		Eventually(func() []string {
+		Eventually(func() string {
 			Expect(listener.Create(ctx, widget("default", "{size: 12}"))).To(Succeed())
-			return heard.take()
-		}).Should(BeEmpty())
+			return auditLog()
+		}).Should(ContainSubstring(`"audited.policies.admission.fleetgate.io/violation":"spec.size: must be 10 at most"`))
+		Expect(heard.take()).To(BeEmpty())
 	})
 
 	It("is refused with every error when it does not compile", func(ctx SpecContext) {
@@ -85,6 +84,41 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		Expect(masters.Create(ctx, policy)).To(beInvalid(
 			"spec.match.resourceRules[0].resources[0]", "named one by one",
 			"spec.validations[0]", "Syntax error"))
+	})
+
+	It("is refused when it would always cost too much, and stopped when an object makes it", func(ctx SpecContext) {
+		loops := func(depth int) string {
+			expression := "object.spec.color != ''"
+			for i := range depth {
+				expression = fmt.Sprintf("object.spec.l.all(i%d, %s)", i, expression)
+			}
+			return expression
+		}
+		policy := policyFrom(widgetPolicy)
+		policy.Name, policy.Spec.Enforcement = "costly", admissionv1alpha1.EnforcementDeny
+		policy.Spec.Fields, policy.Spec.Validations[0].Expression = nil, loops(8)
+		Expect(masters.Create(ctx, policy)).To(beInvalid("spec.validations[0]", "nest fewer loops"))
+
+		policy.Spec.Validations[0].Expression = loops(3)
+		enforce(ctx, policy)
+		Eventually(func() error { return masters.Create(ctx, widget("default", "{color: '', l: [1]}"), client.DryRunAll) }).
+			Should(beInvalid("spec.size", "must be 10 at most"))
+		large := "{color: red, l: [" + strings.Repeat("1, ", 999) + "1]}"
+		Eventually(func() string {
+			Expect(masters.Create(ctx, widget("default", large), client.DryRunAll)).To(Succeed(), "it fails open")
+			return auditLog()
+		}).Should(MatchRegexp(`"costly.policies.admission.fleetgate.io/error":"[^"]*cost`))
+
+		closed := policy.DeepCopy()
+		closed.ObjectMeta = metav1.ObjectMeta{Name: "costly-doors"}
+		closed.Spec.FailurePolicy = admissionv1alpha1.FailurePolicyFail
+		closed.Spec.Match.ResourceRules[0].APIGroups, closed.Spec.Match.ResourceRules[0].Resources = []string{failClosedGroup}, []string{"doors"}
+		enforce(ctx, closed)
+		door := widget("default", large)
+		door.SetAPIVersion(failClosedGroup + "/v1beta1")
+		door.SetKind("Door")
+		Eventually(func() error { return masters.Create(ctx, door.DeepCopy(), client.DryRunAll) }).
+			Should(MatchError(And(ContainSubstring("policy costly-doors cannot be evaluated"), ContainSubstring("cost"))))
 	})
 
 	It("does not stand in front of what the hub lives on", func(ctx SpecContext) {
@@ -138,6 +172,7 @@ spec:
 			APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, ResourceNames: []string{"widgets"}, Verbs: []string{immutability.BypassVerb},
 		})
 		Eventually(func() error { return holder.Create(ctx, widget("default", "{size: 11}")) }).Should(Succeed())
+		Eventually(auditLog).Should(ContainSubstring(`"widgets.policies.admission.fleetgate.io/bypassed":"spec.size: must be 10 at most"`))
 		almighty := userWith(ctx, "almighty", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		Eventually(func() error { return almighty.Create(ctx, widget("default", "{size: 11}")) }).Should(Satisfy(apierrors.IsInvalid))
 	})

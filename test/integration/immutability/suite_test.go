@@ -75,7 +75,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	klog.SetLogger(GinkgoLogr)
 	var err error
-	hub, err = env.Start(ctx, env.Options{Name: "hub"})
+	hub, err = env.Start(ctx, env.Options{Name: "hub", Audit: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
 	scheme = runtime.NewScheme()

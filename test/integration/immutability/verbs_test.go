@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -118,10 +119,24 @@ func policyFrom(text string) *admissionv1alpha1.ImmutabilityPolicy {
 func given(ctx context.Context, text string) *admissionv1alpha1.ImmutabilityPolicy {
 	GinkgoHelper()
 	policy := policyFrom(text)
+	enforce(ctx, policy)
+	return policy
+}
+
+// enforce creates a policy for the time of a spec, and waits until it is enforced.
+func enforce(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) {
+	GinkgoHelper()
 	create(ctx, policy)
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, policy))).To(Succeed()) })
 	eventuallyEnforced(ctx, policy.Name)
-	return policy
+}
+
+// auditLog is what the hub's API server has recorded.
+func auditLog() string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(hub.Dir, "audit.log"))
+	Expect(err).NotTo(HaveOccurred())
+	return string(content)
 }
 
 // warned collects the warnings of the API server.

@@ -153,6 +153,28 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 		Expect(get(ctx, api).Spec.CABundle).To(Equal(rotated.Hub.CABundle))
 	})
 
+	It("lets its namespace go first when that is being deleted, also if the APIServices hold it up", func(ctx SpecContext) {
+		i := outside()
+		i.Hub.Namespace = "leaving"
+		i.APIs = []install.GroupVersion{{Group: "leaving.example.org", Version: "v1alpha1"}}
+		api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.leaving.example.org"}}
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, api))).To(Succeed()) })
+		Expect(i.InstallBase(ctx)).To(Succeed())
+		Expect(i.InstallServing(ctx)).To(Succeed())
+		Eventually(func() []apiregistrationv1.APIServiceCondition { return get(ctx, api).Status.Conditions }).Should(
+			ContainElement(And(HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionFalse))))
+		former := get(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}})
+		Expect(hubClient.Delete(ctx, former)).To(Succeed())
+		Eventually(func() []corev1.NamespaceCondition { return get(ctx, former).Status.Conditions }).Should(
+			ContainElement(HaveField("Type", corev1.NamespaceDeletionDiscoveryFailure)))
+
+		Expect(i.InstallBase(ctx)).To(Succeed())
+		Expect(get(ctx, former).UID).NotTo(Equal(former.UID))
+		Expect(get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "leaving", Name: "gateway"}}).Spec.ExternalName).To(Equal("127.0.0.1"))
+		Expect(i.InstallServing(ctx)).To(Succeed())
+		Expect(get(ctx, api).Spec.Service.Namespace).To(Equal("leaving"))
+	})
+
 	It("does not touch a namespace that is there", func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "prepared", Labels: map[string]string{"owner": "platform"}}}
 		create(ctx, namespace)

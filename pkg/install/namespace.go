@@ -1,0 +1,46 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// goingPoll is how often a namespace is looked at that is being deleted.
+const goingPoll = time.Second
+
+// outliveNamespace returns when the gateway's namespace is not being deleted. The
+// Service in it is among the first that go, and with it every APIService that leads
+// there; but the API server asks all APIServices what is in a namespace before it
+// lets it go. So they go first; InstallServing makes them again.
+func (i *Installer) outliveNamespace(ctx context.Context) error {
+	said := false
+	err := wait.PollUntilContextCancel(ctx, goingPoll, true, func(ctx context.Context) (bool, error) {
+		var namespace corev1.Namespace
+		err := i.Client.Get(ctx, client.ObjectKey{Name: i.Hub.Namespace}, &namespace)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil || namespace.DeletionTimestamp.IsZero() {
+			return err == nil, err
+		}
+		if !said {
+			log.FromContext(ctx).Info("The gateway's namespace is being deleted: removing its APIServices, which would hold that up, and waiting until it is gone", "namespace", i.Hub.Namespace)
+			said = true
+		}
+		return false, i.removeOurs(ctx, i.Hub.apiServices(i.APIs))
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of namespace %s, which is being deleted: %w", i.Hub.Namespace, err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission_test
+
+import (
+	"context"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+var _ = Describe("A hub whose gateway was killed", Ordered, Label("matrix"), func() {
+	var f *fleet.Fleet
+	var admin client.Client
+	BeforeAll(func(ctx SpecContext) {
+		home, err := env.Home()
+		Expect(err).NotTo(HaveOccurred())
+		f, err = fleet.Start(ctx, fleet.Options{Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin")})
+		if f != nil {
+			DeferCleanup(func(ctx SpecContext) { Expect(f.Stop(ctx)).To(Succeed()) })
+		}
+		Expect(err).NotTo(HaveOccurred())
+		admin = clientFor(f.Hub.Config())
+		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
+		Eventually(func() error {
+			return admin.Create(ctx, clusterPlacement(selecting("v1", "Nothing", "n")), client.DryRunAll)
+		}).Should(beInvalid("spec.resourceSelectors[0]", "failed to get GVR of the selector"))
+	})
+
+	It("refuses changes of its own kinds, holds up namespaces that go, and does everything else", func(ctx SpecContext) {
+		Expect(f.Gateway.Kill()).To(Succeed())
+		Eventually(place).WithArguments(ctx, admin).Should(MatchError(ContainSubstring("failed calling webhook")))
+		going := goingNamespace(ctx, admin)
+
+		By("starting the gateway, the first way out")
+		Expect(f.Gateway.Start(ctx)).To(Succeed())
+		Eventually(admin.Get).WithArguments(ctx, client.ObjectKeyFromObject(going), going).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
+	})
+
+	It("comes back when the gateway does, also if the gateway's namespace was deleted meanwhile", func(ctx SpecContext) {
+		Expect(f.Gateway.Kill()).To(Succeed())
+		former := &corev1.Namespace{}
+		key := client.ObjectKey{Name: clusterv1beta1.SystemNamespace}
+		Expect(admin.Get(ctx, key, former)).To(Succeed())
+		Expect(admin.Delete(ctx, former)).To(Succeed())
+		Expect(f.Gateway.Start(ctx)).To(Succeed())
+		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
+		current := &corev1.Namespace{}
+		Expect(admin.Get(ctx, key, current)).To(Succeed())
+		Expect(current.UID).NotTo(Equal(former.UID))
+	})
+
+	It("is let go by gateway uninstall, run from anywhere, the second way out", func(ctx SpecContext) {
+		Expect(f.Gateway.Kill()).To(Succeed())
+		going := goingNamespace(ctx, admin)
+		kubeconfig, err := f.Hub.Kubeconfig("elsewhere", "system:masters")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() (string, error) { return f.Run(ctx, "gateway", "", "uninstall", "--kubeconfig="+kubeconfig) }).
+			Should(ContainSubstring("apiservice/v1alpha1.cluster.core.oam.dev removed"), "once the Lease of the killed one has ended")
+		Eventually(admin.Get).WithArguments(ctx, client.ObjectKeyFromObject(going), going).Should(Satisfy(apierrors.IsNotFound))
+		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
+	})
+})
+
+func place(ctx context.Context, c client.Client) error {
+	return c.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop")))
+}
+
+// goingNamespace is one that is being deleted, and waits for the gateway's APIs.
+func goingNamespace(ctx context.Context, c client.Client) *corev1.Namespace {
+	GinkgoHelper()
+	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.cluster.core.oam.dev"}}
+	Eventually(func(g Gomega) []apiregistrationv1.APIServiceCondition {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(api), api)).To(Succeed())
+		return api.Status.Conditions
+	}).Should(ContainElement(And(HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionFalse))))
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "going-"}}
+	Expect(c.Create(ctx, namespace)).To(Succeed())
+	Expect(c.Create(ctx, leaseIn(namespace.Name))).To(Succeed())
+	Expect(c.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: "c"}})).To(Succeed())
+	Expect(c.Delete(ctx, namespace)).To(Succeed())
+	Eventually(func(g Gomega) []corev1.NamespaceCondition {
+		g.Expect(c.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		return namespace.Status.Conditions
+	}).Should(ContainElement(And(HaveField("Type", corev1.NamespaceDeletionDiscoveryFailure), HaveField("Status", corev1.ConditionTrue))))
+	return namespace
+}
