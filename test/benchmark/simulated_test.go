@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
@@ -153,6 +155,7 @@ func (c *crowd) member() kubernetes.Interface {
 
 // join runs one agent until the context ends.
 func (c *crowd) join(ctx context.Context, name string) error {
+	ctx = log.IntoContext(ctx, logr.Discard())
 	member := c.member()
 	bootstrap := c.bootstrap
 	bootstrap.ClientID = name
