@@ -43,8 +43,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 	s.writeMu.Lock()
 	defer s.writeMu.Unlock()
-	c := newChunk(largestChunk)
-	defer c.free()
+	c := newChunk(smallestChunk)
+	defer func() { c.free() }()
 	var written int64
 	for {
 		n, err := r.Read(c.buffer[headerSize:])
@@ -58,7 +58,22 @@ func (s *Stream) ReadFrom(r io.Reader) (int64, error) {
 		case err != nil:
 			return written, err
 		}
+		c = fitting(c, n)
 	}
+}
+
+// fitting is the buffer for the read after one of n bytes. Most streams wait most of
+// the time, and hold a small one; a read that fills it is followed by a large one.
+func fitting(c *chunk, n int) *chunk {
+	size := smallestChunk
+	if headerSize+n >= smallestChunk {
+		size = largestChunk
+	}
+	if len(c.buffer) == size {
+		return c
+	}
+	c.free()
+	return newChunk(size)
 }
 
 // sendAll sends the bytes behind a header's room, in as many frames as the window

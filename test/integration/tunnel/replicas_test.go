@@ -31,6 +31,9 @@ const (
 	killing = 30 * time.Second
 )
 
+// leading is the metric of the replica that runs the controllers.
+const leading = `leader_election_master_status{name="fleetgate-gateway"}`
+
 // Two gateways behind a balancer, as behind a Service, and two members.
 var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 	var (
@@ -111,6 +114,11 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 			victims := []*env.Process{f.Gateways[1-side], f.Members[1-side].Agent}
 			survivors := map[string]string{"gateway": f.GatewayMetricsOf(side), "agent": f.Members[side].AgentMetrics()}
 
+			// The other one's death makes a gateway the leader, which holds more: so it leads
+			// before it is looked at.
+			Expect(victims[0].Kill()).To(Succeed())
+			Eventually(scrape).WithContext(ctx).WithArguments(survivors["gateway"]).Should(HaveKeyWithValue(leading, 1.0))
+			Expect(victims[0].Start(ctx)).To(Succeed())
 			answers(ctx)
 			eachHoldsBoth(ctx)
 			warm := newLoad(f, object)
