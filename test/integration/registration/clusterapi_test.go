@@ -81,7 +81,7 @@ func hasFleetCluster(ctx context.Context, namespace, name string) bool {
 	return getCluster(ctx, namespace, name).UID != ""
 }
 
-var _ = Describe("A cluster of Cluster API", Ordered, Label("matrix"), func() {
+var _ = Describe("A cluster of Cluster API", Ordered, func() {
 	var namespace, name string
 
 	BeforeAll(func(ctx SpecContext) {

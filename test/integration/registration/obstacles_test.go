@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-var _ = Describe("Registering in spite of", Label("matrix"), func() {
+var _ = Describe("Registering in spite of", func() {
 	var namespace string
 
 	BeforeEach(func(ctx SpecContext) { namespace = makeNamespace(ctx) })
