@@ -216,7 +216,7 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token stands in a log")
 	})
 
-	It("has agents that listen for probes and Prometheus alone, and run beside their members", func() {
+	It("has agents that listen for probes and Prometheus alone, and run beside their members", Label("matrix"), func() {
 		for _, name := range []string{"member-1-agent", "member-2-agent"} {
 			pid := l.process(name).PID()
 			command, err := argumentsOf(pid)

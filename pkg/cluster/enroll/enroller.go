@@ -217,8 +217,9 @@ func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) e
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// pendingCap is how long to wait at most for a request that the hub has.
-	pendingCap = 2 * time.Second
+	// pendingCap is how long to wait at most for a request that the hub has: a thousand
+	// agents that ask more often keep the hub from answering any of them.
+	pendingCap = 5 * time.Second
 )
 
 func newBackoff() wait.Backoff {

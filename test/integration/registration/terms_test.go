@@ -80,7 +80,7 @@ var _ = Describe("A registration token", func() {
 			ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionTrue))))
 	})
 
-	It("outlives what an API server grants, by a Secret that goes at its end", func(ctx SpecContext) {
+	It("outlives what an API server grants, by a Secret that goes at its end", Label("matrix"), func(ctx SpecContext) {
 		config := hub.Config()
 		config.ContentType = "application/json"
 		config.Wrap(grantingAtMost(20*time.Minute, namespace))
@@ -112,7 +112,7 @@ var _ = Describe("A registration token", func() {
 		}).Should(BeTrue(), "no copy of it works any more")
 	})
 
-	It("is enough for an agent that its predecessor's key signed for", func(ctx SpecContext) {
+	It("is enough for an agent that its predecessor's key signed for", Label("matrix"), func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		values := enroll.Given(registrationValues(ctx, namespace))
 		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
