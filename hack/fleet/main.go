@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"fleetgate.io/fleetgate/test/env"
@@ -33,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	dir := flags.String("dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
 	verbosity := flags.Int("v", 0, "Verbosity of gateway and agents.")
-	tunnel := flags.String("tunnel", "native", "Protocol of the members' tunnels: native or konnectivity.")
+	tunnel := flags.String("tunnel", fleet.TunnelNative, "Which way the members' tunnels go: native, port (native, straight to the gateway's own port for agents) or konnectivity.")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|down\n")
 		flags.PrintDefaults()
@@ -41,8 +42,8 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *tunnel != "native" && *tunnel != fleet.TunnelKonnectivity {
-		return fmt.Errorf("-tunnel %q is neither native nor konnectivity", *tunnel)
+	if !slices.Contains([]string{fleet.TunnelNative, fleet.TunnelPort, fleet.TunnelKonnectivity}, *tunnel) {
+		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", *tunnel)
 	}
 	home, err := env.Home()
 	if err != nil {

@@ -5,18 +5,24 @@ package apiserver_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
@@ -253,6 +259,47 @@ func TestEachRequestIsRecorded(t *testing.T) {
 				t.Errorf("the member got audit ID %q", seen)
 			}
 		})
+	}
+}
+
+func TestAuditEventsSayWhomTheMemberSaw(t *testing.T) {
+	dir := t.TempDir()
+	policy, path := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
+	// The highest level there is: bodies and headers must not come with it all the same.
+	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, _ := oneMember(t, func(c *apiserver.Config) { c.AuditPolicyFile, c.AuditLogPath = policy, path })
+	res := g.do(http.MethodPut, "/clusters/m1/api/v1/namespaces/a/secrets/s", "system:serviceaccount:a:b", strings.NewReader("secret-of-the-body"),
+		header("Authorization", "Bearer secret-of-the-caller"), header("Audit-Id", "id-of-the-hub"))
+	_ = text(t, res)
+	var event auditv1.Event
+	var log []byte
+	for deadline := time.Now().Add(20 * time.Second); event.Stage != auditv1.StageResponseComplete || event.AuditID != "id-of-the-hub"; {
+		if time.Now().After(deadline) {
+			t.Fatalf("no event of the request: %s", log)
+		}
+		var err error
+		if log, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(log) {
+			if err := json.Unmarshal(line, &event); err != nil {
+				break // It is being written.
+			}
+			if event.AuditID == "id-of-the-hub" && event.Stage == auditv1.StageResponseComplete {
+				break
+			}
+		}
+	}
+	if event.Annotations[clustergateway.AnnotationMember] != "m1" || event.Annotations[clustergateway.AnnotationAs] != "hub:system:serviceaccount:a:b" {
+		t.Errorf("annotations are %v", event.Annotations)
+	}
+	if event.User.Username != "system:serviceaccount:a:b" || event.ResponseStatus.Code != http.StatusOK || event.RequestURI != prefix+"m1/proxy/api/v1/namespaces/a/secrets/s" {
+		t.Errorf("event is %+v", event)
+	}
+	if strings.Contains(string(log), "secret-of") {
+		t.Errorf("the log holds what it must not: %s", log)
 	}
 }
 

@@ -60,6 +60,10 @@ type Config struct {
 	AuthorizeInner bool
 	// Recorder keeps a record of each request for a member; nil keeps none.
 	Recorder clustergateway.Recorder
+	// AuditPolicyFile is a policy as a Kubernetes API server takes it, by which audit
+	// events are written to AuditLogPath ("-" is stdout). Those of requests for members
+	// carry whom the member saw as annotations. If empty, no events are written.
+	AuditPolicyFile, AuditLogPath string
 
 	// Tunnels returns what takes over a request by which the agent of a member
 	// opens a tunnel. If nil, the group tunnel.fleetgate.io is not served.
@@ -114,6 +118,7 @@ func (c Config) Complete() (CompletedConfig, error) {
 	need(c.Members != nil, "the inventory of members")
 	need(c.Credentials != nil, "credentials for members")
 	need(c.Dialer != nil, "a dialer into members")
+	need((c.AuditPolicyFile == "") == (c.AuditLogPath == ""), "both an audit policy and a path of the audit log, or neither")
 	need(c.Tunnels == nil || c.MembersOf != nil, "to know which members a user may open tunnels for")
 	return CompletedConfig{config: &c}, errors.Join(missing...)
 }

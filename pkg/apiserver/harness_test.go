@@ -39,18 +39,19 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/test/leak"
 )
 
 var errNotConnected = errors.New("not connected")
 
 // authority signs serving certificates for one test.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -123,7 +124,7 @@ type member struct {
 	streams []net.Conn
 }
 
-func newMember(t *testing.T, handler http.Handler) *member {
+func newMember(t testing.TB, handler http.Handler) *member {
 	t.Helper()
 	m := &member{ca: newAuthority(t), token: "token-1", handler: handler}
 	m.connected.Store(true)
@@ -228,11 +229,12 @@ func (m *member) disconnect() {
 
 // gateway is a running API server with fake members.
 type gateway struct {
-	t       *testing.T
+	t       testing.TB
 	address string
 	client  *http.Client
 	inform  *informer
 	members map[string]*member
+	server  *apiserver.Server
 	stop    func()
 	done    chan error
 
@@ -245,7 +247,7 @@ type gateway struct {
 
 type option func(*apiserver.Config)
 
-func newGateway(t *testing.T, members map[string]*member, options ...option) *gateway {
+func newGateway(t testing.TB, members map[string]*member, options ...option) *gateway {
 	t.Helper()
 	authentication, err := headerrequest.New([]string{"X-Remote-User"}, nil, []string{"X-Remote-Group"}, []string{"X-Remote-Extra-"})
 	if err != nil {
@@ -300,6 +302,7 @@ func newGateway(t *testing.T, members map[string]*member, options ...option) *ga
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.server = server
 	ctx, cancel := context.WithCancel(t.Context())
 	g.stop = cancel
 	go func() { g.done <- server.Run(ctx) }()
@@ -322,6 +325,17 @@ func newGateway(t *testing.T, members map[string]*member, options ...option) *ga
 	})
 	g.waitReady()
 	return g
+}
+
+// keys stops the server and returns what the proxy kept anything by.
+func (g *gateway) keys() string {
+	g.t.Helper()
+	g.stop()
+	if err := <-g.done; err != nil {
+		g.t.Errorf("Run: %v", err)
+	}
+	close(g.done)
+	return leak.Keys([]string{"fleetgate.io/fleetgate/", "golang.org/x/sync/"}, g.server)
 }
 
 func (g *gateway) waitReady() {
@@ -425,7 +439,7 @@ func (g *gateway) raw(request string) (net.Conn, *bufio.Reader, *http.Response) 
 	return conn, reader, res
 }
 
-func statusOf(t *testing.T, res *http.Response) metav1.Status {
+func statusOf(t testing.TB, res *http.Response) metav1.Status {
 	t.Helper()
 	var status metav1.Status
 	content, err := io.ReadAll(res.Body)
@@ -441,7 +455,7 @@ func statusOf(t *testing.T, res *http.Response) metav1.Status {
 	return status
 }
 
-func text(t *testing.T, res *http.Response) string {
+func text(t testing.TB, res *http.Response) string {
 	t.Helper()
 	content, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -450,7 +464,7 @@ func text(t *testing.T, res *http.Response) string {
 	return string(content)
 }
 
-func wantCode(t *testing.T, res *http.Response, want int) {
+func wantCode(t testing.TB, res *http.Response, want int) {
 	t.Helper()
 	if res.StatusCode != want {
 		content, _ := io.ReadAll(io.LimitReader(res.Body, 2048))
@@ -501,7 +515,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func seenBy(t *testing.T, res *http.Response) seen {
+func seenBy(t testing.TB, res *http.Response) seen {
 	t.Helper()
 	wantCode(t, res, http.StatusOK)
 	var s seen

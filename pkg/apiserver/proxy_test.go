@@ -6,24 +6,32 @@ package apiserver_test
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 func oneMember(t *testing.T, options ...option) (*gateway, *member) {
@@ -530,6 +538,117 @@ func TestHostileReplyIsTamed(t *testing.T) {
 	}
 }
 
+func TestWhatAMemberSaysBesideItsReplyIsNotPassedOn(t *testing.T) {
+	g, m := oneMember(t)
+	m.serve(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Set-Cookie", "early")
+		w.Header().Set("Trailer", "Set-Cookie")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Set-Cookie")
+		_, _ = io.WriteString(w, "reply")
+		w.Header().Set("Set-Cookie", "late")
+		w.Header().Set(http.TrailerPrefix+"Alt-Svc", "late")
+	})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		early := 0
+		res := g.do(method, prefix+"m1/proxy/api/v1/pods?watch=1", "jane", nil, func(r *http.Request) {
+			*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+				Got1xxResponse: func(int, textproto.MIMEHeader) error { early++; return nil },
+			}))
+		})
+		if got := text(t, res); got != "reply" {
+			t.Errorf("got %q", got)
+		}
+		if early > 0 || len(res.Trailer) > 0 || res.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: the caller got %d replies before the reply, header %v and trailer %v", method, early, res.Header, res.Trailer)
+		}
+		if res.Header.Get("Audit-Id") == "" || res.Header.Get("Cache-Control") == "" {
+			t.Errorf("%s: the gateway's own headers are gone: %v", method, res.Header)
+		}
+	}
+}
+
+// A compromised member could leave a second reply on a connection, for the next caller.
+func TestReplyThatNobodyAskedForReachesNobody(t *testing.T) {
+	g, m := oneMember(t)
+	upgrade := "GET " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: gateway.test\r\nX-Remote-User: %s\r\n" +
+		"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+	m.serve(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale")
+	})
+	_, _, res := g.raw(fmt.Sprintf(upgrade, "joe"))
+	if got := text(t, res); got != "ok" {
+		t.Errorf("got %q", got)
+	}
+	m.serve(echo)
+	for range 5 {
+		_, _, res := g.raw(fmt.Sprintf(upgrade, "jane"))
+		if got := seenBy(t, res).Header.Get("Impersonate-User"); got != "jane" {
+			t.Errorf("jane got the reply for %q", got)
+		}
+	}
+}
+
+// CVE-2023-44487: a client that opens and resets streams as fast as it can.
+func TestRapidResetHoldsNobodyUp(t *testing.T) {
+	var present, peak atomic.Int64
+	g, m := oneMember(t)
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Impersonate-User") == "hasty" {
+			now := present.Add(1)
+			defer present.Add(-1)
+			for before := peak.Load(); now > before && !peak.CompareAndSwap(before, now); before = peak.Load() {
+			}
+			<-r.Context().Done()
+			return
+		}
+		echo(w, r)
+	})
+	config := g.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := tls.Dial("tcp", g.address, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	go func() { _, _ = io.Copy(io.Discard, conn) }()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{
+		{":method", "GET"}, {":scheme", "https"}, {":authority", "gateway.test"}, {":path", prefix + "m1/proxy/version"}, {"x-remote-user", "hasty"},
+	} {
+		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := bufio.NewWriter(conn)
+	_, _ = io.WriteString(out, http2.ClientPreface)
+	framer := http2.NewFramer(out, nil)
+	_ = framer.WriteSettings()
+	const resets = 5000
+	for stream := uint32(1); stream < 2*resets; stream += 2 {
+		// The table of names that the encoder builds is the peer's too: the block is sent as it was first.
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
+		if err := framer.WriteRSTStream(stream, http2.ErrCodeCancel); err != nil {
+			break // The server has had enough.
+		}
+	}
+	_ = out.Flush()
+	for range 20 {
+		if got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)).Header.Get("Impersonate-User"); got != "jane" {
+			t.Errorf("got the reply for %q", got)
+		}
+	}
+	if peak.Load() > clustergateway.DefaultMaxInFlightPerUser {
+		t.Errorf("%d requests of one caller were under way at once", peak.Load())
+	}
+}
+
 func TestForbiddenOfTheMemberIsPassedOn(t *testing.T) {
 	g, m := oneMember(t)
 	const message = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"pods is forbidden: User \"jane\" cannot list","reason":"Forbidden","code":403}`
@@ -640,6 +759,9 @@ func TestCanaryTokenNotInLogs(t *testing.T) {
 			t.Errorf("the token is in: %.2000s", where)
 		}
 	}
+	if keys := g.keys(); !strings.Contains(keys, "m1") || strings.Contains(keys, canary) {
+		t.Errorf("connections and grants are kept by:\n%s", keys)
+	}
 }
 
 // lockedBuffer is a buffer for writers that do not know of each other.
@@ -660,6 +782,36 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.content.String()
+}
+
+// The log had an error for each watch that its caller ended.
+func TestCallerThatGoesIsNoErrorAndACutReplyIsSeen(t *testing.T) {
+	g, m := oneMember(t)
+	gone := make(chan struct{})
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun")
+		_ = http.NewResponseController(w).Flush()
+		if r.URL.Query().Get("cut") != "" {
+			panic(http.ErrAbortHandler)
+		}
+		<-r.Context().Done()
+		close(gone)
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true&left=quietly", "jane", nil, func(r *http.Request) { *r = *r.WithContext(ctx) })
+	wantCode(t, watch, http.StatusOK)
+	leave()
+	<-gone
+	cut := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?cut=1", "jane", nil)
+	if content, err := io.ReadAll(cut.Body); err == nil || string(content) != "begun" {
+		t.Errorf("got %q and error %v of a reply that the member did not finish", content, err)
+	}
+	klog.Flush()
+	for line := range strings.Lines(logs.String()) {
+		if strings.Contains(line, "abort while handling") && strings.Contains(line, "left=quietly") {
+			t.Errorf("logged: %s", line)
+		}
+	}
 }
 
 func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {

@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 	genericserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 
@@ -102,6 +104,9 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		})
 	}
 	c.configure(generic, scheme, gateway, agents)
+	if err := c.audit(generic); err != nil {
+		return nil, err
+	}
 	built, err := generic.Complete(nil).New("fleetgate-gateway", genericserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("building the API server: %w", err)
@@ -174,6 +179,25 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	for name, check := range c.config.ReadyChecks {
 		generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck(name, check))
 	}
+}
+
+// maxAuditLogs bounds what the audit log has on disk, in files of 100 MiB.
+const maxAuditLogs = 10
+
+// audit writes events as every Kubernetes API server can.
+func (c CompletedConfig) audit(generic *genericserver.Config) error {
+	if c.config.AuditPolicyFile == "" {
+		return nil
+	}
+	audit := options.NewAuditOptions()
+	audit.PolicyFile, audit.LogOptions.Path, audit.LogOptions.MaxBackups = c.config.AuditPolicyFile, c.config.AuditLogPath, maxAuditLogs
+	if err := errors.Join(audit.Validate()...); err != nil {
+		return fmt.Errorf("setting the audit log up: %w", err)
+	}
+	if err := audit.ApplyTo(generic); err != nil {
+		return fmt.Errorf("setting the audit log up: %w", err)
+	}
+	return nil
 }
 
 // intercept takes the requests that are handed over as they are out of the

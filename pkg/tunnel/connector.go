@@ -25,6 +25,8 @@ const (
 	ViaHub Way = "hub"
 	// ViaPort is straight to the gateway's port for agents.
 	ViaPort Way = "port"
+	// ViaKonnectivity is by the protocol of Konnectivity; see package konnectivity.
+	ViaKonnectivity Way = "konnectivity"
 )
 
 // State is what the agent's tunnel is in.

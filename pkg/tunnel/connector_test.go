@@ -191,3 +191,81 @@ func TestConnectorRefusesToRunHalfFilledIn(t *testing.T) {
 		})
 	}
 }
+
+// A gateway with a thousand agents ends and is back after a while. The agents' own
+// waits, and nothing else, keep them from coming all at once.
+func TestAThousandAgentsComeBackSpreadOut(t *testing.T) {
+	const (
+		agents = 1000
+		lived  = 2 * time.Minute
+		away   = 10 * time.Second
+		window = 100 * time.Millisecond
+	)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		ends := began.Add(lived)
+		var mu sync.Mutex
+		// attempts are counted by the time since the gateway ended.
+		attempts := map[time.Duration]int{}
+		connected := 0
+		var running sync.WaitGroup
+		for range agents {
+			connector := &Connector{
+				Member: "m",
+				Dial: func(context.Context) (net.Conn, error) {
+					since := time.Since(ends)
+					if since < 0 {
+						conn, _ := net.Pipe()
+						return conn, nil
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					attempts[since/window]++
+					if since < away {
+						return nil, &HubError{StatusCode: 503}
+					}
+					connected++
+					conn, _ := net.Pipe()
+					return conn, nil
+				},
+				carry: func(_ context.Context, conn net.Conn) (Carrier, error) {
+					if left := time.Until(ends); left > 0 {
+						return lastsFor(left, conn), nil
+					}
+					return lastsFor(time.Hour, conn), nil
+				},
+			}
+			running.Go(func() {
+				if err := connector.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		// All are back within the wait that has grown while it was away, and a margin.
+		time.Sleep(time.Until(ends.Add(away + reconnectCeiling)))
+		mu.Lock()
+		defer mu.Unlock()
+		if connected != agents {
+			t.Errorf("%d of %d agents are back %v after the gateway is", connected, agents, reconnectCeiling)
+		}
+		busiest, total := 0, 0
+		for _, n := range attempts {
+			busiest, total = max(busiest, n), total+n
+		}
+		if first := attempts[0] + attempts[1]; first > 0 {
+			t.Errorf("%d agents tried within %v of the end, under the floor of the waits", first, reconnectFloor)
+		}
+		// The first waits spread over eight windows. Twice that share is far beyond what
+		// chance does.
+		if limit := 2 * agents / 8; busiest > limit {
+			t.Errorf("%d attempts within %v, want at most %d", busiest, window, limit)
+		}
+		// 1, 2, 4 and 8 s at most: four waits or a few more, if they are short, fill ten seconds.
+		if total > 10*agents {
+			t.Errorf("%d attempts of %d agents", total, agents)
+		}
+		cancel()
+		running.Wait()
+	})
+}

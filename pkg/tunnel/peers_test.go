@@ -174,3 +174,31 @@ func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunnelte
 		return one.Dial(ctx, "one", "tcp", address)
 	}, link
 }
+
+// A gateway that closes its registry first and its links after that cuts no stream
+// that it carries for another one, and gets no new ones.
+func TestAGatewayThatEndsLetsRelayedStreamsFinish(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, stopTwo := startReplica(t, "gateway-2", ca)
+	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"echo": echo})
+	one.addresses <- []string{two.address}
+	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
+	conn, err := one.DialMember(t.Context(), "member", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	closed := make(chan struct{})
+	go func() { defer close(closed); _ = two.Close(t.Context()) }()
+	tunneltest.Eventually(t, "the first gateway has heard that the second takes no dials", func() bool { return !one.Reachable("member") })
+	pingPong(t, conn)
+	select {
+	case <-closed:
+		t.Error("the second gateway has ended while it carried a stream")
+	default:
+	}
+	_ = conn.Close()
+	<-closed
+	stopTwo()
+}

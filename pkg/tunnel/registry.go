@@ -411,6 +411,8 @@ func (r *Registry) Close(ctx context.Context) error {
 	all := r.all()
 	for _, s := range all {
 		s.Drain()
+		// Whoever sends dials here has to know: none is taken any more.
+		r.listeners.tell(s.member, r.Connected)
 	}
 	drain(ctx, all)
 	var closing sync.WaitGroup

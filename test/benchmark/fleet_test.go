@@ -22,6 +22,12 @@ const patience = 2 * time.Minute
 // logs stay if it failed.
 func startFleet(b *testing.B, group string, members ...string) *fleet.Fleet {
 	b.Helper()
+	return startFleetWith(b, group, fleet.Options{Members: members})
+}
+
+// startFleetWith does it with options of which Dir and BinDir are not set.
+func startFleetWith(b *testing.B, group string, options fleet.Options) *fleet.Fleet {
+	b.Helper()
 	home, err := env.Home()
 	if err != nil {
 		b.Fatal(err)
@@ -39,7 +45,8 @@ func startFleet(b *testing.B, group string, members ...string) *fleet.Fleet {
 			b.Error(err)
 		}
 	})
-	f, err := fleet.Start(b.Context(), fleet.Options{Dir: dir, Members: members, BinDir: filepath.Join(home, "bin")})
+	options.Dir, options.BinDir = dir, filepath.Join(home, "bin")
+	f, err := fleet.Start(b.Context(), options)
 	if f != nil {
 		b.Cleanup(func() {
 			if err := f.Stop(context.Background()); err != nil {

@@ -7,117 +7,362 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/kubelet"
 )
 
-// BenchmarkProxy is one request after the other to a member's API server, by the
-// ordinary user admin: through the hub, and direct with a client certificate of the
-// member. Both keep their connections.
+const (
+	proxyNamespace = "bench"
+	proxyPod       = "echo"
+	// listed is how many objects the lists have, each of about 1 KiB.
+	listed = 5000
+)
+
+// BenchmarkProxy is one client-go loop by the ordinary user admin, to a member's API
+// server: direct, through the gateway's own endpoint, and through the hub's API server.
+// All keep their connections, and all take turns in every round.
 func BenchmarkProxy(b *testing.B) {
-	f := startFleet(b, "proxy", "member-1")
-	through, direct := throughHub(b, f), directly(b, f)
-	for _, request := range []struct{ name, path string }{
-		// 1.3 KiB.
-		{"get", "/api/v1/namespaces/default/configmaps/kube-root-ca.crt"},
-		// 70 objects, 86 KiB.
-		{"list", "/apis/rbac.authorization.k8s.io/v1/clusterroles"},
-	} {
-		b.Run(request.name, func(b *testing.B) {
-			awaitSame(b, through, direct, request.path)
-			sideBySide(b,
-				way{name: "fleetgate", do: timed(func(ctx context.Context) error { return through.discard(ctx, request.path) })},
-				way{name: "direct", do: timed(func(ctx context.Context) error { return direct.discard(ctx, request.path) })})
+	bed := newProxyBed(b)
+	for _, e := range bed.entrances {
+		b.Run(e.name, func(b *testing.B) {
+			for _, c := range []int{1, 16, 128} {
+				b.Run(fmt.Sprintf("get-c%d", c), func(b *testing.B) { bed.compare(b, e, getting(c)) })
+			}
+			b.Run("list5000", func(b *testing.B) { bed.compare(b, e, once(listing)) })
+			b.Run("list5000-json", func(b *testing.B) { bed.compare(b, e, once(listingJSON)) })
+			b.Run("crud", func(b *testing.B) { bed.compare(b, e, once(bed.changing)) })
+			b.Run("exec", func(b *testing.B) { bed.compare(b, e, once(executing)) })
+			b.Run("watch1000-rss", func(b *testing.B) { bed.watching(b, e) })
 		})
 	}
 }
 
-// apiClient asks an API server without decoding what it says.
-type apiClient struct {
-	url  string
-	http *http.Client
+// entrance is one way to the member.
+type entrance struct {
+	name   string
+	config *rest.Config
+	// binary asks as controllers do: protobuf, gzip. plain asks for JSON as it is.
+	binary, plain kubernetes.Interface
 }
 
-func newAPIClient(b *testing.B, config *rest.Config) apiClient {
+// proxyBed is a fleet with something on its member to ask for.
+type proxyBed struct {
+	fleet     *fleet.Fleet
+	entrances []*entrance
+	// changes counts what was made, for names.
+	changes int
+}
+
+// newProxyBed gives the agents the gateway's own port: what goes straight to the
+// gateway is then not measured with the hub's API server in its tunnel.
+func newProxyBed(b *testing.B) *proxyBed {
 	b.Helper()
-	client, err := rest.HTTPClientFor(config)
+	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, AgentsPort: true})}
+	bed.entrances = []*entrance{
+		newEntrance(b, "direct", bed.direct(b)), newEntrance(b, "gateway", bed.ownEndpoint(b)), newEntrance(b, "hub", bed.throughHub(b)),
+	}
+	bed.fill(b)
+	bed.startPod(b)
+	bed.awaitAll(b)
+	return bed
+}
+
+func newEntrance(b *testing.B, name string, config *rest.Config) *entrance {
+	b.Helper()
+	config.QPS = -1
+	plain := rest.CopyConfig(config)
+	plain.DisableCompression = true
+	binary := rest.CopyConfig(config)
+	binary.ContentType = runtime.ContentTypeProtobuf
+	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	e := &entrance{name: name, config: config}
+	var err error
+	if e.plain, err = kubernetes.NewForConfig(plain); err == nil {
+		e.binary, err = kubernetes.NewForConfig(binary)
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(client.CloseIdleConnections)
-	return apiClient{url: strings.TrimSuffix(config.Host, "/"), http: client}
+	return e
 }
 
-func throughHub(b *testing.B, f *fleet.Fleet) apiClient {
+func (p *proxyBed) throughHub(b *testing.B) *rest.Config {
 	b.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", f.MemberKubeconfig(f.Members[0].Name))
+	config, err := clientcmd.BuildConfigFromFlags("", p.fleet.MemberKubeconfig(p.fleet.Members[0].Name))
 	if err != nil {
 		b.Fatal(err)
 	}
-	return newAPIClient(b, config)
+	return config
 }
 
-// directly is what a user would have who reaches the member without the hub: the
-// same name and group, which the member's own RBAC knows.
-func directly(b *testing.B, f *fleet.Fleet) apiClient {
+// ownEndpoint is the same user at the gateway's own endpoint.
+func (p *proxyBed) ownEndpoint(b *testing.B) *rest.Config {
 	b.Helper()
-	config, err := f.Members[0].Cluster.ConfigFor("admin", "fleetgate:admins")
+	config := p.throughHub(b)
+	ca, err := hubClient(b, p.fleet).CoreV1().Secrets("fleet-system").Get(b.Context(), "gateway-serving-ca", metav1.GetOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return newAPIClient(b, config)
+	config.Host = p.fleet.GatewayURL() + "/clusters/" + p.fleet.Members[0].Name
+	config.CAFile, config.CAData = "", ca.Data["ca.crt"]
+	return config
 }
 
-func (c apiClient) get(ctx context.Context, path string, into io.Writer) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
+// direct is what a user would have who reaches the member without the hub: the same
+// name and group, which the member's own RBAC knows.
+func (p *proxyBed) direct(b *testing.B) *rest.Config {
+	b.Helper()
+	config, err := p.fleet.Members[0].Cluster.ConfigFor("admin", "fleetgate:admins")
 	if err != nil {
+		b.Fatal(err)
+	}
+	return config
+}
+
+// fill makes the objects that are listed.
+func (p *proxyBed) fill(b *testing.B) {
+	b.Helper()
+	api := p.breakGlass(b)
+	if _, err := api.CoreV1().Namespaces().Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: proxyNamespace}}, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	group, ctx := errgroup.WithContext(b.Context())
+	group.SetLimit(16)
+	for i := range listed {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("listed-%d", i)}, Data: map[string]string{}}
+		for line := range 10 {
+			object.Data[fmt.Sprintf("setting-%d", line)] = fmt.Sprintf("https://%x.example.com/of/some/service", random.Uint64())
+		}
+		group.Go(func() error {
+			_, err := api.CoreV1().ConfigMaps(proxyNamespace).Create(ctx, object, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (p *proxyBed) breakGlass(b *testing.B) kubernetes.Interface {
+	b.Helper()
+	config := p.fleet.Members[0].Cluster.Config()
+	config.QPS = -1
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return api
+}
+
+func hubClient(b *testing.B, f *fleet.Fleet) kubernetes.Interface {
+	b.Helper()
+	api, err := kubernetes.NewForConfig(f.Hub.Config())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return api
+}
+
+// startPod makes a pod whose commands run on this machine.
+func (p *proxyBed) startPod(b *testing.B) {
+	b.Helper()
+	member, err := client.New(p.fleet.Members[0].Cluster.Config(), client.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := kubelet.Start()
+	b.Cleanup(k.Close)
+	node, err := k.Node(b.Context(), member, "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	await(b, "the pod of exec", func(ctx context.Context) error {
+		_, err := kubelet.Pod(ctx, member, node.Name, proxyNamespace, proxyPod)
 		return err
+	})
+}
+
+// awaitAll returns when all entrances lead there: the member has joined then, its
+// tunnel is open, and the placement of RBAC rules has let the user in.
+func (p *proxyBed) awaitAll(b *testing.B) {
+	b.Helper()
+	for _, e := range p.entrances {
+		await(b, e.name+" to the member", func(ctx context.Context) error { return get(ctx, e) })
 	}
-	request.Header.Set("Accept", "application/json")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return err
+}
+
+func await(b *testing.B, what string, try func(context.Context) error) {
+	b.Helper()
+	var last error
+	const interval = 200 * time.Millisecond
+	if err := wait.PollUntilContextTimeout(b.Context(), interval, patience, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	}); err != nil {
+		b.Fatalf("%s: %v: %v", what, err, last)
 	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		const limit = 2 << 10
-		body, _ := io.ReadAll(io.LimitReader(response.Body, limit))
-		return fmt.Errorf("getting %s: %s: %s", path, response.Status, strings.TrimSpace(string(body)))
+}
+
+// job does something at an entrance and says how long each part of it took, of
+// those that ran at the same time too.
+type job func(context.Context, *entrance) ([]time.Duration, error)
+
+func once(do func(context.Context, *entrance) error) job {
+	return func(ctx context.Context, e *entrance) ([]time.Duration, error) {
+		began := time.Now()
+		err := do(ctx, e)
+		return []time.Duration{time.Since(began)}, err
 	}
-	_, err = io.Copy(into, response.Body)
+}
+
+func get(ctx context.Context, e *entrance) error {
+	_, err := e.plain.CoreV1().ConfigMaps(proxyNamespace).Get(ctx, "listed-17", metav1.GetOptions{})
 	return err
 }
 
-func (c apiClient) discard(ctx context.Context, path string) error {
-	return c.get(ctx, path, io.Discard)
+// getting is a round of requests by some callers at a time.
+func getting(callers int) job {
+	const each = 4
+	return func(ctx context.Context, e *entrance) ([]time.Duration, error) {
+		took := make([]time.Duration, callers*each)
+		group, ctx := errgroup.WithContext(ctx)
+		for caller := range callers {
+			group.Go(func() error {
+				for i := range each {
+					began := time.Now()
+					if err := get(ctx, e); err != nil {
+						return err
+					}
+					took[caller*each+i] = time.Since(began)
+				}
+				return nil
+			})
+		}
+		return took, group.Wait()
+	}
 }
 
-// awaitSame returns when both give the same answer: the member has joined then, its
-// tunnel is open, and the placement of RBAC rules has let the user in.
-func awaitSame(b *testing.B, through, direct apiClient, path string) {
-	b.Helper()
-	last := fmt.Errorf("getting %s: the answers through the hub and direct differ", path)
-	same := func(ctx context.Context) (bool, error) {
-		var answers [2]bytes.Buffer
-		for i, client := range []apiClient{through, direct} {
-			if err := client.get(ctx, path, &answers[i]); err != nil {
-				last = err
-				return false, nil
-			}
-		}
-		return bytes.Equal(answers[0].Bytes(), answers[1].Bytes()), nil
+func listing(ctx context.Context, e *entrance) error { return list(ctx, e.binary) }
+
+func listingJSON(ctx context.Context, e *entrance) error { return list(ctx, e.plain) }
+
+func list(ctx context.Context, api kubernetes.Interface) error {
+	all, err := api.CoreV1().ConfigMaps(proxyNamespace).List(ctx, metav1.ListOptions{})
+	if err == nil && len(all.Items) < listed {
+		err = fmt.Errorf("listed %d objects, not %d", len(all.Items), listed)
 	}
-	const interval = 200 * time.Millisecond
-	if err := wait.PollUntilContextTimeout(b.Context(), interval, patience, true, same); err != nil {
-		b.Fatalf("%v: %v", err, last)
+	return err
+}
+
+// changing is one object's life.
+func (p *proxyBed) changing(ctx context.Context, e *entrance) error {
+	p.changes++
+	api := e.plain.CoreV1().ConfigMaps(proxyNamespace)
+	object, err := api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("changed-%d", p.changes)}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	object.Data = map[string]string{"a": "b"}
+	if _, err := api.Update(ctx, object, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	return api.Delete(ctx, object.Name, metav1.DeleteOptions{})
+}
+
+// executing runs one command in the pod, with something to say to it.
+func executing(ctx context.Context, e *entrance) error {
+	url := e.plain.CoreV1().RESTClient().Get().Namespace(proxyNamespace).Resource("pods").Name(proxyPod).SubResource("exec").
+		Param("command", "cat").Param("stdin", "true").Param("stdout", "true").URL()
+	executor, err := remotecommand.NewWebSocketExecutor(e.config, "GET", url.String())
+	if err != nil {
+		return err
+	}
+	const said = "anybody there?"
+	var heard bytes.Buffer
+	if err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader(said), Stdout: &heard}); err != nil {
+		return err
+	}
+	if heard.String() != said {
+		return fmt.Errorf("exec answers %q", heard.String())
+	}
+	return nil
+}
+
+// tally is what one entrance came to.
+type tally struct {
+	// took is for each part; busy until all of a round were over; cpu is the gateway's.
+	took      []time.Duration
+	busy, cpu time.Duration
+}
+
+func (t *tally) add(took []time.Duration, busy, cpu time.Duration) {
+	t.took = append(t.took, took...)
+	t.busy, t.cpu = t.busy+busy, t.cpu+cpu
+}
+
+func (t *tally) quantile(q float64) time.Duration {
+	slices.Sort(t.took)
+	return t.took[int(q*float64(len(t.took)-1))]
+}
+
+func (t *tally) perSecond() float64 { return float64(len(t.took)) / t.busy.Seconds() }
+
+// compare has all entrances do the job in every round, and reports one of them.
+func (p *proxyBed) compare(b *testing.B, mine *entrance, do job) {
+	tallies := map[*entrance]*tally{}
+	for _, e := range p.entrances {
+		tallies[e] = &tally{}
+		if _, err := do(b.Context(), e); err != nil { // Connections are made, caches are warm.
+			b.Fatalf("%s: %v", e.name, err)
+		}
+	}
+	for b.Loop() {
+		for _, e := range p.entrances {
+			cpu, began := cpuOf(b, p.fleet.Gateway.PID()), time.Now()
+			took, err := do(b.Context(), e)
+			if err != nil {
+				b.Fatalf("%s: %v", e.name, err)
+			}
+			tallies[e].add(took, time.Since(began), cpuOf(b, p.fleet.Gateway.PID())-cpu)
+		}
+	}
+	report(b, tallies[mine], tallies[p.entrances[0]])
+	if mine != p.entrances[0] {
+		b.ReportMetric(float64(residentOf(b, p.fleet.Gateway.PID()))/(1<<20), "gateway-MiB")
 	}
 }
+
+// report prints one entrance's figures, and how they compare with the direct ones.
+func report(b *testing.B, mine, direct *tally) {
+	b.ReportMetric(milliseconds(mine.quantile(0.5)), "p50-ms")
+	b.ReportMetric(milliseconds(mine.quantile(0.99)), "p99-ms")
+	b.ReportMetric(mine.perSecond(), "req/s")
+	// Go's own figure would be the time of the whole round.
+	b.ReportMetric(float64(mine.busy.Nanoseconds())/float64(len(mine.took)), "ns/op")
+	if mine == direct {
+		return
+	}
+	b.ReportMetric(milliseconds(mine.quantile(0.5)-direct.quantile(0.5)), "added-p50-ms")
+	b.ReportMetric(mine.perSecond()/direct.perSecond(), "of-direct")
+	b.ReportMetric(milliseconds(mine.cpu)/float64(len(mine.took)), "gateway-cpu-ms/op")
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }

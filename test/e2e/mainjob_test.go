@@ -65,6 +65,12 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="Healthy")].status}`)).To(Equal("True True"))
 	})
 
+	It("says which way the members' tunnels go", func(ctx context.Context) {
+		Eventually(func() string {
+			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="TunnelConnected")].reason}`)
+		}).Should(Equal(tunnelWay() + " " + tunnelWay()))
+	})
+
 	It("prints the placement's conditions, all of them True", func(ctx context.Context) {
 		var conditions []string
 		for _, line := range section("The placement shop") {

@@ -61,6 +61,17 @@ func newFolder() *launched {
 	return l
 }
 
+// tunnelWay is the reason by which agents say which way the tunnels go in this run.
+func tunnelWay() string {
+	switch os.Getenv("FLEETGATE_TUNNEL") {
+	case fleet.TunnelPort:
+		return "ViaPort"
+	case fleet.TunnelKonnectivity:
+		return "ViaKonnectivity"
+	}
+	return "ViaHub"
+}
+
 // launcher runs the command behind `make up` and `make down`.
 func (l *launched) launcher(ctx context.Context, verb string) (string, error) {
 	args := []string{"-dir=" + l.dir, "-v=2", verb}

@@ -41,13 +41,14 @@ type Options struct {
 	Detached bool
 	// BinDir is where gateway, agent and the Kubernetes programs are.
 	BinDir string
-	// AgentsPort gives the gateway a port of its own for agents.
-	AgentsPort bool
 	// Verbosity is the -v of gateway and agents.
 	Verbosity int
-	// Tunnel is the protocol of the members' tunnels: native, which empty means too, or
-	// konnectivity.
+	// Tunnel is which way the members' tunnels go: one of the constants Tunnel*. Empty
+	// means TunnelNative.
 	Tunnel string
+	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
+	// process that starts them.
+	Replicas int
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
 }
@@ -55,13 +56,16 @@ type Options struct {
 // Fleet is a hub and its members.
 type Fleet struct {
 	Options
-	Hub     *env.Cluster
-	Gateway *env.Process
-	Members []*Member
-	// ports are the gateway's: API, webhooks, metrics, probes.
+	Hub *env.Cluster
+	// Gateway is the first of Gateways.
+	Gateway  *env.Process
+	Gateways []*env.Process
+	Members  []*Member
+	// ports are the gateway's: API, webhooks, metrics, probes, peers.
 	ports []int
-	// tunnelPort is that of Konnectivity's agents, if members use it.
+	// tunnelPort is that of agents, if there is one.
 	tunnelPort int
+	balancers  []*balancer
 }
 
 // Member is a cluster that belongs to the fleet.
@@ -141,8 +145,11 @@ func (f *Fleet) Stop(ctx context.Context) error {
 			failures = append(failures, m.Agent.Stop(ctx))
 		}
 	}
-	if f.Gateway != nil {
-		failures = append(failures, f.Gateway.Stop(ctx))
+	for _, gateway := range f.Gateways {
+		failures = append(failures, gateway.Stop(ctx))
+	}
+	for _, b := range f.balancers {
+		b.stop()
 	}
 	for _, m := range f.Members {
 		failures = append(failures, m.Cluster.Stop(ctx))

@@ -16,18 +16,23 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// Four ports of the gateway, two of each agent.
+// Five ports of the gateway, two of each agent.
 const (
 	portAPI = iota
 	portWebhooks
 	portMetrics
 	portProbes
+	portPeers
 	gatewayPorts
 )
+
+// gatewayGrace is longer than a gateway lets what is under way go on when it ends.
+const gatewayGrace = 40 * time.Second
 
 const (
 	agentMetrics = iota
@@ -40,16 +45,21 @@ func (f *Fleet) prepareProcesses() (err error) {
 	if f.ports, err = f.keepPorts("gateway", gatewayPorts); err != nil {
 		return err
 	}
-	if f.Tunnel == TunnelKonnectivity {
-		ports, err := f.keepPorts("konnectivity", 1)
+	if f.hasAgentsPort() {
+		ports, err := f.keepPorts("gateway-agents", 1)
 		if err != nil {
 			return err
 		}
 		f.tunnelPort = ports[0]
 	}
-	if f.Gateway, err = f.gatewayProcess(); err != nil {
-		return err
+	for replica := range max(f.Replicas, 1) {
+		gateway, err := f.gatewayProcess(replica)
+		if err != nil {
+			return err
+		}
+		f.Gateways = append(f.Gateways, gateway)
 	}
+	f.Gateway = f.Gateways[0]
 	for _, m := range f.Members {
 		if m.ports, err = f.keepPorts(m.Name, agentPorts); err != nil {
 			return err
@@ -61,44 +71,34 @@ func (f *Fleet) prepareProcesses() (err error) {
 	return nil
 }
 
-func (f *Fleet) gatewayProcess() (*env.Process, error) {
+func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 	kubeconfig, err := f.Hub.Kubeconfig(GatewayUser)
 	if err != nil {
 		return nil, err
 	}
-	agentsPort, err := f.agentsPort()
-	if err != nil {
-		return nil, err
+	name, host := "gateway", address(replica)
+	if replica > 0 {
+		name = fmt.Sprintf("gateway-%d", replica+1)
 	}
 	options := env.ProcessOptions{
-		Name: "gateway", Dir: f.Dir, Path: f.binary("gateway"), Detached: f.Detached,
+		Name: name, Dir: f.Dir, Path: f.binary("gateway"), Detached: f.Detached, Grace: gatewayGrace,
 		Args: append(f.gatewayTunnelArgs(),
 			"--kubeconfig="+kubeconfig,
 			"--install",
-			"--external-name="+loopback,
-			"--bind-address="+loopback,
+			"--external-name="+f.front(),
+			"--bind-address="+host,
 			fmt.Sprintf("--secure-port=%d", f.ports[portAPI]),
 			fmt.Sprintf("--webhook-port=%d", f.ports[portWebhooks]),
-			"--metrics-bind-address="+onLoopback(f.ports[portMetrics]),
-			"--health-probe-bind-address="+onLoopback(f.ports[portProbes]),
+			"--metrics-bind-address="+onPort(host, f.ports[portMetrics]),
+			"--health-probe-bind-address="+onPort(host, f.ports[portProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		),
-		Ready: probe(f.ports[portProbes]),
+		Ready: probe(onPort(host, f.ports[portProbes])),
 	}
-	options.Args = append(options.Args, agentsPort...)
+	if peers := f.peers(replica); len(peers) > 0 {
+		options.Args = append(options.Args, fmt.Sprintf("--peer-port=%d", f.ports[portPeers]), "--peers="+strings.Join(peers, ","))
+	}
 	return env.NewProcess(options)
-}
-
-// agentsPort are the flags that open the gateway's own port for agents, if asked for.
-func (f *Fleet) agentsPort() ([]string, error) {
-	if !f.AgentsPort {
-		return nil, nil
-	}
-	ports, err := f.keepPorts("gateway-agents", 1)
-	if err != nil {
-		return nil, err
-	}
-	return []string{"--agents-address=" + onLoopback(ports[0]), fmt.Sprintf("--agents-port=%d", ports[0])}, nil
 }
 
 func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
@@ -116,14 +116,16 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 			"--health-probe-bind-address="+onLoopback(m.ports[agentProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		),
-		Ready: probe(m.ports[agentProbes]),
+		Ready: probe(onLoopback(m.ports[agentProbes])),
 	})
 }
 
-// GatewayMetrics is the URL of the gateway's metrics.
-func (f *Fleet) GatewayMetrics() string {
-	return "http://" + onLoopback(f.ports[portMetrics]) + "/metrics"
-}
+// GatewayMetrics is the URL of the metrics of the first gateway.
+func (f *Fleet) GatewayMetrics() string { return f.GatewayMetricsOf(0) }
+
+// GatewayURL is the gateway's own endpoint. The CA of its certificate is in Secret
+// gateway-serving-ca of the hub.
+func (f *Fleet) GatewayURL() string { return fmt.Sprintf("https://localhost:%d", f.ports[portAPI]) }
 
 // AgentMetrics is the URL of the metrics of a member's agent.
 func (m *Member) AgentMetrics() string {
@@ -139,12 +141,14 @@ func (f *Fleet) valuesFile(m *Member) string { return filepath.Join(f.Dir, m.Nam
 // fleet it is random.
 func clientID(m *Member) string { return "client-of-" + m.Name }
 
-func onLoopback(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+func onLoopback(port int) string { return onPort(loopback, port) }
+
+func onPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
 // probe is ready when /readyz says so.
-func probe(port int) func(context.Context) error {
+func probe(at string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+onLoopback(port)+"/readyz", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/readyz", nil)
 		if err != nil {
 			return err
 		}

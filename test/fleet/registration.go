@@ -32,6 +32,9 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	if err := f.writeKubeconfigs(); err != nil {
 		return err
 	}
+	if err := f.startBalancers(); err != nil {
+		return err
+	}
 	if f.Gateway.Running() {
 		return nil
 	}
@@ -41,6 +44,9 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	}
 	f.Progress("hub: starting gateway")
 	if err := f.Gateway.Start(ctx); err != nil {
+		return err
+	}
+	if err := f.startReplicas(ctx); err != nil {
 		return err
 	}
 	// The first binding of the admins' group: after it, everything is done as admin.

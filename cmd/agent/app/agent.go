@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
@@ -56,6 +58,7 @@ type agent struct {
 	direct    client.Client
 	clientset kubernetes.Interface
 	enroller  identity
+	way       *way
 }
 
 // identity is who the agent is on the hub: registered by itself, or given by others.
@@ -118,7 +121,11 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching the member at %s: %w", config.Member.Host, err)
 	}
-	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset)}, nil
+	way, err := newWay(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way}, nil
 }
 
 func newIdentity(config *Config, member kubernetes.Interface) identity {
@@ -154,11 +161,24 @@ func (a *agent) prepareMember(ctx context.Context) bool {
 }
 
 func (a *agent) tryPrepareMember(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-	if err := a.direct.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+	if err := a.ensureNamespace(ctx); err != nil {
+		return err
 	}
 	return apply.EnsureCRD(ctx, a.direct)
+}
+
+// ensureNamespace makes the agent's namespace for an agent outside the member. In a Pod
+// it is there, and the agent need not have the right to make namespaces.
+func (a *agent) ensureNamespace(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	err := a.direct.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		err = client.IgnoreAlreadyExists(a.direct.Create(ctx, namespace))
+	}
+	if err != nil {
+		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+	}
+	return nil
 }
 
 // serveHub waits until the agent is enrolled, and does then what the hub wants.
@@ -221,7 +241,8 @@ func (a *agent) addWorks(hub ctrl.Manager, member string) error {
 
 func (a *agent) addHeartbeat(hub ctrl.Manager, member string) error {
 	return (&heartbeat.Reconciler{
-		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(), Clock: clock.RealClock{},
+		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
+		Tunnel: a.way.told, Clock: clock.RealClock{},
 	}).SetupWithManager(hub)
 }
 

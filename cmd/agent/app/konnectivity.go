@@ -39,6 +39,7 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 		Member: member, Address: a.TunnelServer, TLS: config, ID: string(uuid.NewUUID()),
 		DialContext: egress.DialContext, DrainTime: tunnelDrain,
 		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: exported,
+		OnStateChange: a.way.set,
 	}
 	if a.TunnelCertFile == "" {
 		connector.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }

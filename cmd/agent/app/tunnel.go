@@ -14,14 +14,12 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
@@ -55,10 +53,6 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	if err != nil {
 		return err
 	}
-	ways, err := newWayGauge(metrics.Registry)
-	if err != nil {
-		return err
-	}
 	egress := tunnel.EgressOf(a.HTTPSProxy, a.NoProxy)
 	if hub.Proxy != nil { // The hub's kubeconfig names one, which then leads to all of the hub.
 		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
@@ -76,7 +70,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
-		OnStateChange: ways.set,
+		OnStateChange: a.way.set,
 	}).Run
 	if a.TunnelProtocol == tunnelKonnectivity {
 		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
@@ -124,29 +118,4 @@ func portToken(ctx context.Context, hub kubernetes.Interface, member string) (st
 		return "", fmt.Errorf("requesting a token for tunnels: %w", err)
 	}
 	return answer.Status.Token, nil
-}
-
-// wayGauge says which way the tunnel goes now.
-type wayGauge struct{ gauge *prometheus.GaugeVec }
-
-func newWayGauge(registerer prometheus.Registerer) (*wayGauge, error) {
-	w := &wayGauge{gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "fleetgate_agent_tunnel_connected",
-		Help: "1 for the way that the agent's tunnel goes: through the hub's API server (hub) or to the gateway's port (port).",
-	}, []string{"way"})}
-	if err := registerer.Register(w.gauge); err != nil {
-		return nil, fmt.Errorf("registering the tunnel's metric: %w", err)
-	}
-	w.set(tunnel.State{})
-	return w, nil
-}
-
-func (w *wayGauge) set(state tunnel.State) {
-	for _, way := range []tunnel.Way{tunnel.ViaHub, tunnel.ViaPort} {
-		value := 0.0
-		if state.Connected && state.Way == way {
-			value = 1
-		}
-		w.gauge.WithLabelValues(string(way)).Set(value)
-	}
 }

@@ -65,14 +65,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
-
-// version is the gateway's own; what a newer one installed is left alone.
-const version = "v0.1.0"
 
 const (
 	// shutdownGrace is how long requests and reconciles under way may take to end.
@@ -156,10 +154,11 @@ func newGateway(config *Config) (*gateway, error) {
 	return g, err
 }
 
-// newCertificates serves what the hub's API server asks the Service for.
+// newCertificates serves what the hub's API server asks the Service for, and what
+// clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := []string{service, service + ".cluster.local", "localhost"}
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames, g.konnectivityNames())
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
@@ -209,7 +208,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		Hub: install.Hub{
 			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
 		},
-		Version: version,
+		Version: version.Get(),
 		Adopt:   g.Adopt,
 		Clock:   clock.RealClock{},
 	}
@@ -300,7 +299,8 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name)
+	g.installer.Obsolete = append(webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name),
+		webhook.ObsoleteConfirmDelete(webhook.ConfirmDelete(g.ConfirmDelete))...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace)...)
@@ -357,6 +357,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	}
 	if g.serves(apiFleet) {
 		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
+		objects = append(objects, webhook.ConfirmDeletePolicies(webhook.ConfirmDelete(g.ConfirmDelete), g.ConfirmDeleteMembers)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
@@ -371,7 +372,15 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+	// The check shakes hands with the server: without a certificate that can only fail,
+	// with a line in the log for each probe.
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
+		}
+		return started(req)
+	})
 }
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
@@ -412,6 +421,8 @@ func (g *gateway) addProxy(context.Context) error {
 		Metrics:      metrics.Registry,
 
 		AuthorizeInner:       g.AuthorizeInner,
+		AuditPolicyFile:      g.AuditPolicyFile,
+		AuditLogPath:         g.AuditLogPath,
 		MaxInFlightPerMember: g.MaxInFlightPerMember,
 		MaxInFlightPerUser:   g.MaxInFlightPerUser,
 	}
@@ -423,6 +434,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
+		defer close(parts.drained)
 		return g.serveAPI(ctx, completed, members, credentials, parts)
 	}))
 }

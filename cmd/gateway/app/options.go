@@ -87,6 +87,14 @@ func guardRailModes() []string {
 	return modes
 }
 
+func confirmDeleteModes() []string {
+	var modes []string
+	for _, mode := range webhook.AllConfirmDelete() {
+		modes = append(modes, string(mode))
+	}
+	return modes
+}
+
 const (
 	minTokenLifetime = 10 * time.Minute
 	maxTokenLifetime = 365 * 24 * time.Hour
@@ -109,18 +117,26 @@ type Options struct {
 
 	AuthorizeInner       bool
 	AuditRequests        bool
+	AuditPolicyFile      string
+	AuditLogPath         string
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
 
-	Install      bool
-	Adopt        bool
-	GuardRails   string
-	Certificates string
-	CertFile     string
-	KeyFile      string
-	CAFile       string
-	Service      string
-	ExternalName string
+	Install    bool
+	Adopt      bool
+	GuardRails string
+	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
+	// more than ConfirmDeleteMembers members.
+	ConfirmDelete        string
+	ConfirmDeleteMembers int
+	Certificates         string
+	CertFile             string
+	KeyFile              string
+	CAFile               string
+	Service              string
+	ExternalName         string
+	// EndpointNames are further names of the serving certificate.
+	EndpointNames []string
 
 	AgentsPort         int
 	AgentsAddress      string
@@ -167,6 +183,8 @@ func NewOptions() *Options {
 		LeaderElect:           true,
 		AuditRequests:         true,
 		GuardRails:            string(webhook.GuardRailsSelected),
+		ConfirmDelete:         string(webhook.ConfirmDeleteWarn),
+		ConfirmDeleteMembers:  10,
 		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
@@ -174,7 +192,6 @@ func NewOptions() *Options {
 		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
 		KonnectivityAPIServer: "kubernetes.default.svc:443",
-		KonnectivityReplicas:  1,
 		KonnectivityLanes:     1,
 		AgentTokenLifetime:    7 * 24 * time.Hour,
 		Silence:               membership.DefaultSilence,
@@ -202,18 +219,23 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
+	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+" and "+clustergateway.AnnotationAs+".")
+	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
 	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
 	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
 
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
+	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+webhook.ConfirmDeleteAnnotation+"=true.")
+	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
 	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
 	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify it.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and addresses at which clients reach the gateway's own endpoint, beside those of --service: the serving certificate is valid for them too.")
 
 	flags.StringVar(&o.AgentsAddress, "agents-address", o.AgentsAddress, "host:port at which members' agents reach --agents-port. Empty: the port is closed, and all tunnels go through the hub's API server.")
 	flags.IntVar(&o.AgentsPort, "agents-port", o.AgentsPort, "Port for tunnels of agents, with --agents-address.")
@@ -231,7 +253,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
-	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: as many as there are, which needs --peer-port.")
 	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
@@ -305,9 +327,17 @@ func (o *Options) Validate() error {
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
-	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()))
+	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
+		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
+	if o.ConfirmDeleteMembers < 0 {
+		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
+	}
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == certificatesFiles) != files {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
+	}
+	all = append(all, o.validateEndpointNames())
+	if (o.AuditPolicyFile == "") != (o.AuditLogPath == "") {
+		all = append(all, errors.New("--audit-policy-file goes with --audit-log-path, and it with that"))
 	}
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
@@ -338,9 +368,27 @@ func (o *Options) validateKonnectivity() error {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
 	const most = 16
-	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
-		if value < 1 || value > most {
-			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
+	if o.KonnectivityReplicas < 0 || o.KonnectivityReplicas > most {
+		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.KonnectivityReplicas, most))
+	}
+	if o.KonnectivityLanes < 1 || o.KonnectivityLanes > most {
+		all = append(all, fmt.Errorf("--konnectivity-lanes %d is not between 1 and %d", o.KonnectivityLanes, most))
+	}
+	return errors.Join(all...)
+}
+
+// validateEndpointNames reports what no certificate can be valid for.
+func (o *Options) validateEndpointNames() error {
+	if len(o.EndpointNames) > 0 && o.Certificates == certificatesFiles {
+		return errors.New("--endpoint-names does nothing with --certificates=files: the certificate of the file has names of its own")
+	}
+	var all []error
+	for _, name := range o.EndpointNames {
+		if net.ParseIP(name) != nil {
+			continue
+		}
+		if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
+			all = append(all, fmt.Errorf("--endpoint-names %q is neither an address nor a DNS name: %s", name, strings.Join(problems, ", ")))
 		}
 	}
 	return errors.Join(all...)
@@ -385,6 +433,7 @@ func address(flag, value string, mayBeOff bool) error {
 type UninstallOptions struct {
 	Kubeconfig string
 	Namespace  string
+	Stop       string
 }
 
 // NewUninstallOptions returns the defaults.
@@ -395,6 +444,26 @@ func NewUninstallOptions() *UninstallOptions {
 // AddFlags binds the options to a command line.
 func (o *UninstallOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+}
+
+// DiagnoseOptions are the flags of `gateway diagnose`.
+type DiagnoseOptions struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+}
+
+// NewDiagnoseOptions returns the defaults.
+func NewDiagnoseOptions() *DiagnoseOptions {
+	return &DiagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *DiagnoseOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 

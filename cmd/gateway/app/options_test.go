@@ -50,6 +50,14 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{"--guard-rails does not know all: choose from off, selected, reference", "--certificates does not know x: choose from own, cert-manager, files"}},
 		"certificate files without their names": {func(o *Options) { o.Certificates, o.CertFile = "files", "tls.crt" }, []string{"--certificates=files goes with"}},
 		"names without certificate files":       {func(o *Options) { o.CertFile, o.KeyFile, o.CAFile = "a", "b", "c" }, []string{"--certificates=files goes with"}},
+		"an audit policy without a log":         {func(o *Options) { o.AuditPolicyFile = "policy.yaml" }, []string{"--audit-policy-file goes with --audit-log-path"}},
+		"endpoint names": {func(o *Options) {
+			o.EndpointNames = []string{"https://gateway", "gateway.example.com", "*.example.com", "192.0.2.1", "::1", "a b"}
+		},
+			[]string{`--endpoint-names "https://gateway" is neither`, `--endpoint-names "a b" is neither`}},
+		"endpoint names of a file": {func(o *Options) {
+			o.EndpointNames, o.Certificates, o.CertFile, o.KeyFile, o.CAFile = []string{"a"}, "files", "a", "b", "c"
+		}, []string{"--endpoint-names does nothing with --certificates=files"}},
 		"durations": {func(o *Options) { o.AgentTokenLifetime, o.Silence, o.ForceDeleteWait = time.Minute, 0, -1 },
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
 	}

@@ -29,6 +29,8 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	ctx, cancel := whileCarrying(ctx, parts.drained)
+	defer cancel()
 	var roots atomic.Pointer[x509.CertPool]
 	trust := func(ca []byte) {
 		pool := x509.NewCertPool()
@@ -66,6 +68,20 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 		group.Go(func() error { return g.followEndpoints(ctx, addresses) })
 	}
 	return group.Wait()
+}
+
+// whileCarrying ends when drained is closed, not when ctx ends: a replica that ends lets
+// the streams finish that it carries for others, and that others carry for it.
+func whileCarrying(ctx context.Context, drained <-chan struct{}) (context.Context, context.CancelFunc) {
+	carrying, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		select {
+		case <-drained:
+		case <-carrying.Done():
+		}
+		cancel()
+	}()
+	return carrying, cancel
 }
 
 // followEndpoints sends the addresses of the Service's endpoints whenever they

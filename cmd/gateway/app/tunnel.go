@@ -36,6 +36,9 @@ type tunnelParts struct {
 	port     *advertised
 	// disconnect ends a member's tunnels of every protocol.
 	disconnect func(member string)
+	// drained is closed when the registry is: no stream is left then that this replica
+	// carries for another one.
+	drained chan struct{}
 	// others take over connections to the agents' port, by their protocol.
 	others map[string]func(context.Context, *tls.Conn)
 }
@@ -43,7 +46,10 @@ type tunnelParts struct {
 // newTunnels makes the registry, has tunnels end whose agent's identity is taken
 // away, and opens the agents' port if it is advertised.
 func (g *gateway) newTunnels() (*tunnelParts, error) {
-	parts := &tunnelParts{port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient()}}
+	parts := &tunnelParts{
+		port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient()},
+		drained: make(chan struct{}),
+	}
 	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: parts.port.info})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)

@@ -65,12 +65,20 @@ func newRecord(r *http.Request, request *Request, began time.Time) Record {
 	return record
 }
 
+// Annotations of audit events.
+const (
+	// AnnotationMember is for which member a request was.
+	AnnotationMember = "proxy.fleetgate.io/member"
+	// AnnotationAs is whom the member saw.
+	AnnotationAs = "proxy.fleetgate.io/as"
+)
+
 // annotate puts what the hub's audit format has no field for into the gateway's
 // own audit event, where there is one.
 func annotate(ctx context.Context, r Record) {
 	audit.AddAuditAnnotationsMap(ctx, map[string]string{
-		"proxy.fleetgate.io/member": r.Member,
-		"proxy.fleetgate.io/as":     r.As,
+		AnnotationMember: r.Member,
+		AnnotationAs:     r.As,
 	})
 }
 

@@ -61,7 +61,19 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		h.refuse(w, r, err)
 		return
 	}
+	defer leaveQuietly(ctx)
 	h.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+}
+
+// leaveQuietly ends the panic with which a reverse proxy gives a reply up, if the
+// caller has gone: every watch ends that way and nobody needs a line in the log for
+// it. A caller who is there must see that the reply was cut.
+func leaveQuietly(ctx context.Context) {
+	v := recover()
+	if v == nil || v == http.ErrAbortHandler && errors.Is(context.Cause(ctx), context.Canceled) {
+		return
+	}
+	panic(v)
 }
 
 // ensureGranted returns when the agent lets the gateway act as the caller.
@@ -155,7 +167,14 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	if err := checkIdentity(out.Header, x.as); err != nil {
 		return nil, err
 	}
-	return x.link.send(out, x.request.Upgrade)
+	res, err := x.link.send(out, x.request.Upgrade)
+	if err != nil {
+		return nil, err
+	}
+	// The transport writes the member's trailers into its own when the body ends.
+	withoutTrailers := *res
+	withoutTrailers.Trailer = nil
+	return &withoutTrailers, nil
 }
 
 // repliesOfOurs are headers that the gateway writes itself, or that a member

@@ -50,6 +50,8 @@ type Reconciler struct {
 	// ServerCA returns the PEM certificates that verify that server. Nil means that it
 	// is not reported.
 	ServerCA func() ([]byte, error)
+	// Tunnel, if set, is reported too.
+	Tunnel *Tunnel
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, begins the agent's work; it is called before each report of having
@@ -68,13 +70,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	own := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetName() == r.Name && obj.GetNamespace() == clusterv1beta1.MemberNamespace(r.Name)
 	})
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-		}).
-		Complete(r)
+		})
+	if r.Tunnel != nil {
+		b.WatchesRawSource(r.Tunnel.source(client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: r.Name}))
+	}
+	return b.Complete(r)
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -90,7 +95,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
 	}
-	return result, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return result, nil
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) (ctrl.Result, error) {
@@ -141,7 +149,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context) facts {
-	f := facts{health: probe(ctx, r.Member)}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition()}
 	if !f.health.ok {
 		return f
 	}

@@ -28,6 +28,8 @@ type health struct {
 // facts are what a report says beside the agent's own state.
 type facts struct {
 	health health
+	// tunnel is a condition, or nil if nothing is known of the tunnel.
+	tunnel *metav1.Condition
 	// What is empty could not be found out: then the former value stays.
 	version, server string
 	serverCA        []byte
@@ -46,6 +48,9 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	agent.LastReceivedHeartbeat = metav1.NewTime(now)
 	setCondition(agent, imc.Generation, joined(), now)
 	setCondition(agent, imc.Generation, healthy(f.health), now)
+	if f.tunnel != nil {
+		setCondition(agent, imc.Generation, *f.tunnel, now)
+	}
 	observe(&status, f, now)
 	return status
 }

@@ -54,8 +54,12 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		}
 		return ctrl.Result{RequeueAfter: terminatingPoll}, nil
 	}
-	if wait, err := r.askToLeave(ctx, mc); wait > 0 || err != nil {
-		return ctrl.Result{RequeueAfter: wait}, err
+	wait, err := r.askToLeave(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if err := r.revoke(ctx, mc); err != nil {
 		return ctrl.Result{}, err

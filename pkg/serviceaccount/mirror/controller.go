@@ -134,6 +134,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || !account.DeletionTimestamp.IsZero() {
 		account = nil
 	}
+	if member != "" && request.Name == msav1beta1.GatewayAccount {
+		// Whoever is first would get the gateway's rights on the member.
+		member, why = "", fmt.Sprintf("%s is the gateway's own account on member %s: choose another name", request.Name, member)
+	}
 	withdrawn, err := r.withdraw(ctx, request.NamespacedName, member, account)
 	switch {
 	case err != nil || account == nil:

@@ -48,8 +48,13 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 // reconcile goes on until nothing more comes of it.
 func (b *bench) reconcile() {
 	b.t.Helper()
+	b.reconcileOf(keyOfSource)
+}
+
+func (b *bench) reconcileOf(key client.ObjectKey) {
+	b.t.Helper()
 	for range 4 {
-		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: keyOfSource}); err != nil {
+		if _, err := b.r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -111,9 +116,10 @@ func (b *bench) agentReports(token string) {
 	b.t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfTwin.Namespace, Name: keyOfTwin.Name}}
 	_ = b.hub.Delete(b.t.Context(), secret.DeepCopy())
-	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
-	b.must(b.hub.Create(b.t.Context(), secret))
 	twin := b.account(keyOfTwin)
+	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: twin.Name, UID: twin.UID}}
+	b.must(b.hub.Create(b.t.Context(), secret))
 	twin.Status.TokenSecretRef = &msav1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
 	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: msav1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
 	b.must(b.hub.Status().Update(b.t.Context(), twin))
@@ -157,6 +163,20 @@ func TestTokenComesBackFromTheTwin(t *testing.T) {
 	}
 }
 
+// A ManagedServiceAccount named like any Secret in the member's namespace got
+// that Secret's data.
+func TestSecretOfTheTwinsNameIsNotCopiedUnlessItIsTheTwins(t *testing.T) {
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
+	b.reconcile()
+	if b.account(keyOfTwin) == nil {
+		t.Fatal("there is no twin")
+	}
+	if got := b.token(keyOfSource); got != "" {
+		t.Errorf("another's Secret came over: %q", got)
+	}
+}
+
 func TestTwinGoesWithTheOther(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
@@ -174,6 +194,22 @@ func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 	b.reconcile()
 	if got := b.account(keyOfTwin).Annotations[msav1beta1.AnnotationMadeFor]; got != "u1" {
 		t.Errorf("the twin was made for %q", got)
+	}
+}
+
+// Whoever took the name before the gateway had its account got the gateway's rights.
+func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
+	reserved := given("u1")
+	reserved.Name = msav1beta1.GatewayAccount
+	earlier := desiredTwin(reserved, "m1")
+	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), reserved, earlier)
+	b.reconcileOf(client.ObjectKeyFromObject(reserved))
+	if twin := b.account(client.ObjectKeyFromObject(earlier)); twin != nil {
+		t.Errorf("the twin is still there, with labels %v", twin.Labels)
+	}
+	conditions := b.account(client.ObjectKeyFromObject(reserved)).Status.Conditions
+	if len(conditions) == 0 || !strings.Contains(conditions[0].Message, "the gateway's own account") {
+		t.Errorf("told %v", conditions)
 	}
 }
 

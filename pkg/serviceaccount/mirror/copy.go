@@ -27,6 +27,9 @@ func (r *Reconciler) bringBack(ctx context.Context, twin, account *msav1beta1.Ma
 	if err != nil {
 		return "", fmt.Errorf("reading Secret %s/%s: %w", twin.Namespace, twin.Name, err)
 	}
+	if !isOf(token, twin) {
+		return "", nil // Another's Secret has the name: the twin's status tells, and nothing of it is copied.
+	}
 	present, err := r.presentCopy(ctx, account)
 	if err != nil {
 		return "", err

@@ -44,9 +44,12 @@ func desiredCopy(present *corev1.Secret, account *msav1beta1.ManagedServiceAccou
 // mayWrite reports whether a Secret is a copy, or none at all. A label alone is
 // not enough: the Secret of another product carries it too.
 func mayWrite(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
-	return secret.ResourceVersion == "" || slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool {
-		return owner.UID == account.UID
-	})
+	return secret.ResourceVersion == "" || isOf(secret, account)
+}
+
+// isOf reports whether a Secret was made for that very ManagedServiceAccount.
+func isOf(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
+	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
 // desiredStatus is the twin's, told of this one.

@@ -123,25 +123,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	next := min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain)
+	next, news := min(max(due.Sub(r.Clock.Now()), time.Second), lookAgain), false
 	if failure != nil {
-		next = r.tell(ctx, &account, failure)
+		var failing time.Duration
+		failing, news = reportFailure(&account, failure, r.Clock.Now())
+		next = tryAgain(failure, failing)
 	}
-	if err := r.writeStatus(ctx, before, &account); err != nil {
+	switch err := r.writeStatus(ctx, before, &account); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case err != nil:
 		return ctrl.Result{}, errors.Join(failure, err)
+	}
+	if news {
+		r.warn(ctx, &account, messageOf(failure))
 	}
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// tell puts a failure into the status, warns when it is new, and says when to try
-// again.
-func (r *Reconciler) tell(ctx context.Context, account *msav1beta1.ManagedServiceAccount, failure error) time.Duration {
-	failing, first := reportFailure(account, failure, r.Clock.Now())
-	if first {
-		message := messageOf(failure)
-		log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
-		r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, msav1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
-	}
+// warn comes after the status was written: what the status says already is no news.
+func (r *Reconciler) warn(ctx context.Context, account *msav1beta1.ManagedServiceAccount, message string) {
+	log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
+	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, msav1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
+}
+
+func tryAgain(failure error, failing time.Duration) time.Duration {
 	var needsHelp mistake
 	if errors.As(failure, &needsHelp) {
 		return askAgain

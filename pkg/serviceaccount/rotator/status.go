@@ -103,12 +103,14 @@ func setCondition(account *msav1beta1.ManagedServiceAccount, kind string, status
 	})
 }
 
-// writeStatus writes the status if it changed; nobody else writes it.
+// writeStatus writes the status if it changed. It returns a conflict if before is
+// not the newest any more.
 func (r *Reconciler) writeStatus(ctx context.Context, before, account *msav1beta1.ManagedServiceAccount) error {
 	if equality.Semantic.DeepEqual(before.Status, account.Status) {
 		return nil
 	}
-	if err := r.Hub.Status().Patch(ctx, account, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Hub.Status().Patch(ctx, account, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of ManagedServiceAccount %s: %w", account.Name, err)
 	}
 	return nil

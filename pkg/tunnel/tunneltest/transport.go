@@ -29,7 +29,8 @@ type Transport struct {
 	NoHalfClose bool
 	// NoReset: the protocol cannot tell a reset from an end.
 	NoReset bool
-	// Large is the size of the large transfer; 0 is 64 MiB.
+	// Large is the size of the large transfer; 0 is 64 MiB, or 1 GiB if FLEETGATE_MATRIX
+	// is set.
 	Large int
 	// Many is how many connections are opened to see that nothing is left of them; 0
 	// is 10,000.
@@ -44,6 +45,9 @@ type Dial func(ctx context.Context, address string) (net.Conn, error)
 func RunTransport(t *testing.T, transport Transport) {
 	if transport.Large == 0 {
 		transport.Large = 64 << 20
+		if os.Getenv("FLEETGATE_MATRIX") != "" {
+			transport.Large = 1 << 30
+		}
 	}
 	if transport.Many == 0 {
 		transport.Many = 10_000

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"slices"
 	"time"
 
@@ -148,11 +149,13 @@ func newCA(now time.Time) (*ca, error) {
 	return made, nil
 }
 
-// sign returns a leaf for the DNS names, with its key. It does not outlive its CA.
-func (c *ca) sign(dnsNames []string, now time.Time) (cert, key []byte, err error) {
+// sign returns a leaf for the names, with its key. It does not outlive its CA.
+func (c *ca) sign(names []string, now time.Time) (cert, key []byte, err error) {
+	dnsNames, addresses := sortNames(names)
 	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: dnsNames[0]},
+		Subject:     pkix.Name{CommonName: names[0]},
 		DNSNames:    dnsNames,
+		IPAddresses: addresses,
 		NotBefore:   now.Add(-clockSkew),
 		NotAfter:    now.Add(leafLifetime),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -165,6 +168,18 @@ func (c *ca) sign(dnsNames []string, now time.Time) (cert, key []byte, err error
 		return nil, nil, fmt.Errorf("signing a serving certificate: %w", err)
 	}
 	return cert, key, nil
+}
+
+// sortNames tells DNS names from addresses: a certificate has a place for each.
+func sortNames(names []string) (dnsNames []string, addresses []net.IP) {
+	for _, name := range names {
+		if address := net.ParseIP(name); address != nil {
+			addresses = append(addresses, address)
+			continue
+		}
+		dnsNames = append(dnsNames, name)
+	}
+	return dnsNames, addresses
 }
 
 // serialBits is how long a serial number is: long enough never to meet another.

@@ -112,6 +112,25 @@ func TestALeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
+func TestLeafIsValidForNamesAndAddresses(t *testing.T) {
+	cert, key, err := mustCA(t, start).sign([]string{"gateway.fleet-system.svc", "gateway.example.com", "192.0.2.1", "2001:db8::1"}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := parseLeaf(material{cert: cert, key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"gateway.fleet-system.svc", "gateway.example.com", "192.0.2.1", "[2001:db8::1]"} {
+		if err := pair.Leaf.VerifyHostname(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if pair.Leaf.VerifyHostname("192.0.2.2") == nil {
+		t.Error("the leaf is valid for an address that nobody named")
+	}
+}
+
 func TestWhatIsNoCAIsNotUsed(t *testing.T) {
 	made := mustCA(t, start)
 	cert, key, err := made.sign([]string{"a"}, start)

@@ -221,7 +221,7 @@ func TestReplicasShareOneAuthority(t *testing.T) {
 	fakeClock := testingclock.NewFakeClock(start)
 	hub := fake.NewClientBuilder().Build()
 	replica := func() *Certificates {
-		return newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", dnsNames: []string{"a"}}, fakeClock)
+		return newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", names: []string{"a"}}, fakeClock)
 	}
 	one, other := replica(), replica()
 	step(t, one)
@@ -288,7 +288,7 @@ func TestReplicasThatStartTogetherAgree(t *testing.T) {
 	}).Build()
 	var replicas []*Certificates
 	for range 2 {
-		c := newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", dnsNames: []string{"a"}}, fakeClock)
+		c := newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", names: []string{"a"}}, fakeClock)
 		step(t, c)
 		replicas = append(replicas, c)
 	}
@@ -304,7 +304,7 @@ func TestAnAuthorityOfAnOlderGatewayIsKept(t *testing.T) {
 		keyCurrentCert: old.cert, keyCurrentKey: old.key, keyBundle: old.cert,
 	}}
 	hub := fake.NewClientBuilder().WithObjects(secret).Build()
-	c := newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", dnsNames: []string{"a"}}, fakeClock)
+	c := newCertificates(&authoritySource{hub: hub, clock: fakeClock, namespace: "ns", names: []string{"a"}}, fakeClock)
 	step(t, c)
 	if !verifies(old.cert, c.parsed.Leaf, start) {
 		t.Error("the CA that is in the configurations does not verify what is served")

@@ -28,16 +28,17 @@ const (
 	ServingCertificate = "gateway-serving"
 )
 
-// FromCertManager serves a Certificate that cert-manager issues and renews. The
+// FromCertManager serves a Certificate that cert-manager issues and renews, for the
+// given DNS names and addresses. The
 // client must not read from a cache, and know cert-manager's types.
-func FromCertManager(hub client.Client, namespace string, dnsNames []string) *Certificates {
-	return newCertificates(&certManagerSource{hub: hub, namespace: namespace, dnsNames: dnsNames}, clock.RealClock{})
+func FromCertManager(hub client.Client, namespace string, names []string) *Certificates {
+	return newCertificates(&certManagerSource{hub: hub, namespace: namespace, names: names}, clock.RealClock{})
 }
 
 type certManagerSource struct {
 	hub       client.Client
 	namespace string
-	dnsNames  []string
+	names     []string
 }
 
 func (s *certManagerSource) String() string {
@@ -72,6 +73,11 @@ func (s *certManagerSource) requests() []client.Object {
 	issuedBy := func(issuer string) cmmeta.IssuerReference {
 		return cmmeta.IssuerReference{Name: issuer, Kind: cmv1.IssuerKind, Group: cmv1.SchemeGroupVersion.Group}
 	}
+	dnsNames, addresses := sortNames(s.names)
+	var ips []string
+	for _, address := range addresses {
+		ips = append(ips, address.String())
+	}
 	key := &cmv1.CertificatePrivateKey{Algorithm: cmv1.ECDSAKeyAlgorithm, Size: 256, RotationPolicy: cmv1.RotationPolicyAlways}
 	return []client.Object{
 		&cmv1.Issuer{ObjectMeta: named(SelfSignedIssuer), Spec: cmv1.IssuerSpec{IssuerConfig: cmv1.IssuerConfig{SelfSigned: &cmv1.SelfSignedIssuer{}}}},
@@ -81,7 +87,7 @@ func (s *certManagerSource) requests() []client.Object {
 		}},
 		&cmv1.Issuer{ObjectMeta: named(AuthorityIssuer), Spec: cmv1.IssuerSpec{IssuerConfig: cmv1.IssuerConfig{CA: &cmv1.CAIssuer{SecretName: CACertificate}}}},
 		&cmv1.Certificate{ObjectMeta: named(ServingCertificate), Spec: cmv1.CertificateSpec{
-			DNSNames: s.dnsNames, SecretName: ServingCertificate, PrivateKey: key, IssuerRef: issuedBy(AuthorityIssuer),
+			DNSNames: dnsNames, IPAddresses: ips, SecretName: ServingCertificate, PrivateKey: key, IssuerRef: issuedBy(AuthorityIssuer),
 			Usages: []cmv1.KeyUsage{cmv1.UsageDigitalSignature, cmv1.UsageServerAuth}, Duration: &metav1.Duration{Duration: leafLifetime},
 		}},
 	}
@@ -115,10 +121,11 @@ func (s *certManagerSource) ensure(ctx context.Context, wanted client.Object) er
 func (s *certManagerSource) correct(ctx context.Context, current, wanted client.Object) error {
 	is, isCertificate := current.(*cmv1.Certificate)
 	want, wantsCertificate := wanted.(*cmv1.Certificate)
-	if !isCertificate || !wantsCertificate || equality.Semantic.DeepEqual(is.Spec.DNSNames, want.Spec.DNSNames) {
+	if !isCertificate || !wantsCertificate || equality.Semantic.DeepEqual(is.Spec.DNSNames, want.Spec.DNSNames) &&
+		equality.Semantic.DeepEqual(is.Spec.IPAddresses, want.Spec.IPAddresses) {
 		return nil
 	}
-	is.Spec.DNSNames = want.Spec.DNSNames
+	is.Spec.DNSNames, is.Spec.IPAddresses = want.Spec.DNSNames, want.Spec.IPAddresses
 	return s.hub.Update(ctx, is)
 }
 

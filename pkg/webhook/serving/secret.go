@@ -22,11 +22,11 @@ import (
 const SecretName = "gateway-serving-ca"
 
 // FromAuthority serves certificates of the gateway's own authority, valid for the
-// given DNS names. The client must not read from a cache: caching Secrets for it
+// given DNS names and addresses. The client must not read from a cache: caching Secrets for it
 // would hold every Secret of the hub in memory.
-func FromAuthority(hub client.Client, namespace string, dnsNames []string) *Certificates {
+func FromAuthority(hub client.Client, namespace string, names []string) *Certificates {
 	real := clock.RealClock{}
-	return newCertificates(&authoritySource{hub: hub, clock: real, namespace: namespace, dnsNames: dnsNames}, real)
+	return newCertificates(&authoritySource{hub: hub, clock: real, namespace: namespace, names: names}, real)
 }
 
 // authoritySource shares the authority with other replicas through a Secret and
@@ -35,7 +35,7 @@ type authoritySource struct {
 	hub       client.Client
 	clock     clock.PassiveClock
 	namespace string
-	dnsNames  []string
+	names     []string
 
 	// known is the authority as it was last read or written. If somebody deletes the
 	// Secret, it is written again: what is served stays trusted.
@@ -60,7 +60,7 @@ func (s *authoritySource) load(ctx context.Context) (material, error) {
 	current := s.known
 	now := s.clock.Now()
 	if !bytes.Equal(s.signedBy, current.current.cert) || !now.Before(s.renewAt) {
-		cert, key, err := current.current.sign(s.dnsNames, now)
+		cert, key, err := current.current.sign(s.names, now)
 		if err != nil {
 			return material{}, err
 		}

@@ -123,7 +123,7 @@ var _ = Describe("A request for a member through the hub", func() {
 		w, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: "watched"})
 		Expect(err).NotTo(HaveOccurred())
 		defer w.Stop()
-		for i := range 3 {
+		for i := range 10 {
 			rotate(ctx)
 			name := fmt.Sprintf("watched-%d", i)
 			create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -315,8 +315,8 @@ var _ = Describe("What goes wrong", func() {
 		agent.stop()
 		DeferCleanup(func() {
 			if !served.registry.Connected(memberName) {
-				agent = connectAgent()
-				awaitTunnel()
+				agent = connectAgent(memberName)
+				awaitTunnel(memberName)
 			}
 		})
 		Eventually(served.registry.Connected).WithArguments(memberName).Should(BeFalse())
@@ -324,8 +324,8 @@ var _ = Describe("What goes wrong", func() {
 		Expect(apierrors.IsServiceUnavailable(err)).To(BeTrue(), "%v", err)
 		Expect(err.Error()).To(ContainSubstring("not connected"))
 
-		agent = connectAgent()
-		awaitTunnel()
+		agent = connectAgent(memberName)
+		awaitTunnel(memberName)
 		Expect(must(ctx, config, "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")).To(Equal("ok"))
 	})
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/kubelet"
 )
 
 // Older clients speak SPDY, the present kubectl does when it is told so.
@@ -85,9 +86,25 @@ func throughBoth() map[string]*rest.Config {
 	}
 }
 
+// startNode registers a node with a kubelet of its own on the member, and a pod on it.
+func startNode(ctx context.Context, pod string) *kubelet.Server {
+	GinkgoHelper()
+	k := kubelet.Start()
+	DeferCleanup(k.Close)
+	node, err := k.Node(ctx, memberClient, "node-of-"+pod)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, node)).To(Succeed()) })
+	// The account of the pod is made by the member's controllers.
+	Eventually(func() error {
+		_, err := kubelet.Pod(ctx, memberClient, node.Name, namespace, pod)
+		return err
+	}).Should(Succeed())
+	return k
+}
+
 var _ = Describe("What streams", Ordered, func() {
 	const pod = "streams"
-	var node *kubelet
+	var node *kubelet.Server
 
 	BeforeAll(func(ctx SpecContext) { node = startNode(ctx, pod) })
 
@@ -154,10 +171,10 @@ var _ = Describe("What streams", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred(), errs.String())
 			Expect(line).To(Equal(want + "\n"))
 		}
-		expectLine("the first line")
+		expectLine(kubelet.FirstLine)
 		for _, line := range []string{"one", "two", "three"} {
 			rotate(ctx)
-			node.lines <- line
+			node.Lines <- line
 			expectLine(line)
 		}
 	})
@@ -184,6 +201,6 @@ var _ = Describe("What streams", Ordered, func() {
 			Expect(errs.String()).To(ContainSubstring("orbidden"), protocol)
 		}
 		command, out, errs := begin(ctx, "WebSocket", configFor(memberName, viewer, team), nil, "logs", pod)
-		Expect(finish(command, out, errs)).To(Equal("the first line\n"))
+		Expect(finish(command, out, errs)).To(Equal(kubelet.FirstLine + "\n"))
 	})
 })

@@ -8,6 +8,7 @@ package proxy_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -46,6 +48,8 @@ var (
 	hubClient, memberClient client.Client
 	served                  *runningGateway
 	agent                   *runningAgent
+	// grants answer for all agents: they are of one cluster.
+	grants http.Handler
 )
 
 func TestProxy(t *testing.T) {
@@ -77,7 +81,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { served.stop() })
 	agent = startAgent(ctx)
 	DeferCleanup(func() { agent.stop() })
-	awaitTunnel()
+	awaitTunnel(memberName)
 })
 
 func clientFor(config *rest.Config) client.Client {
@@ -150,28 +154,36 @@ func prepareHub(ctx context.Context) {
 	create(ctx, hubClient, &corev1.Namespace{ObjectMeta: named(namespace)},
 		&corev1.ServiceAccount{ObjectMeta: in(namespace, "deployer")})
 	for _, name := range []string{memberName, awayName} {
-		ns := clusterv1beta1.MemberNamespace(name)
-		create(ctx, hubClient,
-			&corev1.Namespace{ObjectMeta: named(ns)},
-			&corev1.ServiceAccount{ObjectMeta: in(ns, clusterv1beta1.AgentAccount)})
-		Eventually(func() error {
-			return hubClient.Create(ctx, &clusterv1beta1.MemberCluster{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stage": name}},
-				Spec:       clusterv1beta1.MemberClusterSpec{Identity: account(ns, clusterv1beta1.AgentAccount)},
-			})
-		}).Should(Succeed())
-		create(ctx, hubClient, allow("tunnel-"+name, []rbacv1.PolicyRule{{
-			APIGroups: []string{"tunnel.fleetgate.io"}, Resources: []string{"tunnels/proxy"}, Verbs: []string{"create"}, ResourceNames: []string{name},
-		}}, account(ns, clusterv1beta1.AgentAccount))...)
+		admit(ctx, name, name)
 	}
 	gateways := func(verbs ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways", "clustergateways/health"}, Verbs: []string{"get", "list", "watch"}},
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: verbs},
+			// The gateway asks about the inner request too: here the outer one decides.
+			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		}
 	}
 	create(ctx, hubClient, allow("members-view", gateways("get"), user(viewer))...)
 	create(ctx, hubClient, allow("members-edit", gateways("*"), user(editor), account(namespace, "deployer"))...)
+}
+
+// admit makes what the hub has of a member that has joined.
+func admit(ctx context.Context, name, stage string) {
+	GinkgoHelper()
+	ns := clusterv1beta1.MemberNamespace(name)
+	create(ctx, hubClient,
+		&corev1.Namespace{ObjectMeta: named(ns)},
+		&corev1.ServiceAccount{ObjectMeta: in(ns, clusterv1beta1.AgentAccount)})
+	Eventually(func() error {
+		return hubClient.Create(ctx, &clusterv1beta1.MemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stage": stage}},
+			Spec:       clusterv1beta1.MemberClusterSpec{Identity: account(ns, clusterv1beta1.AgentAccount)},
+		})
+	}).Should(Succeed())
+	create(ctx, hubClient, allow("tunnel-"+name, []rbacv1.PolicyRule{{
+		APIGroups: []string{"tunnel.fleetgate.io"}, Resources: []string{"tunnels/proxy"}, Verbs: []string{"create"}, ResourceNames: []string{name},
+	}}, account(ns, clusterv1beta1.AgentAccount))...)
 }
 
 // prepareMember gives the team a namespace on the member.

@@ -46,6 +46,8 @@ import (
 const (
 	proxyPrefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 	serviceName = "gateway"
+	// endpointName is what clients call the gateway's own endpoint.
+	endpointName = "localhost"
 )
 
 // runningGateway is the part of a gateway that this suite is about.
@@ -82,12 +84,12 @@ func startGateway(ctx context.Context) *runningGateway {
 	g.registry, err = tunnel.NewRegistry(tunnel.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
-	certificate, key, err := certutil.GenerateSelfSignedCertKey(serviceName+"."+clusterv1beta1.SystemNamespace+".svc", nil, nil)
+	certificate, key, err := certutil.GenerateSelfSignedCertKey(serviceName+"."+clusterv1beta1.SystemNamespace+".svc", nil, []string{endpointName})
 	Expect(err).NotTo(HaveOccurred())
 	serving, err := dynamiccertificates.NewStaticCertKeyContent("test", certificate, key)
 	Expect(err).NotTo(HaveOccurred())
 	completed, err := apiserver.Config{
-		Hub: config, Address: "127.0.0.1:0", Certificate: serving, Members: members,
+		Hub: config, Address: "127.0.0.1:0", AuthorizeInner: true, Certificate: serving, Members: members,
 		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
@@ -177,17 +179,19 @@ func startAgent(ctx context.Context) *runningAgent {
 		&corev1.Namespace{ObjectMeta: named(msav1beta1.AccountNamespace)},
 		&corev1.ServiceAccount{ObjectMeta: in(msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)})
 	rotate(ctx)
-	return connectAgent()
+	grants = (&impersonation.Grants{Client: memberClient, AccountNamespace: msav1beta1.AccountNamespace}).Handler()
+	return connectAgent(memberName)
 }
 
-func connectAgent() *runningAgent {
+// connectAgent runs the agent of a member by that name. All are this one cluster.
+func connectAgent(name string) *runningAgent {
 	GinkgoHelper()
 	target, err := url.Parse(member.URL)
 	Expect(err).NotTo(HaveOccurred())
 	own := tunnel.NewListener(tunnel.Agent)
 	connector := &tunnel.Connector{
-		Member: memberName,
-		Dial:   tunnelDialer(memberName, memberName).Dial,
+		Member: name,
+		Dial:   tunnelDialer(name, name).Dial,
 		Targets: map[string]tunnel.Target{
 			tunnel.APIServer: tunnel.TCP(target.Host),
 			tunnel.Agent:     own.Target(),
@@ -195,7 +199,7 @@ func connectAgent() *runningAgent {
 	}
 	running, cancel := context.WithCancel(context.Background())
 	a := &runningAgent{cancel: cancel, done: make(chan error, 1), own: make(chan error, 1)}
-	server := &http.Server{Handler: (&impersonation.Grants{Client: memberClient, AccountNamespace: msav1beta1.AccountNamespace}).Handler()}
+	server := &http.Server{Handler: grants}
 	go func() { a.done <- connector.Run(running) }()
 	go func() { a.own <- server.Serve(own) }()
 	context.AfterFunc(running, func() { _ = server.Close() })
@@ -223,9 +227,9 @@ func tunnelDialer(of, as string) *tunnel.HubDialer {
 	}
 }
 
-func awaitTunnel() {
+func awaitTunnel(name string) {
 	GinkgoHelper()
-	Eventually(served.registry.Connected).WithArguments(memberName).Should(BeTrue())
+	Eventually(served.registry.Connected).WithArguments(name).Should(BeTrue())
 }
 
 func tokenOf(ctx context.Context, of *env.Cluster, namespace, name string) (string, error) {
@@ -241,23 +245,28 @@ func tokenOf(ctx context.Context, of *env.Cluster, namespace, name string) (stri
 	return request.Status.Token, nil
 }
 
-// rotate writes a new token of the gateway's account to the hub, as the rotator
-// does, and returns it.
+// rotate has the hub told a new token of the gateway's account, and returns it.
 func rotate(ctx context.Context) string {
 	GinkgoHelper()
 	token, err := tokenOf(ctx, member, msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)
 	Expect(err).NotTo(HaveOccurred())
+	report(ctx, memberName, token, member.CABundle)
+	return token
+}
+
+// report writes token and CA of a member to the hub, as the rotator does.
+func report(ctx context.Context, name, token string, ca []byte) {
+	GinkgoHelper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: clusterv1beta1.MemberNamespace(memberName), Name: msav1beta1.GatewayAccount,
+			Namespace: clusterv1beta1.MemberNamespace(name), Name: msav1beta1.GatewayAccount,
 			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
 		},
-		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: member.CABundle},
+		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: ca},
 	}
 	if err := hubClient.Create(ctx, secret); err != nil {
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 	}
-	return token
 }
 
 // configFor is a client of the member through the hub: the hub's own

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -49,103 +50,152 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		Expect(ours).To(ConsistOf(name))
 	}
 
-	It("leads to the same member: the gateway", func(ctx SpecContext) {
-		for step := 1; step <= stepsAtMost; step++ {
-			By(fmt.Sprintf("killing the gateway at write %d", step))
+	// Lives do not disturb each other: a wave of them is killed at once, each at a write of
+	// its own. Every third write shows most of what can go wrong; the others are for when
+	// there is time.
+	const wave = 12
+	everyThird := []TableEntry{
+		Entry("at every third write", SpecTimeout(5*time.Minute), []int{1}),
+		Entry("at the writes between", Label("matrix"), SpecTimeout(5*time.Minute), []int{2, 3}),
+	}
+	const stride = 3
+	type life struct {
+		namespace, agentNamespace, name string
+		killed                          *crash
+		token                           *registrationv1alpha1.ClusterRegistrationToken
+		agent                           *agent
+	}
+	makeWave := func(ctx SpecContext, from, step int) []*life {
+		GinkgoHelper()
+		By(fmt.Sprintf("killing at %d writes from number %d in steps of %d", wave, from, step))
+		lives := make([]*life, wave)
+		for i := range lives {
 			namespace := makeNamespace(ctx)
 			name := registrationv1alpha1.ClusterName(namespace)
-			killed := newCrash(step, namespace, name)
-			first := startGateway(gatewayOptions{config: killed.config()})
-			token := makeToken(ctx, namespace, time.Hour)
-			a := startAgent(agentOptions{
-				namespace: makeAgentNamespace(ctx), clientID: namespace,
-				bootstrap: func(ctx context.Context) (*enroll.Bootstrap, error) { return tryValues(ctx, token) },
-			})
-			done := crashedOr(killed, func() bool { return hasJoined(ctx, name) })
+			lives[i] = &life{namespace: namespace, agentNamespace: makeAgentNamespace(ctx), name: name, killed: newCrash(from+step*i, namespace, name)}
+		}
+		return lives
+	}
+	endAgents := func(lives []*life) {
+		var ending sync.WaitGroup
+		for _, l := range lives {
+			ending.Go(l.agent.end)
+		}
+		ending.Wait()
+	}
+	// walk kills at all writes that begin with one of these, until one did not happen.
+	walk := func(firsts []int, step int, killAt func(from int) (done bool)) {
+		GinkgoHelper()
+		for _, from := range firsts {
+			done := false
+			for ; from <= stepsAtMost && !done; from += wave * step {
+				done = killAt(from)
+			}
+			Expect(done).To(BeTrue(), "more is written than this test expects")
+		}
+	}
+	crashesOf := func(lives []*life) []*crash {
+		var all []*crash
+		for _, l := range lives {
+			all = append(all, l.killed)
+		}
+		return all
+	}
+
+	DescribeTable("leads to the same member: the gateway", func(ctx SpecContext, firsts []int) {
+		walk(firsts, stride, func(from int) bool {
+			done, lives := false, makeWave(ctx, from, stride)
+			first := startGateway(gatewayOptions{config: configOf(crashesOf(lives)...)})
+			for _, l := range lives {
+				l.token = makeToken(ctx, l.namespace, time.Hour)
+				l.agent = startAgent(agentOptions{
+					namespace: l.agentNamespace, clientID: l.namespace,
+					bootstrap: func(ctx context.Context) (*enroll.Bootstrap, error) { return tryValues(ctx, l.token) },
+				})
+			}
+			for _, l := range lives {
+				done = crashedOr(l.killed, func() bool { return hasJoined(ctx, l.name) }) || done
+			}
 			first.end()
 			second := startGateway(gatewayOptions{})
-			expectOneMember(ctx, namespace, a)
-			a.end()
-			second.end()
-			if done {
-				return
+			for _, l := range lives {
+				expectOneMember(ctx, l.namespace, l.agent)
 			}
-		}
-		Fail("the gateway writes more than this test expects")
-	}, SpecTimeout(5*time.Minute))
+			endAgents(lives)
+			second.end()
+			return done
+		})
+	}, everyThird)
 
 	It("leads to the same member: the agent", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
-		// Agents do not disturb each other: as many as make a few waves are killed at once.
-		const wave = 8
-		type life struct {
-			namespace, agentNamespace string
-			killed                    *crash
-			first, second             *agent
-		}
-		for from := 1; from <= stepsAtMost; from += wave {
-			By(fmt.Sprintf("killing agents at the writes %d to %d", from, from+wave-1))
-			var lives []*life
-			for step := from; step < from+wave; step++ {
-				l := &life{namespace: makeNamespace(ctx), agentNamespace: makeAgentNamespace(ctx), killed: newCrash(step)}
+		walk([]int{1}, 1, func(from int) bool {
+			done, lives := false, makeWave(ctx, from, 1)
+			for _, l := range lives {
+				l.killed.about = nil
 				values := registrationValues(ctx, l.namespace)
 				_, err := memberClient.CoreV1().Secrets(l.agentNamespace).Create(ctx, bootstrapSecret(l.agentNamespace, values), metav1.CreateOptions{})
 				Expect(err).NotTo(HaveOccurred())
-				l.first = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace, wrap: l.killed.wrap})
-				lives = append(lives, l)
-			}
-			done := false
-			for _, l := range lives {
-				done = crashedOr(l.killed, func() bool { return hasJoined(ctx, registrationv1alpha1.ClusterName(l.namespace)) }) || done
-				l.first.end()
-				l.second = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace})
+				l.agent = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace, wrap: l.killed.wrap})
 			}
 			for _, l := range lives {
-				expectOneMember(ctx, l.namespace, l.second)
-				l.second.end()
+				done = crashedOr(l.killed, func() bool { return hasJoined(ctx, l.name) }) || done
 			}
-			if done {
-				return
+			endAgents(lives)
+			for _, l := range lives {
+				l.agent = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace})
 			}
-		}
-		Fail("the agent writes more than this test expects")
+			for _, l := range lives {
+				expectOneMember(ctx, l.namespace, l.agent)
+			}
+			endAgents(lives)
+			return done
+		})
 	}, SpecTimeout(5*time.Minute))
 
-	It("leaves nothing behind on leaving: the gateway", func(ctx SpecContext) {
-		var leaving []string
-		done := false
-		for step := 1; step <= stepsAtMost && !done; step++ {
-			By(fmt.Sprintf("killing the gateway at write %d", step))
-			namespace := makeNamespace(ctx)
+	DescribeTable("leaves nothing behind on leaving: the gateway", func(ctx SpecContext, firsts []int) {
+		walk(firsts, stride, func(from int) bool {
+			done, lives := false, makeWave(ctx, from, stride)
 			before := startGateway(gatewayOptions{})
-			a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
-			name := expectEnrolled(ctx, a)
-			expectJoined(ctx, name)
+			for _, l := range lives {
+				l.token = makeToken(ctx, l.namespace, time.Hour)
+			}
+			for _, l := range lives {
+				l.agent = startAgent(agentOptions{namespace: l.agentNamespace, clientID: l.namespace, bootstrap: enroll.Given(valuesOf(ctx, l.token))})
+			}
+			for _, l := range lives {
+				Expect(expectEnrolled(ctx, l.agent)).To(Equal(l.name))
+				expectJoined(ctx, l.name)
+			}
 			before.end()
 
-			killed := newCrash(step, namespace, name)
-			first := startGateway(gatewayOptions{config: killed.config()})
-			mc := getMember(ctx, name)
-			Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
-			done = crashedOr(killed, func() bool { return getMember(ctx, name).UID == "" })
+			first := startGateway(gatewayOptions{config: configOf(crashesOf(lives)...)})
+			for _, l := range lives {
+				mc := getMember(ctx, l.name)
+				Expect(hubClient.Delete(ctx, &mc)).To(Succeed())
+			}
+			for _, l := range lives {
+				done = crashedOr(l.killed, func() bool { return getMember(ctx, l.name).UID == "" }) || done
+			}
 			first.end()
-			leaving = append(leaving, name)
-		}
-		Expect(done).To(BeTrue(), "the gateway writes more than this test expects")
 
-		By("letting a gateway finish what the killed ones began")
-		startGateway(gatewayOptions{})
-		for _, name := range leaving {
-			expectGone(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
-			expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
-		}
-	}, SpecTimeout(5*time.Minute))
+			By("letting a gateway finish what the killed one began")
+			last := startGateway(gatewayOptions{})
+			for _, l := range lives {
+				expectGone(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: l.name}})
+				expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(l.name)}})
+			}
+			endAgents(lives)
+			last.end()
+			return done
+		})
+	}, everyThird)
 
 	It("writes nothing when it starts again and all is settled: the gateway", func(ctx SpecContext) {
 		namespace := makeNamespace(ctx)
 		name := registrationv1alpha1.ClusterName(namespace)
 		never := newCrash(math.MaxInt, namespace, name)
-		first := startGateway(gatewayOptions{config: never.config()})
+		first := startGateway(gatewayOptions{config: configOf(never)})
 		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		Expect(expectEnrolled(ctx, a)).To(Equal(name))
 		expectJoined(ctx, name)
@@ -156,7 +206,7 @@ var _ = Describe("Whoever is killed at any write", Label("crash"), func() {
 		first.end()
 
 		counted := newCrash(1, namespace, name)
-		startGateway(gatewayOptions{config: counted.config()})
+		startGateway(gatewayOptions{config: configOf(counted)})
 		Consistently(counted.dead).WithTimeout(3 * time.Second).ShouldNot(BeClosed())
 	})
 })

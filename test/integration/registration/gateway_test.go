@@ -6,6 +6,7 @@ package registration_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -139,8 +140,9 @@ var errCrashed = errors.New("crashed")
 // then is all that a process finds after a restart, whatever it was about to do.
 type crash struct {
 	at int64
-	// about limits which writes count to those whose path names one of these; all count
-	// if there are none.
+	// about limits a crash to requests that name one of these, in the path or in what
+	// they carry: the process is dead for them, and lives on for others. It is dead for
+	// all if there are none.
 	about  []string
 	writes atomic.Int64
 	dead   chan struct{}
@@ -150,23 +152,29 @@ func newCrash(at int, about ...string) *crash {
 	return &crash{at: int64(at), about: about, dead: make(chan struct{})}
 }
 
-// config reaches the hub as a process does that is going to be killed.
-func (c *crash) config() *rest.Config {
+// configOf reaches the hub as a process does that is going to be killed, by the first
+// crash that a request is about.
+func configOf(crashes ...*crash) *rest.Config {
 	config := hub.Config()
-	config.Wrap(c.wrap)
+	for _, c := range crashes {
+		config.Wrap(c.wrap)
+	}
 	return config
 }
 
 func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		n := c.writes.Load()
-		if c.counts(request) {
+		if !c.concerns(request) {
+			return next.RoundTrip(request)
+		}
+		n, counts := c.writes.Load(), isStep(request)
+		if counts {
 			n = c.writes.Add(1)
 		}
 		if n < c.at {
 			return next.RoundTrip(request)
 		}
-		if n == c.at && c.counts(request) {
+		if n == c.at && counts {
 			if response, err := next.RoundTrip(request); err == nil {
 				_ = response.Body.Close()
 			}
@@ -177,13 +185,23 @@ func (c *crash) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// counts leaves out what is no step of registration.
-func (c *crash) counts(request *http.Request) bool {
-	path := request.URL.Path
-	if request.Method == http.MethodGet || strings.Contains(path, "/events") {
-		return false
+func (c *crash) concerns(request *http.Request) bool {
+	if len(c.about) == 0 {
+		return true
 	}
-	return len(c.about) == 0 || slices.ContainsFunc(c.about, func(name string) bool { return strings.Contains(path, name) })
+	said := request.URL.Path
+	if request.GetBody != nil {
+		if body, err := request.GetBody(); err == nil {
+			carried, _ := io.ReadAll(body)
+			said += string(carried)
+		}
+	}
+	return slices.ContainsFunc(c.about, func(name string) bool { return strings.Contains(said, name) })
+}
+
+// isStep leaves out what is no step of registration.
+func isStep(request *http.Request) bool {
+	return request.Method != http.MethodGet && !strings.Contains(request.URL.Path, "/events")
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

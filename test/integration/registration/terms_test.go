@@ -82,6 +82,8 @@ var _ = Describe("A registration token", func() {
 		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
 		name := expectEnrolled(ctx, first)
 		expectJoined(ctx, name)
+		// Its heartbeat is how the first agent will learn that it was cut off.
+		setHeartbeatPeriod(ctx, name, 1)
 		config, err := first.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		stolen, err := first.enroller.Token(ctx)

@@ -1,16 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tunnel_test follows one agent's tunnel on a real hub, with the gateway's
-// own port for agents: how it gets there, and what ends it.
+// Package tunnel_test follows agents' tunnels on a real hub, with the gateway's own
+// port for agents: how they get there, what ends them, and what becomes of requests
+// when gateways and agents end.
 package tunnel_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,8 +26,6 @@ import (
 
 const member = "member-1"
 
-var running *fleet.Fleet
-
 func TestTunnel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real API servers")
@@ -40,35 +36,28 @@ func TestTunnel(t *testing.T) {
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
+// start runs a fleet for the specs of a container.
+func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
+	GinkgoHelper()
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
-	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), Members: []string{member}, BinDir: filepath.Join(home, "bin"), AgentsPort: true, Verbosity: 2,
-	})
-	if running != nil {
-		DeferCleanup(func(ctx context.Context) { Expect(running.Stop(ctx)).To(Succeed()) })
+	o.Dir, o.BinDir, o.Tunnel, o.Verbosity = GinkgoT().TempDir(), filepath.Join(home, "bin"), fleet.TunnelPort, 2
+	started, err := fleet.Start(ctx, o)
+	if started != nil {
+		DeferCleanup(func(ctx context.Context) { Expect(started.Stop(ctx)).To(Succeed()) })
 	}
 	Expect(err).NotTo(HaveOccurred())
-})
+	return started
+}
 
 // way is how the agent says that its tunnel goes: hub, port or nothing.
-func way(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.Members[0].AgentMetrics(), nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+func way(ctx context.Context, of *fleet.Member) (string, error) {
+	metrics, err := scrape(ctx, of.AgentMetrics())
 	if err != nil {
 		return "", err
 	}
 	for _, way := range []string{"hub", "port"} {
-		if strings.Contains(string(text), `fleetgate_agent_tunnel_connected{way="`+way+`"} 1`) {
+		if metrics[`fleetgate_agent_tunnel_connected{way="`+way+`"}`] == 1 {
 			return way, nil
 		}
 	}
@@ -76,9 +65,9 @@ func way(ctx context.Context) (string, error) {
 }
 
 // throughHub reaches the member as the fleet's user does.
-func throughHub() kubernetes.Interface {
+func throughHub(f *fleet.Fleet) kubernetes.Interface {
 	GinkgoHelper()
-	config, err := clientcmd.BuildConfigFromFlags("", running.MemberKubeconfig(member))
+	config, err := clientcmd.BuildConfigFromFlags("", f.MemberKubeconfig(member))
 	Expect(err).NotTo(HaveOccurred())
 	client, err := kubernetes.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
@@ -86,10 +75,15 @@ func throughHub() kubernetes.Interface {
 }
 
 var _ = Describe("An agent that can reach the gateway's own port", Ordered, func() {
+	var running *fleet.Fleet
+	way := func(ctx context.Context) (string, error) { return way(ctx, running.Members[0]) }
+
+	BeforeAll(func(ctx SpecContext) { running = start(ctx, fleet.Options{Members: []string{member}}) })
+
 	It("moves its tunnel there, and is reached through it", func(ctx SpecContext) {
 		Eventually(way).WithContext(ctx).Should(Equal("port"))
 		Eventually(func(ctx context.Context) error {
-			_, err := throughHub().CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+			_, err := throughHub(running).CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 			if apierrors.IsForbidden(err) {
 				return nil // the member has answered: it does not know the user yet
 			}

@@ -6,7 +6,7 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Reasons of the conditions that an agent reports about itself. Their types are
-// ConditionJoined and ConditionHealthy.
+// ConditionJoined, ConditionHealthy and ConditionTunnelConnected.
 const (
 	// ReasonInternalMemberClusterJoined goes with Joined=True.
 	ReasonInternalMemberClusterJoined = "InternalMemberClusterJoined"
@@ -21,6 +21,17 @@ const (
 	ReasonInternalMemberClusterHealthy = "InternalMemberClusterHealthy"
 	// ReasonInternalMemberClusterUnhealthy goes with Healthy=False.
 	ReasonInternalMemberClusterUnhealthy = "InternalMemberClusterUnhealthy"
+
+	// ReasonTunnelViaHub goes with TunnelConnected=True: through the hub's API server.
+	ReasonTunnelViaHub = "ViaHub"
+	// ReasonTunnelViaPort goes with TunnelConnected=True: straight to the gateway's own
+	// port for agents.
+	ReasonTunnelViaPort = "ViaPort"
+	// ReasonTunnelViaKonnectivity goes with TunnelConnected=True: by the protocol of
+	// Konnectivity, straight to its server.
+	ReasonTunnelViaKonnectivity = "ViaKonnectivity"
+	// ReasonTunnelDown goes with TunnelConnected=False.
+	ReasonTunnelDown = "NotConnected"
 )
 
 // ClusterState is what the hub wants an agent to do.

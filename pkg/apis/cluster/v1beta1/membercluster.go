@@ -12,7 +12,7 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status shows ReadyToJoin and Joined;
-// Healthy is a condition of the agent, in status.agentStatus.
+// Healthy and TunnelConnected are conditions of the agent, in status.agentStatus.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
 	// place on the hub, and False once the member is leaving.
@@ -22,6 +22,9 @@ const (
 	ConditionJoined = "Joined"
 	// ConditionHealthy is True while the agent finds its own cluster healthy.
 	ConditionHealthy = "Healthy"
+	// ConditionTunnelConnected is True while the agent holds a tunnel to a gateway; its
+	// reason says which way that goes.
+	ConditionTunnelConnected = "TunnelConnected"
 )
 
 // Reasons of a MemberCluster's conditions.

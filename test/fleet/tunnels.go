@@ -11,19 +11,31 @@ import (
 	"path/filepath"
 )
 
-// TunnelKonnectivity has the agents speak the protocol of Konnectivity, straight to a
-// port of the gateway.
-const TunnelKonnectivity = "konnectivity"
+// Which way the members' tunnels go.
+const (
+	// TunnelNative is through the hub's API server: the gateway has no port for agents.
+	TunnelNative = "native"
+	// TunnelPort speaks the same protocol; the gateway has a port of its own for agents.
+	TunnelPort = "port"
+	// TunnelKonnectivity has the agents speak the protocol of Konnectivity, straight to
+	// that port.
+	TunnelKonnectivity = "konnectivity"
+)
+
+func (f *Fleet) hasAgentsPort() bool { return f.Tunnel == TunnelPort || f.Tunnel == TunnelKonnectivity }
 
 func (f *Fleet) gatewayTunnelArgs() []string {
-	if f.Tunnel != TunnelKonnectivity {
+	if !f.hasAgentsPort() {
 		return nil
 	}
-	return []string{
-		"--agents-address=" + onLoopback(f.tunnelPort),
+	args := []string{
+		"--agents-address=" + onPort(f.front(), f.tunnelPort),
 		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
-		"--konnectivity-agents",
 	}
+	if f.Tunnel == TunnelKonnectivity {
+		args = append(args, "--konnectivity-agents")
+	}
+	return args
 }
 
 func (f *Fleet) agentTunnelArgs() []string {
@@ -32,7 +44,7 @@ func (f *Fleet) agentTunnelArgs() []string {
 	}
 	return []string{
 		"--tunnel-protocol=" + TunnelKonnectivity,
-		"--tunnel-server=" + onLoopback(f.tunnelPort),
+		"--tunnel-server=" + onPort(f.front(), f.tunnelPort),
 		"--tunnel-server-name=localhost",
 		"--tunnel-ca-file=" + f.tunnelCAFile(),
 	}

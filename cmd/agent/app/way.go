@@ -1,0 +1,62 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// way says which way the tunnel goes now: in a metric, and to the hub.
+type way struct {
+	gauge *prometheus.GaugeVec
+	told  *heartbeat.Tunnel
+}
+
+// reasons are the ways' names in the condition.
+func reasons() map[tunnel.Way]string {
+	return map[tunnel.Way]string{
+		tunnel.ViaHub:          clusterv1beta1.ReasonTunnelViaHub,
+		tunnel.ViaPort:         clusterv1beta1.ReasonTunnelViaPort,
+		tunnel.ViaKonnectivity: clusterv1beta1.ReasonTunnelViaKonnectivity,
+	}
+}
+
+func newWay(registerer prometheus.Registerer) (*way, error) {
+	w := &way{told: heartbeat.NewTunnel(clock.RealClock{}), gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "fleetgate_agent_tunnel_connected",
+		Help: "1 for the way that the agent's tunnel goes: through the hub's API server (hub), to the gateway's port (port), or by Konnectivity's protocol (konnectivity).",
+	}, []string{"way"})}
+	if err := registerer.Register(w.gauge); err != nil {
+		return nil, fmt.Errorf("registering the tunnel's metric: %w", err)
+	}
+	w.count(tunnel.State{})
+	return w, nil
+}
+
+// set is told of every change of the tunnel.
+func (w *way) set(state tunnel.State) {
+	w.count(state)
+	if state.Connected {
+		w.told.Up(reasons()[state.Way])
+	} else {
+		w.told.Down(state.Reason)
+	}
+}
+
+func (w *way) count(state tunnel.State) {
+	for each := range reasons() {
+		value := 0.0
+		if state.Connected && state.Way == each {
+			value = 1
+		}
+		w.gauge.WithLabelValues(string(each)).Set(value)
+	}
+}

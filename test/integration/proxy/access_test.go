@@ -1,0 +1,127 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// shown is a command of a document, who runs it, and what the document says that it
+// prints.
+type shown struct{ who, command, prints string }
+
+// readAccess takes files and commands out of docs/access.md.
+func readAccess() (files map[string]string, commands []shown) {
+	GinkgoHelper()
+	document, err := os.ReadFile("../../../docs/access.md")
+	Expect(err).NotTo(HaveOccurred())
+	files = map[string]string{}
+	for _, file := range regexp.MustCompile("(?s)This is `([a-z-]+\\.yaml)`:\n\n```yaml\n(.*?)```").FindAllStringSubmatch(string(document), -1) {
+		files[file[1]] = file[2]
+	}
+	prompt := regexp.MustCompile(`^([a-z]+)\$ (.*)\n$`)
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(document), -1) {
+		for line := range strings.Lines(block[1]) {
+			if typed := prompt.FindStringSubmatch(line); typed != nil {
+				commands = append(commands, shown{who: typed[1], command: typed[2]})
+				continue
+			}
+			commands[len(commands)-1].prints += line
+		}
+	}
+	return files, commands
+}
+
+// pattern is what a text with gaps (...) matches.
+func pattern(text string) string {
+	parts := strings.Split(text, "...")
+	for i, part := range parts {
+		parts[i] = regexp.QuoteMeta(part)
+	}
+	return "^" + strings.Join(parts, ".*") + "$"
+}
+
+// homeOf is a folder with a kubeconfig of the hub in the usual place.
+func homeOf(config *rest.Config, files map[string]string) string {
+	GinkgoHelper()
+	home := GinkgoT().TempDir()
+	own := clientcmdapi.NewConfig()
+	own.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	own.AuthInfos["me"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	own.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "me"}
+	own.CurrentContext = "hub"
+	Expect(clientcmd.WriteToFile(*own, filepath.Join(home, ".kube", "config"))).To(Succeed())
+	for name, content := range files {
+		Expect(os.WriteFile(filepath.Join(home, name), []byte(content), 0o600)).To(Succeed())
+	}
+	return home
+}
+
+var _ = Describe("docs/access.md", func() {
+	It("shows commands that do what it says that they print", func(ctx SpecContext) {
+		production := []string{"prod-1", "prod-2", "prod-3"}
+		for _, name := range production {
+			admit(ctx, name, "production")
+			token, err := tokenOf(ctx, member, msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)
+			Expect(err).NotTo(HaveOccurred())
+			report(ctx, name, token, member.CABundle)
+			agent := connectAgent(name)
+			DeferCleanup(agent.stop)
+			awaitTunnel(name)
+		}
+		definitions, err := crds.ForHub(placementv1beta1.GroupVersion.Group)
+		Expect(err).NotTo(HaveOccurred())
+		for _, definition := range definitions {
+			if definition.Spec.Names.Kind == "ClusterResourcePlacement" {
+				create(ctx, hubClient, definition)
+			}
+		}
+		startNode(ctx, "web-0")
+		// What the placement of step 2 delivers. That it does is for other suites.
+		create(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
+
+		files, commands := readAccess()
+		Expect(files).To(HaveLen(2))
+		Expect(len(commands)).To(BeNumerically(">", 15))
+		files["gateway.crt"] = string(served.ca)
+		homes := map[string]string{"admin": homeOf(hub.Config(), files), "jane": homeOf(hubConfig("jane", "shop-developers"), files)}
+		programs, err := env.Program("kubectl")
+		Expect(err).NotTo(HaveOccurred())
+		_, port, _ := strings.Cut(served.address, ":")
+		for _, c := range commands {
+			By(c.who + "$ " + c.command)
+			Expect(homes).To(HaveKey(c.who))
+			run := func(ctx context.Context) string {
+				command := exec.CommandContext(ctx, "sh", "-c", c.command)
+				command.Dir = homes[c.who]
+				command.Env = append(os.Environ(), "HOME="+homes[c.who], "KUBECONFIG=", "GATEWAY=https://"+endpointName+":"+port,
+					"PATH="+filepath.Dir(programs)+":"+os.Getenv("PATH"))
+				out, _ := command.CombinedOutput()
+				return string(out)
+			}
+			if strings.Contains(c.command, " apply ") || strings.Contains(c.command, "gateway kubeconfig") {
+				Expect(run(ctx)).To(MatchRegexp(pattern(c.prints)))
+				continue
+			}
+			// The gateway believes the hub's last answer for some seconds, and the hub has to have read the role.
+			Eventually(run).WithContext(ctx).Should(MatchRegexp(pattern(c.prints)))
+		}
+	})
+})

@@ -1,0 +1,178 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// patience is how long a request may take: longer than any part of the product waits
+// for another, so that whoever reaches it was forgotten.
+const patience = 60 * time.Second
+
+// load is users who read an object of members through the hub, and watch it.
+type load struct {
+	client *http.Client
+	urls   []string
+	// want stands in every right answer, once.
+	want []byte
+	// retries is how often a request is sent again when it was not answered.
+	retries int
+
+	// mu guards the fields below it.
+	mu       sync.Mutex
+	answered int
+	// failures counts errors by text; wrong are answers that no user may get.
+	failures map[string]int
+	wrong    []string
+}
+
+func newLoad(f *fleet.Fleet, object *corev1.ConfigMap) *load {
+	GinkgoHelper()
+	l := &load{want: []byte(object.Data["payload"]), failures: map[string]int{}}
+	for _, m := range f.Members {
+		config, err := clientcmd.BuildConfigFromFlags("", f.MemberKubeconfig(m.Name))
+		Expect(err).NotTo(HaveOccurred())
+		l.urls = append(l.urls, config.Host+"/api/v1/namespaces/"+object.Namespace+"/configmaps")
+		if l.client == nil {
+			l.client, err = clientrest.HTTPClientFor(config)
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	return l
+}
+
+// run sends requests until ctx ends, so many at a time and a watch of each member
+// beside them, and returns when all have ended.
+func (l *load) run(ctx context.Context, object string, users int) {
+	var running sync.WaitGroup
+	defer l.client.CloseIdleConnections()
+	defer running.Wait()
+	for i := range users {
+		running.Go(func() {
+			for n := i; ctx.Err() == nil; n++ {
+				l.get(ctx, l.urls[n%len(l.urls)]+"/"+object)
+			}
+		})
+	}
+	for _, url := range l.urls {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				l.watch(ctx, url+"?watch=true&fieldSelector=metadata.name="+object)
+			}
+		})
+	}
+}
+
+// get counts what one request comes to. The end of ctx cancels none: each is waited for.
+func (l *load) get(ctx context.Context, url string) {
+	err := l.try(url)
+	for again := 0; err != nil && again < l.retries; again++ {
+		rest(ctx, time.Duration(again+1)*100*time.Millisecond)
+		err = l.try(url)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var wrong *wrongAnswer
+	switch {
+	case err == nil:
+		l.answered++
+	case errors.As(err, &wrong), errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
+		l.wrong = append(l.wrong, err.Error())
+	default:
+		l.failures[err.Error()]++
+	}
+}
+
+// wrongAnswer is neither what was asked for nor a clear error.
+type wrongAnswer struct{ what string }
+
+func (w *wrongAnswer) Error() string { return w.what }
+
+func (l *load) try(url string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := l.client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("reading an answer: %w", err)
+	}
+	if response.StatusCode == http.StatusOK {
+		if bytes.Count(body, l.want) != 1 {
+			return &wrongAnswer{fmt.Sprintf("200 with another object: %d bytes", len(body))}
+		}
+		return nil
+	}
+	said := strings.TrimSpace(string(body)) // the hub's own sentence about a gateway is no JSON
+	var status metav1.Status
+	if json.Unmarshal(body, &status) == nil {
+		said = status.Message
+	}
+	if said == "" || response.StatusCode < http.StatusInternalServerError {
+		return &wrongAnswer{fmt.Sprintf("%s: %.300s", response.Status, body)}
+	}
+	return fmt.Errorf("%d %s", response.StatusCode, said)
+}
+
+// watch reads a watch until it ends, however it does.
+func (l *load) watch(ctx context.Context, url string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	if response, err := l.client.Do(request); err == nil {
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+	}
+	rest(ctx, 100*time.Millisecond)
+}
+
+// rest is what a user waits before the next attempt.
+func rest(ctx context.Context, wait time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(wait):
+	}
+}
+
+// String says what came of the requests.
+func (l *load) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d answered\n", l.answered)
+	for _, failure := range slices.Sorted(maps.Keys(l.failures)) {
+		fmt.Fprintf(&text, "%d times %s\n", l.failures[failure], failure)
+	}
+	return text.String()
+}

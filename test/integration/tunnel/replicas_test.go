@@ -1,0 +1,185 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+const (
+	// users send requests at a time.
+	users = 8
+	// payload is large enough for a request to be under way when somebody dies.
+	payload = 256 << 10
+	// killing is how long processes are killed, once on each side.
+	killing = 30 * time.Second
+)
+
+// Two gateways behind a balancer, as behind a Service, and two members.
+var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
+	var (
+		f      *fleet.Fleet
+		object *corev1.ConfigMap
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		f = start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2})
+		object = &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "read"},
+			Data:       map[string]string{"payload": strings.Repeat("0123456789abcdef", payload/16)},
+		}
+		for _, m := range f.Members {
+			prepare(ctx, m.Cluster, object)
+		}
+	})
+
+	// eachHoldsBoth waits until every replica holds tunnels of every member.
+	eachHoldsBoth := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			for replica := range f.Gateways {
+				metrics, err := scrape(ctx, f.GatewayMetricsOf(replica))
+				g.Expect(err).NotTo(HaveOccurred())
+				for _, m := range f.Members {
+					g.Expect(metrics).To(HaveKeyWithValue(`fleetgate_tunnel_sessions{member="`+m.Name+`"}`, BeNumerically(">=", 1)))
+				}
+			}
+		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
+	}
+
+	// during runs a load while something is done.
+	during := func(ctx context.Context, l *load, do func()) {
+		GinkgoHelper()
+		loading, stop := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() { defer close(ended); l.run(loading, object.Name, users) }()
+		defer func() {
+			stop()
+			<-ended
+			GinkgoWriter.Println(l)
+		}()
+		do()
+	}
+
+	answers := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(func() error {
+			l := newLoad(f, object)
+			for _, url := range l.urls {
+				if err := l.try(url + "/" + object.Name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}).WithContext(ctx).Should(Succeed())
+	}
+
+	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
+		answers(ctx)
+		eachHoldsBoth(ctx)
+		l := newLoad(f, object)
+		l.retries = 10
+		during(ctx, l, func() {
+			for _, gateway := range f.Gateways {
+				Expect(gateway.Restart(ctx)).To(Succeed())
+				eachHoldsBoth(ctx)
+			}
+		})
+		Expect(l.wrong).To(BeEmpty())
+		Expect(l.failures).To(BeEmpty())
+		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+	})
+
+	It("answer or refuse every request while gateways and agents are killed, and keep nothing of it", func(ctx SpecContext) {
+		for side := range 2 {
+			victims := []*env.Process{f.Gateways[1-side], f.Members[1-side].Agent}
+			survivors := map[string]string{"gateway": f.GatewayMetricsOf(side), "agent": f.Members[side].AgentMetrics()}
+
+			answers(ctx)
+			eachHoldsBoth(ctx)
+			warm := newLoad(f, object)
+			during(ctx, warm, func() {
+				Eventually(func() int { warm.mu.Lock(); defer warm.mu.Unlock(); return warm.answered }).WithContext(ctx).Should(BeNumerically(">", 200))
+			})
+			before := map[string]holdings{}
+			for name, url := range survivors {
+				var err error
+				before[name], err = held(ctx, url)
+				Expect(err).NotTo(HaveOccurred())
+			}
+
+			l := newLoad(f, object)
+			var kills atomic.Int32
+			during(ctx, l, func() {
+				var all sync.WaitGroup
+				defer all.Wait()
+				for i, victim := range victims {
+					random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(i)))
+					all.Go(func() {
+						defer GinkgoRecover()
+						for began := time.Now(); time.Since(began) < killing; kills.Add(1) {
+							Expect(victim.Kill()).To(Succeed())
+							pause(ctx, random)
+							Expect(victim.Start(ctx)).To(Succeed())
+							pause(ctx, random)
+						}
+					})
+				}
+			})
+			Expect(l.wrong).To(BeEmpty())
+			Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+
+			answers(ctx)
+			eachHoldsBoth(ctx)
+			for name, url := range survivors {
+				Eventually(func(g Gomega) {
+					after, err := held(ctx, url)
+					g.Expect(err).NotTo(HaveOccurred())
+					GinkgoWriter.Println(kills.Load(), "kills;", name, "held", before[name], "and holds", after)
+					g.Expect(after.goroutines).To(BeNumerically("<=", before[name].goroutines+10), "goroutines")
+					g.Expect(after.descriptors).To(BeNumerically("<=", before[name].descriptors+5), "descriptors")
+					g.Expect(after.heapMiB).To(BeNumerically("<=", before[name].heapMiB+64), "MiB of heap")
+				}).WithContext(ctx).WithTimeout(4*time.Minute).WithPolling(2*time.Second).Should(Succeed(), name)
+			}
+		}
+	})
+})
+
+// pause is a moment that the run's seed decides: a kill comes at no particular time.
+func pause(ctx context.Context, random *rand.Rand) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(random.Int64N(int64(time.Second)))):
+	}
+}
+
+// prepare puts an object on a member and lets the fleet's user read it.
+func prepare(ctx context.Context, member *env.Cluster, object *corev1.ConfigMap) {
+	GinkgoHelper()
+	client, err := kubernetes.NewForConfig(member.Config())
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.CoreV1().ConfigMaps(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "fleetgate:admins"}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
