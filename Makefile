@@ -130,7 +130,7 @@ verify: lint $(BIN)/helm ## Check generated files, formatting, modules, document
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
 	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
-	@$(STEP) "Verifying hack/images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet .'
+	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
 .PHONY: lint
 lint: ## Run go vet, staticcheck and the import table.
@@ -148,9 +148,8 @@ ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 test: test-unit test-integration test-e2e ## Run units, integration and the end-to-end flow; starts and stops all it needs.
 
 .PHONY: test-unit
-test-unit: $(BIN)/helm ## Run the unit tests with the race detector.
-	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(env|integration|e2e)')
-	$(GO) test -C hack/images ./...
+test-unit: ## Run the unit tests with the race detector.
+	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.

@@ -101,13 +101,6 @@ func deploy(ctx context.Context, o options, cluster *v1alpha1.Cluster, manifests
 	if err != nil {
 		return fmt.Errorf("making a client configuration: %w", err)
 	}
-	mine := map[kube.ResourceKey]bool{}
-	for _, manifest := range manifests {
-		if manifest.GetNamespace() == "" {
-			manifest.SetNamespace(o.namespace)
-		}
-		mine[kube.GetResourceKey(manifest)] = true
-	}
 	logger := klog.Background()
 	state := cache.NewClusterCache(config, cache.SetLogr(logger),
 		cache.SetPopulateResourceInfoHandler(func(*unstructured.Unstructured, bool) (any, bool) { return nil, true }))
@@ -118,8 +111,8 @@ func deploy(ctx context.Context, o options, cluster *v1alpha1.Cluster, manifests
 	}
 	defer stop()
 	fmt.Fprintf(out, "version %s, %d kinds, %d objects\n", state.GetServerVersion(), len(state.GetAPIResources()), len(state.FindResources("")))
-	isMine := func(r *cache.Resource) bool { return mine[r.ResourceKey()] }
-	results, err := gitops.Sync(ctx, manifests, isMine, revision, o.namespace, sync.WithLogr(logger))
+	nothingElse := func(*cache.Resource) bool { return false } // Nothing is pruned.
+	results, err := gitops.Sync(ctx, manifests, nothingElse, revision, o.namespace, sync.WithLogr(logger))
 	if err != nil {
 		return fmt.Errorf("deploying: %w", err)
 	}

@@ -50,7 +50,7 @@ func build(t *testing.T, environment ...string) string {
 	return filepath.Join(dir, "command")
 }
 
-// make runs the command, and returns its folder and the digest of the index.
+// makeImages runs the command, and returns its folder and the digest of the index.
 func makeImages(t *testing.T, args ...string) (string, v1.Hash) {
 	t.Helper()
 	out := t.TempDir()

@@ -125,12 +125,14 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		for _, m := range f.Members {
 			Expect(onHub(ctx, "", "get", "managedserviceaccount", "cluster-gateway", "--namespace=fleet-member-"+m.Name,
 				"--output=jsonpath={.status.tokenSecretRef.name}")).To(Equal("cluster-gateway"))
-			for _, what := range [][]string{{"get", "pods"}, {"get", "secrets"}, {"create", "configmaps"}, {"create", "serviceaccounts/token"}, {"impersonate", "groups/system:masters"}} {
+			for _, what := range [][]string{{"get", "pods"}, {"get", "secrets"}, {"create", "configmaps"}, {"create", "serviceaccounts", "--subresource=token"}, {"impersonate", "groups/system:masters"}} {
 				answer, _ := as(ctx, m, "cluster-gateway", append([]string{"auth", "can-i"}, what...)...)
 				Expect(strings.TrimSpace(answer)).To(Equal("no"), "%v", what)
 			}
 			// It acts for a caller all the same.
-			Expect(run(ctx, f.MemberKubeconfig(m.Name), "", "get", "namespace", "default", "--output=name")).To(Equal("namespace/default\n"))
+			Eventually(func() (string, error) {
+				return f.Kubectl(ctx, f.MemberKubeconfig(m.Name), "", "get", "namespace", "default", "--output=name")
+			}).Should(Equal("namespace/default\n"))
 		}
 	})
 

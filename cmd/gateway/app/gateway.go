@@ -51,6 +51,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -529,6 +530,11 @@ func (g *gateway) addMembership(context.Context) error {
 			&importer.Reconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),
 				HubURL: g.HubURL, HubCA: g.HubCA, Image: g.AgentImage, Concurrency: memberWorkers,
+			},
+			&clusterapi.Importer{
+				Config: g.Hub, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
+				Client: hub, Live: live, Clusters: g.manager.GetCache(), Recorder: recorder,
+				Namespaces: g.registrationNamespaces(), Labels: g.ClusterAPILabels, Concurrency: memberWorkers,
 			},
 		)
 	}

@@ -25,6 +25,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
@@ -165,6 +166,7 @@ type Options struct {
 	InfiniteTokenApproval  string
 	ClusterProfileManager  string
 	AgentImage             string
+	ClusterAPILabels       []string
 
 	FailClosedGroups []string
 }
@@ -200,6 +202,7 @@ func NewOptions() *Options {
 		RegistrationNamespaces: []string{"clusters"},
 		InfiniteTokenApproval:  registrationv1alpha1.ApprovalManual,
 		ClusterProfileManager:  multiclusterv1alpha1.ClusterManager,
+		ClusterAPILabels:       clusterapi.DefaultLabels(),
 	}
 }
 
@@ -265,6 +268,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
 
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, for clusters that are imported from a kubeconfig. Empty: none is imported.")
+	flags.StringSliceVar(&o.ClusterAPILabels, "cluster-api-labels", o.ClusterAPILabels, "Keys of the labels that members get from their Cluster of Cluster API, if that is labelled "+clusterapi.LabelAutoImport+"=true or its namespace is; one may end with *.")
 	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
 	flags.StringSliceVar(&o.RegistrationNamespaces, "registration-namespaces", o.RegistrationNamespaces, "Namespaces in which clusters may register; * means every namespace.")
 	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")

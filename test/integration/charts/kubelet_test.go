@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,6 +24,9 @@ import (
 
 	"fleetgate.io/fleetgate/test/env"
 )
+
+// patience is how long a slow machine may take to start a gateway, or Helm to see it.
+const patience = 4 * time.Minute
 
 // A container is the only one of a Pod, as a process.
 type container struct {
@@ -66,13 +70,15 @@ func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *c
 		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 	}}
 	Expect(of.SubResource("token").Create(ctx, account, request)).To(Succeed())
-	dir := GinkgoT().TempDir()
+	dir, err := os.MkdirTemp(cluster.Dir, "pod-")
+	Expect(err).NotTo(HaveOccurred())
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	Expect(env.WriteKubeconfig(kubeconfig, &rest.Config{
 		Host: cluster.URL, BearerToken: request.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: cluster.CABundle},
 	})).To(Succeed())
 	options := env.ProcessOptions{
 		Name: program, Dir: dir, Path: filepath.Join(home, ".fleetgate", "bin", program), Args: append(spec.Args, flag+"="+kubeconfig),
+		StartTimeout: patience,
 	}
 	for _, variable := range spec.Env {
 		Expect(variable.ValueFrom).To(BeNil())
@@ -83,14 +89,7 @@ func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *c
 	}
 	process, err := env.NewProcess(options)
 	Expect(err).NotTo(HaveOccurred())
-	c := &container{Process: process, of: of, pod: pod}
-	DeferCleanup(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			GinkgoWriter.Printf("%s of Pod %s:\n%s\n", program, pod.Name, c.log())
-		}
-		Expect(c.Kill()).To(Succeed())
-	})
-	return c
+	return &container{Process: process, of: of, pod: pod}
 }
 
 // probe is the container's readiness probe.
