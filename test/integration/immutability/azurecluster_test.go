@@ -90,7 +90,7 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		})).To(Succeed())
 	})
 
-	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.create(ctx, azureCluster(subject.GetNamespace(), "new")) },
+	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.attempt(ctx, azureCluster(subject.GetNamespace(), "new")) },
 		Entry("as it is", writing("metadata.labels.x", "z", "")),
 		Entry("45 characters", writing("metadata.name", strings.Repeat("a", 45), "longer than allowed length of 44")),
 		Entry("44 characters", writing("metadata.name", strings.Repeat("a", 44), "")),

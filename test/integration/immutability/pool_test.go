@@ -56,7 +56,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		Entry("encryption, once", writing("enableEncryptionAtHost", "false", "")),
 	)
 
-	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.create(ctx, pool(namespace, "new1", "System")) },
+	DescribeTable("is refused when it cannot work", func(ctx SpecContext, r row) { r.attempt(ctx, pool(namespace, "new1", "System")) },
 		Entry("9 pods", writing("maxPods", "9", "MaxPods must be between 10 and 250")),
 		Entry("10 pods", writing("maxPods", "10", "")),
 		Entry("250 pods", writing("maxPods", "250", "")),
