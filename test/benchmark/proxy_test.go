@@ -74,7 +74,7 @@ type proxyBed struct {
 // gateway is then not measured with the hub's API server in its tunnel.
 func newProxyBed(b *testing.B) *proxyBed {
 	b.Helper()
-	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, AgentsPort: true})}
+	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, Tunnel: fleet.TunnelPort})}
 	bed.entrances = []*entrance{
 		newEntrance(b, "direct", bed.direct(b)), newEntrance(b, "gateway", bed.ownEndpoint(b)), newEntrance(b, "hub", bed.throughHub(b)),
 	}
