@@ -301,7 +301,7 @@ var _ = Describe("A Service of the member", func() {
 		port := int32(listener.Addr().(*net.TCPAddr).Port)
 		create(ctx, memberClient,
 			&corev1.Service{ObjectMeta: in(namespace, "backend"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
-			//nolint:staticcheck // The API server proxies by Endpoints, whatever is said of them.
+			//lint:ignore SA1019 The API server proxies by Endpoints, whatever is said of them.
 			&corev1.Endpoints{ObjectMeta: in(namespace, "backend"), Subsets: []corev1.EndpointSubset{{
 				Addresses: []corev1.EndpointAddress{{IP: ip, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "backend"}}},
 				Ports:     []corev1.EndpointPort{{Name: "http", Port: port}},
