@@ -247,7 +247,7 @@ var _ = Describe("A client of the member", func() {
 	})
 
 	It("is served by kubectl proxy", func(ctx SpecContext) {
-		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "proxy", "--port=0")
+		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "proxy", "--port=0", "--append-server-path")
 		line, err := out.ReadString('\n')
 		Expect(err).NotTo(HaveOccurred(), errs.String())
 		address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
