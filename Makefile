@@ -21,6 +21,17 @@ COUNT ?= 1
 # A folder for what a failed integration or end-to-end test leaves behind.
 ARTIFACTS ?= $(DIR)/artifacts
 
+# One version for binaries, images and charts; a test compares them.
+VERSION ?= $(shell sed -n 's/^appVersion: *//p' charts/gateway/Chart.yaml)
+# -buildid= and -trimpath: the same source gives the same binary, wherever it is built.
+LDFLAGS := -s -w -buildid= -X fleetgate.io/fleetgate/pkg/version.version=$(VERSION)
+PLATFORMS ?= linux/amd64 linux/arm64
+# Where images will be, and where to push them now, if anywhere.
+REPOSITORY ?= ghcr.io/fleetgate
+PUSH ?=
+# The time in images is that of the commit, or SOURCE_DATE_EPOCH.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
 SOURCES := $(shell find cmd pkg -name '*.go' -o -name '*.yaml' 2>/dev/null) go.mod go.sum
 
 .DEFAULT_GOAL := help
@@ -69,8 +80,33 @@ $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 $(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
 	@$(STEP) "Building cert-manager's controllers" $(GO) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
 
+$(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
+	@$(STEP) "Building Argo CD's way to deploy" $(GO) build -C hack/argocd -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(GO) build -o $@ ./hack/fleet
+
+.PHONY: images
+images: ## Build images of gateway and agent, without Docker, into .fleetgate/images; PLATFORMS=, PUSH=<registry>.
+	@$(GO) build -C hack/images -trimpath -o $(CURDIR)/$(BIN)/images .
+	@for name in gateway agent; do \
+		flags=; \
+		for platform in $(PLATFORMS); do \
+			binary=$(DIR)/images/bin/$$platform/$$name; \
+			CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} \
+				$(STEP) "Building $$name for $$platform" $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/$$name || exit 1; \
+			flags="$$flags -binary=$$platform=$$binary"; \
+		done; \
+		$(BIN)/images -name=$$name -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -out=$(DIR)/images -repository=$(REPOSITORY)/$$name \
+			$(if $(PUSH),-push=$(PUSH)/$$name) $$flags || exit 1; \
+	done
+
+.PHONY: charts
+charts: $(BIN)/helm ## Pack the charts, and an install manifest beside them, into .fleetgate/charts.
+	@mkdir -p $(DIR)/charts
+	@$(BIN)/helm package charts/gateway charts/agent --destination $(DIR)/charts
+	@$(BIN)/helm template gateway charts/gateway --namespace fleet-system --no-hooks --set hubURL=https://CHANGE-ME:6443 > $(DIR)/charts/install.yaml
+	@echo "Wrote $(DIR)/charts/install.yaml: give it the hub's URL before it is applied"
 
 .PHONY: tools
 tools: kube $(BIN)/helm $(BIN)/gateway $(BIN)/agent $(BIN)/fleet ## Build all that `make up` and the tests run.
@@ -82,17 +118,19 @@ generate: ## Regenerate deepcopy code, OpenAPI and CRDs.
 	@$(STEP) "Generating" hack/generate.sh
 
 .PHONY: update
-update: generate ## Bring everything up to date that `make verify` compares.
-	@$(GO) test -count=1 ./test/documents -update >/dev/null
+update: generate $(BIN)/helm ## Bring everything up to date that `make verify` compares.
+	@$(GO) test -count=1 ./test/documents ./test/charts -update >/dev/null
 	@gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: verify
-verify: lint ## Check generated files, formatting, modules, documents and lints.
+verify: lint $(BIN)/helm ## Check generated files, formatting, modules, documents, charts and lints.
 	@$(STEP) "Verifying generated files" hack/verify-generated.sh
 	@$(STEP) "Verifying documents" $(GO) test -count=1 ./test/documents
+	@$(STEP) "Verifying charts" $(GO) test -count=1 ./test/charts
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
 	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
+	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
 .PHONY: lint
 lint: ## Run go vet, staticcheck and the import table.
@@ -111,7 +149,7 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
-	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(env|integration|e2e)')
+	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
@@ -119,14 +157,15 @@ test-integration: tools ## Run the integration suites on real API servers.
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the main job end to end, with its assertions.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... $(ATTEMPTS)
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter='!matrix' $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it and during registration, cert-manager's own controllers, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
 # Only some groups run a fleet, and need programs for it. What builds them talks to

@@ -39,6 +39,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/test/leak"
 )
 
 var errNotConnected = errors.New("not connected")
@@ -233,6 +234,7 @@ type gateway struct {
 	client  *http.Client
 	inform  *informer
 	members map[string]*member
+	server  *apiserver.Server
 	stop    func()
 	done    chan error
 
@@ -300,6 +302,7 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.server = server
 	ctx, cancel := context.WithCancel(t.Context())
 	g.stop = cancel
 	go func() { g.done <- server.Run(ctx) }()
@@ -322,6 +325,17 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	})
 	g.waitReady()
 	return g
+}
+
+// keys stops the server and returns what the proxy kept anything by.
+func (g *gateway) keys() string {
+	g.t.Helper()
+	g.stop()
+	if err := <-g.done; err != nil {
+		g.t.Errorf("Run: %v", err)
+	}
+	close(g.done)
+	return leak.Keys([]string{"fleetgate.io/fleetgate/", "golang.org/x/sync/"}, g.server)
 }
 
 func (g *gateway) waitReady() {

@@ -759,6 +759,9 @@ func TestCanaryTokenNotInLogs(t *testing.T) {
 			t.Errorf("the token is in: %.2000s", where)
 		}
 	}
+	if keys := g.keys(); !strings.Contains(keys, "m1") || strings.Contains(keys, canary) {
+		t.Errorf("connections and grants are kept by:\n%s", keys)
+	}
 }
 
 // lockedBuffer is a buffer for writers that do not know of each other.

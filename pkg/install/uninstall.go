@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,8 +37,8 @@ type Uninstaller struct {
 	Client client.Client
 	// Namespace is the gateway's.
 	Namespace string
-	// Now is the time.
-	Now time.Time
+	// Clock tells whether a Lease is still held.
+	Clock clock.PassiveClock
 	// Removed is told of each object that was removed.
 	Removed func(kind, name string)
 }
@@ -72,7 +72,7 @@ func (u *Uninstaller) refuseIfRunning(ctx context.Context) error {
 	}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
-		if strings.HasPrefix(lease.Name, LeaderLease) && held(lease, u.Now) {
+		if strings.HasPrefix(lease.Name, LeaderLease) && held(lease, u.Clock.Now()) {
 			return &RunningError{Lease: lease.Namespace + "/" + lease.Name, Holder: *lease.Spec.HolderIdentity}
 		}
 	}

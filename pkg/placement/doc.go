@@ -11,8 +11,10 @@
 //	placement.snapshots  snapshot/   placement and selected resources -> policy and resource snapshots
 //	placement.scheduler  scheduler/  policy snapshot and members      -> bindings, policy snapshot's status
 //	placement.rollout    rollout/    bindings and resource snapshots  -> bindings bound to the latest snapshot
+//	placement.updateruns updaterun/  runs, strategies and approvals   -> bindings bound, stage by stage
 //	placement.evictions  eviction/   evictions and budgets            -> bindings deleted
 //	placement.failover   failover/   placements' terms and members    -> evictions
+//	placement.reportback reportback/ Works' reports                   -> the status of the resources on the hub
 //	placement.status     status/     all of these                     -> the placement's status, events
 //
 // Package work/dispatch makes Works of bindings.
@@ -24,11 +26,9 @@
 //
 // The gateway needs, on the hub: read access to everything that may be placed,
 // all verbs on the placement group, read access to MemberClusters, and leave to
-// create events.
+// create events and to write the status of what may be placed.
 //
 // ClusterResourcePlacement and ResourcePlacement share all of it: a key without a
 // namespace is the one, a key with a namespace the other. Only evictions, budgets
 // and failover are for cluster-scoped placements.
-//
-// Not here yet: overrides, envelopes, update runs.
 package placement

@@ -21,11 +21,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/reportback"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/placement/status"
+	"fleetgate.io/fleetgate/pkg/placement/updaterun"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
 
@@ -67,6 +69,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := family.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if err := updaterun.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	cached, live, err := clients(mgr)
 	if err != nil {
 		return err
@@ -80,13 +85,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	recorder := mgr.GetEventRecorder(recorderName)
 	contents := snapshot.NewContents(cached, live)
+	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
-		&snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers},
+		snapshots,
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers},
-		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Settle: o.Settle, Workers: o.Workers},
+		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Clock: o.Clock, Workers: o.Workers},
+		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
+		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers},
 	}
 	for _, c := range override.NewReconcilers(cached) {
 		controllers = append(controllers, c)

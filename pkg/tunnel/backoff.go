@@ -12,6 +12,9 @@ const (
 	// reconnectFirst is the upper end of the first wait: wide enough that a thousand
 	// agents whose gateway has restarted do not come in one burst.
 	reconnectFirst = time.Second
+	// sameReplicaWaits is after how many meetings of a gateway that is known already the
+	// waits stop to grow, at a top of 4 s: others wait for it as little as they do.
+	sameReplicaWaits = 3
 	// stableAfter is how long a session has to last for its loss to count as the
 	// first failure.
 	stableAfter = time.Minute

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
@@ -64,6 +66,7 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 		ReadHeaderTimeout: portHeaderTime,
 		MaxHeaderBytes:    portMaxHeader,
 		TLSNextProto:      p.takeovers(ctx),
+		ErrorLog:          log.New(debugLines{ctx}, "", 0),
 		// Sessions outlive ctx: they drain.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
@@ -73,6 +76,15 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serving the port of agents: %w", err)
 	}
 	return nil
+}
+
+// debugLines are for what strangers do: a load balancer that looks whether the port is
+// open leaves a broken handshake every few seconds. Agents tell their own side of it.
+type debugLines struct{ ctx context.Context }
+
+func (d debugLines) Write(line []byte) (int, error) {
+	klog.FromContext(d.ctx).V(2).Info("Port of agents: " + strings.TrimSpace(string(line)))
+	return len(line), nil
 }
 
 func (p *Port) otherNames() []string {

@@ -36,13 +36,27 @@ func (r *replicas) claim(slot int, info Info) error {
 	defer r.mu.Unlock()
 	defer r.tell()
 	r.count = info.Replicas
-	for other, name := range r.taken {
-		if other != slot && name == info.Replica {
-			return errSameReplica
-		}
+	if r.heldByOther(slot, info.Replica) {
+		return errSameReplica
 	}
 	r.taken[slot] = info.Replica
 	return nil
+}
+
+// isFree says whether the slot could have a session to that gateway.
+func (r *replicas) isFree(slot int, replica string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.heldByOther(slot, replica)
+}
+
+func (r *replicas) heldByOther(slot int, replica string) bool {
+	for other, name := range r.taken {
+		if other != slot && name == replica {
+			return true
+		}
+	}
+	return false
 }
 
 // leave says that the slot has no session.

@@ -142,3 +142,57 @@ func TestAnAgentHoldsOneTunnelToOneGateway(t *testing.T) {
 		t.Errorf("%d connections, want one", n)
 	}
 }
+
+// Behind the port's one address there are two gateways, too, and it leads to the wrong
+// one for a while: the session through the hub stays meanwhile.
+func TestAnAgentLeavesNoGatewayToLookForItsPort(t *testing.T) {
+	g := newGateways(t, "gateway-1", "gateway-2")
+	var told atomic.Pointer[tunnel.PortInfo]
+	for i, one := range g.all {
+		one.Registry = tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+			return tunnel.Info{Replica: []string{"gateway-1", "gateway-2"}[i], Replicas: 2, Port: told.Load()}
+		}})
+	}
+	to := func(i int) net.Conn {
+		gateway, agent := net.Pipe()
+		go func() { _ = g.all[i].Serve(context.Background(), "one", gateway) }()
+		return agent
+	}
+	const wrong = 4
+	var asked, atSecond atomic.Int32
+	connector := &tunnel.Connector{
+		Member: "one", Sessions: 2, Dial: g.dial, Targets: map[string]tunnel.Target{"echo": echo},
+		Direct: func(context.Context, tunnel.PortInfo) (net.Conn, error) {
+			if asked.Add(1) <= wrong {
+				return to(0), nil
+			}
+			atSecond.Add(1)
+			return to(1), nil
+		},
+		Random: func() float64 { return 0 },
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- connector.Run(ctx) }()
+	tunneltest.Eventually(t, "both gateways hold the member", func() bool {
+		return g.all[0].Connected("one") && g.all[1].Connected("one")
+	})
+	var lost atomic.Bool
+	defer g.all[1].Subscribe(func(_ string, connected bool) {
+		if !connected {
+			lost.Store(true)
+		}
+	})()
+	told.Store(&tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"})
+	for _, one := range g.all {
+		one.TellAll()
+	}
+	tunneltest.Eventually(t, "the second gateway's session has moved to the port", func() bool {
+		return atSecond.Load() > 0 && g.all[0].Connected("one") && g.all[1].Connected("one")
+	})
+	if lost.Load() || asked.Load() <= wrong {
+		t.Error("the second gateway had no session for a while")
+	}
+	cancel()
+	<-ended
+}

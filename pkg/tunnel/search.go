@@ -5,6 +5,7 @@ package tunnel
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,12 +18,15 @@ const (
 	// directRetry is the mean wait until the next, after one that failed: a firewall
 	// does not open often.
 	directRetry = 5 * time.Minute
+	// directOthers is how often one that led to a gateway to which there is a session
+	// already is followed by another, at the waits for that.
+	directOthers = 10
 )
 
 // search looks for a way to the gateway's own port while a session through the hub
 // stands.
 type search struct {
-	connector *Connector
+	*slot
 	// found gets at most one road.
 	found chan *road
 	port  chan PortInfo
@@ -31,7 +35,7 @@ type search struct {
 
 // newSearch starts one, or one that finds nothing if there is nothing better.
 func (c *slot) newSearch(ctx context.Context, way Way) *search {
-	s := &search{connector: c.Connector, found: make(chan *road, 1), port: make(chan PortInfo, 1), stop: func() {}}
+	s := &search{slot: c, found: make(chan *road, 1), port: make(chan PortInfo, 1), stop: func() {}}
 	if c.Direct == nil || way != ViaHub {
 		return s
 	}
@@ -43,7 +47,7 @@ func (c *slot) newSearch(ctx context.Context, way Way) *search {
 		running.Wait()
 		select {
 		case unused := <-s.found:
-			_ = unused.conn.Close()
+			_ = unused.carrier.Close()
 		default:
 		}
 	}
@@ -61,9 +65,10 @@ func (s *search) heard(port PortInfo) {
 
 // run tries the latest port that was heard of until it works.
 func (s *search) run(ctx context.Context) {
-	log := klog.FromContext(ctx).WithValues("member", s.connector.Member)
+	log := klog.FromContext(ctx).WithValues("member", s.Member)
 	var port PortInfo
 	var retry <-chan time.Time
+	met := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,25 +76,48 @@ func (s *search) run(ctx context.Context) {
 		case port = <-s.port:
 		case <-retry:
 		}
-		conn, err := s.try(ctx, port)
+		better, err := s.try(ctx, port)
 		if err == nil {
-			s.found <- conn
+			s.found <- better
 			return
 		}
-		if ctx.Err() == nil {
+		wait := time.Duration((0.5 + s.Random()) * float64(directRetry))
+		if errors.Is(err, errSameReplica) && met < directOthers {
+			met++
+			wait = reconnectDelay(min(met, sameReplicaWaits), s.Random())
+		} else if ctx.Err() == nil {
+			met = 0
 			log.V(1).Info("The gateway's own port cannot be reached, the tunnel stays with the hub's API server", "address", port.Address, "reason", err.Error())
 		}
-		wait := time.Duration((0.5 + s.connector.Random()) * float64(directRetry))
-		retry = s.connector.Clock.After(wait)
+		retry = s.Clock.After(wait)
 	}
 }
 
+// try starts a session at the port, and looks which gateway it ends in: behind one
+// address there may be several.
 func (s *search) try(ctx context.Context, port PortInfo) (*road, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
-	conn, err := s.connector.Direct(ctx, port)
+	conn, err := s.Direct(ctx, port)
 	if err != nil {
 		return nil, err
 	}
-	return &road{conn, ViaPort}, nil
+	carrier, err := s.carry(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case told := <-carrier.Told():
+		info, err := ParseInfo(told)
+		if err == nil && info.Replica != "" && !s.replicas.isFree(s.index, info.Replica) {
+			_ = carrier.Close()
+			return nil, errSameReplica
+		}
+		return &road{carrier: carrier, way: ViaPort, told: told}, nil
+	case <-carrier.Done():
+		return nil, carrier.Err()
+	case <-ctx.Done():
+		_ = carrier.Close()
+		return nil, context.Cause(ctx)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -48,7 +47,7 @@ func (s *slot) drain(ctx context.Context) {
 }
 
 func (s *slot) loop(ctx, serving context.Context) {
-	failures := 0
+	failures, met := 0, 0
 	var next *road
 	for ctx.Err() == nil {
 		if next == nil && !s.replicas.await(ctx, s.index) {
@@ -57,18 +56,25 @@ func (s *slot) loop(ctx, serving context.Context) {
 		began := s.Clock.Now()
 		var err error
 		next, err = s.connect(ctx, serving, next)
-		s.replicas.leave(s.index)
 		if next != nil {
-			continue // the session moves, at once
+			continue // the session moves, at once; no other slot goes to its gateway meanwhile
 		}
+		s.replicas.leave(s.index)
 		if ctx.Err() != nil {
 			return
 		}
 		if s.Clock.Since(began) >= stableAfter {
-			failures = 0
+			failures, met = 0, 0
 		}
-		failures++
-		wait := reconnectDelay(failures, s.Random())
+		var wait time.Duration
+		if errors.Is(err, errSameReplica) {
+			// Chance has led to the wrong one: nothing is broken that would need time.
+			met++
+			wait = reconnectDelay(min(met, sameReplicaWaits), s.Random())
+		} else {
+			failures++
+			wait = reconnectDelay(failures, s.Random())
+		}
 		s.report(ctx, err, wait)
 		s.sleep(ctx, wait)
 	}
@@ -100,10 +106,13 @@ func (s *slot) sleep(ctx context.Context, wait time.Duration) {
 // errAskedToMove is why connect returns while its session goes on.
 var errAskedToMove = errors.New("the gateway asks the agent to connect anew")
 
-// road is a connection on which a gateway starts a session.
+// road is a session that a gateway has started, and how it was reached.
 type road struct {
-	conn net.Conn
-	way  Way
+	carrier Carrier
+	way     Way
+	// told is what the gateway told before the session was taken into use; nil if
+	// nobody has listened yet.
+	told []byte
 }
 
 // connect makes one session, on a road if there is one already, and serves it until
@@ -111,16 +120,11 @@ type road struct {
 // be dialed.
 func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err error) {
 	if on == nil {
-		conn, err := s.dial(ctx)
-		if err != nil {
+		if on, err = s.dial(ctx); err != nil {
 			return nil, err
 		}
-		on = &road{conn, ViaHub}
 	}
-	carrier, err := s.carry(ctx, on.conn)
-	if err != nil {
-		return nil, err
-	}
+	carrier := on.carrier
 	klog.FromContext(ctx).Info("Tunnel to the hub is up", "member", s.Member, "way", on.way)
 	s.held.replace(carrier)
 	ended := make(chan error, 1)
@@ -130,17 +134,21 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 	s.states.set(s.index, State{Connected: true, Way: on.way})
 	search := s.newSearch(ctx, on.way)
 	defer search.stop()
+	told := carrier.Told()
+	if on.told != nil {
+		if err := s.heard(on.told, search); err != nil {
+			return nil, s.turnAway(carrier, err)
+		}
+	}
 	for {
 		select {
 		case err := <-ended:
 			return nil, err
 		case <-carrier.Draining():
 			return nil, errAskedToMove
-		case message := <-carrier.Told():
+		case message := <-told:
 			if err := s.heard(message, search); err != nil {
-				carrier.Drain()
-				s.held.retire()
-				return nil, err
+				return nil, s.turnAway(carrier, err)
 			}
 		case better := <-search.found:
 			return better, nil
@@ -149,6 +157,13 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// turnAway lets a session end that is of no use, and returns why it is not.
+func (s *slot) turnAway(carrier Carrier, reason error) error {
+	carrier.Drain()
+	s.held.retire()
+	return reason
 }
 
 // heard takes what the gateway tells. An error says that the session is of no use.
@@ -168,12 +183,16 @@ func (s *slot) heard(message []byte, search *search) error {
 	return nil
 }
 
-func (s *slot) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.DialTimeout)
+func (s *slot) dial(ctx context.Context) (*road, error) {
+	dialing, cancel := context.WithTimeout(ctx, s.DialTimeout)
 	defer cancel()
-	conn, err := s.Dial(ctx)
+	conn, err := s.Dial(dialing)
 	if err != nil {
 		return nil, fmt.Errorf("connecting the tunnel: %w", err)
 	}
-	return conn, nil
+	carrier, err := s.carry(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return &road{carrier: carrier, way: ViaHub}, nil
 }

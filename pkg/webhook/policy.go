@@ -31,6 +31,7 @@ type policy struct {
 var (
 	creations = []k8sadmissionv1.OperationType{k8sadmissionv1.Create}
 	writes    = []k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update}
+	deletions = []k8sadmissionv1.OperationType{k8sadmissionv1.Delete}
 	changes   = []k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update, k8sadmissionv1.Delete}
 )
 

@@ -33,8 +33,9 @@ import (
 const enforcedBy = "enforced-by"
 
 // BenchmarkAdmission is what an update of a managed control plane takes: with the
-// whole pack for Cluster API on Azure enforced by the gateway, with those of its
-// rules that the API server can enforce itself, and with none.
+// whole pack for Cluster API on Azure enforced by the gateway; with those of its
+// policies that the API server can enforce itself, once by the gateway and once
+// natively; and with none.
 func BenchmarkAdmission(b *testing.B) {
 	f := startFleet(b, "admission")
 	scheme := runtime.NewScheme()
@@ -51,13 +52,13 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 	prepareHub(b, hub)
 	var ways []way
-	for _, by := range []string{"gateway", "native", "nobody"} {
+	for _, by := range []string{"gateway", "gateway-exportable", "native", "nobody"} {
 		ways = append(ways, updating(b, hub, by))
 	}
 	b.Run("update", func(b *testing.B) { sideBySide(b, ways...) })
 }
 
-// prepareHub installs the provider's kinds, and the pack twice.
+// prepareHub installs the provider's kinds, and the pack for each way.
 func prepareHub(b *testing.B, hub client.Client) {
 	b.Helper()
 	dir := os.Getenv("FLEETGATE_SCHEMAS")
@@ -89,14 +90,22 @@ func prepareHub(b *testing.B, hub client.Client) {
 		b.Fatal(err)
 	}
 	for _, policy := range policies {
-		policy.Spec.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{enforcedBy: "native"}}
-		if exported, binding, err := immutability.Export(policy); err == nil {
+		if exported, binding, err := immutability.Export(by(policy, "native")); err == nil {
 			createWithin(b, hub, exported)
 			createWithin(b, hub, binding)
+			same := by(policy, "gateway-exportable")
+			same.Name = "exportable-" + same.Name
+			createWithin(b, hub, same)
 		}
-		policy.Spec.Match.NamespaceSelector.MatchLabels[enforcedBy] = "gateway"
-		createWithin(b, hub, policy)
+		createWithin(b, hub, by(policy, "gateway"))
 	}
+}
+
+// by is the policy for the namespaces of one way.
+func by(policy *admissionv1alpha1.ImmutabilityPolicy, way string) *admissionv1alpha1.ImmutabilityPolicy {
+	policy = policy.DeepCopy()
+	policy.Spec.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{enforcedBy: way}}
+	return policy
 }
 
 // updating is a way: one object in a namespace of its own, whose tags change.

@@ -35,12 +35,13 @@ import (
 // that the hub receives until every MemberCluster is Joined. The baseline is a client
 // that only issues as many writes, of the same sizes, at the same concurrency.
 //
-// The agents are processes, each with a new identity. They share the API server of
-// one member, in a namespace each, so that many join without many control planes.
+// The agents of join are processes, each with a new identity. They share the API server of
+// one member, in a namespace each, so that many join without many control planes. Those of
+// simulated are goroutines, for numbers that one machine has no room for otherwise.
 func BenchmarkMembership(b *testing.B) {
-	f := startFleet(b, "membership", "member-1")
-	j := newJoiner(b, f)
 	b.Run("join", func(b *testing.B) {
+		f := startFleet(b, "membership", "member-1")
+		j := newJoiner(b, f)
 		for _, members := range []int{1, 4} {
 			b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 				writes := bare{client: j.hub, namespace: j.namespace(b), counted: j.count(b, members), workers: members}
@@ -54,6 +55,9 @@ func BenchmarkMembership(b *testing.B) {
 			})
 		}
 	})
+	for _, members := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("simulated/members=%d", members), func(b *testing.B) { joinCrowd(b, members) })
+	}
 }
 
 // joiner makes new members of a fleet.
@@ -140,11 +144,18 @@ func (j *joiner) count(b *testing.B, members int) []written {
 }
 
 func (j *joiner) writes(ctx context.Context) ([]written, error) {
-	var metrics bytes.Buffer
-	if err := j.api.get(ctx, "/metrics", &metrics); err != nil {
+	metrics, err := j.metrics(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return parseWrites(metrics.String())
+	return parseWrites(metrics)
+}
+
+// metrics are those of the hub's API server.
+func (j *joiner) metrics(ctx context.Context) (string, error) {
+	var metrics bytes.Buffer
+	err := j.api.get(ctx, "/metrics", &metrics)
+	return metrics.String(), err
 }
 
 // settle waits until what follows a join has been written, so that it does not

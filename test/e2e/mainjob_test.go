@@ -216,6 +216,25 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(string(logs)).NotTo(ContainSubstring(string(decoded)), "no token stands in a log")
 	})
 
+	It("has agents that listen for probes and Prometheus alone, and run beside their members", func() {
+		for _, name := range []string{"member-1-agent", "member-2-agent"} {
+			pid := l.process(name).PID()
+			command, err := argumentsOf(pid)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(command).To(ContainElement(HavePrefix("--member-kubeconfig=")), "it is not in the member")
+			var asked []string
+			for _, flag := range []string{"--metrics-bind-address=", "--health-probe-bind-address="} {
+				for _, arg := range command {
+					if address, ok := strings.CutPrefix(arg, flag); ok {
+						asked = append(asked, address)
+					}
+				}
+			}
+			Expect(asked).To(HaveLen(2))
+			Expect(listeners(pid)).To(ConsistOf(asked))
+		}
+	})
+
 	It("carries a changed ConfigMap to both members", func(ctx context.Context) {
 		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed"}}`)
 		for _, member := range []string{"member-1", "member-2"} {

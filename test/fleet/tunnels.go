@@ -33,7 +33,7 @@ func (f *Fleet) gatewayTunnelArgs() []string {
 		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
 	}
 	if f.Tunnel == TunnelKonnectivity {
-		args = append(args, "--konnectivity-agents", fmt.Sprintf("--konnectivity-replicas=%d", max(f.Replicas, 1)))
+		args = append(args, "--konnectivity-agents")
 	}
 	return args
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,11 +161,24 @@ func (a *agent) prepareMember(ctx context.Context) bool {
 }
 
 func (a *agent) tryPrepareMember(ctx context.Context) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
-	if err := a.direct.Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+	if err := a.ensureNamespace(ctx); err != nil {
+		return err
 	}
 	return apply.EnsureCRD(ctx, a.direct)
+}
+
+// ensureNamespace makes the agent's namespace for an agent outside the member. In a Pod
+// it is there, and the agent need not have the right to make namespaces.
+func (a *agent) ensureNamespace(ctx context.Context) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	err := a.direct.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		err = client.IgnoreAlreadyExists(a.direct.Create(ctx, namespace))
+	}
+	if err != nil {
+		return fmt.Errorf("making namespace %s at %s: %w", a.Namespace, a.Member.Host, err)
+	}
+	return nil
 }
 
 // serveHub waits until the agent is enrolled, and does then what the hub wants.

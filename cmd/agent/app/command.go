@@ -12,6 +12,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/pkg/version"
 )
 
 // NewCommand returns the agent's command line.
@@ -23,6 +25,7 @@ func NewCommand() *cobra.Command {
 		Long: `The agent registers its cluster with a hub, applies what the hub places on it,
 keeps the tokens of managed service accounts fresh, and opens the tunnel through
 which the hub reaches this cluster. Nothing listens for the hub.`,
+		Version:      version.Describe(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -12,6 +12,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/pkg/version"
 )
 
 // NewCommand returns the gateway's command line.
@@ -22,6 +24,7 @@ func NewCommand() *cobra.Command {
 		Short: "fleetgate on the hub: admits, places, delivers and proxies",
 		Long: `The gateway admits clusters into a fleet, decides what runs where, delivers it,
 and lets kubectl, Helm and other clients reach every member through the hub.`,
+		Version:      version.Describe(),
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -46,6 +49,7 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 	command.AddCommand(newSimulateCommand())
 	command.AddCommand(newPolicyCommand())
 	command.AddCommand(newUninstallCommand())
+	command.AddCommand(newDiagnoseCommand())
 	return command
 }
 
@@ -58,7 +62,7 @@ func newUninstallCommand() *cobra.Command {
 		Long: `Uninstall removes what gateways with --install have written to lead the hub's
 API server to them: webhook configurations, APIServices and admission policies. It
 needs no gateway and runs from anywhere with the rights to do so. Stop every gateway
-before. CustomResourceDefinitions, and all that is stored in them, stay.`,
+before, or name their Deployment. CustomResourceDefinitions, and all that is stored in them, stay.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {

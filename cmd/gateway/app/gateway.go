@@ -51,6 +51,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -65,14 +66,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
-
-// version is the gateway's own; what a newer one installed is left alone.
-const version = "v0.1.0"
 
 const (
 	// shutdownGrace is how long requests and reconciles under way may take to end.
@@ -160,7 +159,7 @@ func newGateway(config *Config) (*gateway, error) {
 // clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
 	service := g.Service + "." + g.Namespace + ".svc"
-	names := append([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames...)
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames, g.konnectivityNames())
 	switch g.Certificates {
 	case certificatesFiles:
 		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
@@ -210,7 +209,7 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		Hub: install.Hub{
 			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
 		},
-		Version: version,
+		Version: version.Get(),
 		Adopt:   g.Adopt,
 		Clock:   clock.RealClock{},
 	}
@@ -301,7 +300,8 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	g.installer.Obsolete = webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name)
+	g.installer.Obsolete = append(webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name),
+		webhook.ObsoleteConfirmDelete(webhook.ConfirmDelete(g.ConfirmDelete))...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace)...)
@@ -358,6 +358,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	}
 	if g.serves(apiFleet) {
 		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
+		objects = append(objects, webhook.ConfirmDeletePolicies(webhook.ConfirmDelete(g.ConfirmDelete), g.ConfirmDeleteMembers)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
@@ -372,7 +373,15 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	return g.manager.AddReadyzCheck("webhooks", g.manager.GetWebhookServer().StartedChecker())
+	// The check shakes hands with the server: without a certificate that can only fail,
+	// with a line in the log for each probe.
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
+		}
+		return started(req)
+	})
 }
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
@@ -521,6 +530,11 @@ func (g *gateway) addMembership(context.Context) error {
 			&importer.Reconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),
 				HubURL: g.HubURL, HubCA: g.HubCA, Image: g.AgentImage, Concurrency: memberWorkers,
+			},
+			&clusterapi.Importer{
+				Config: g.Hub, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
+				Client: hub, Live: live, Clusters: g.manager.GetCache(), Recorder: recorder,
+				Namespaces: g.registrationNamespaces(), Labels: g.ClusterAPILabels, Concurrency: memberWorkers,
 			},
 		)
 	}

@@ -109,17 +109,36 @@ func (g *gateway) addKonnectivity(parts *tunnelParts) (tunnelSet, error) {
 	return ways, g.manager.Add(g.listening(g.KonnectivityFrontends, frontends.Serve))
 }
 
+// konnectivityNames are those by which Konnectivity's own agents and frontends reach
+// the gateway: they verify the name that they dial, and nobody tells them another one.
+func (g *gateway) konnectivityNames() []string {
+	var names []string
+	host, _, err := net.SplitHostPort(g.AgentsAddress)
+	if g.KonnectivityAgents && err == nil && net.ParseIP(host) == nil {
+		names = append(names, host)
+	}
+	if domain := strings.Trim(g.KonnectivityDomain, "."); g.KonnectivityFrontends != "" && domain != "" {
+		names = append(names, "*."+domain)
+	}
+	return names
+}
+
 func (g *gateway) newKonnectivityAgents(parts *tunnelParts, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.AgentServer, error) {
 	return konnectivity.NewAgentServer(konnectivity.AgentServerOptions{
 		// Certificates are the port's own matter.
 		Credentials: konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: tunnelv1alpha1.TokenAudience}).identify},
 		MembersOf:   parts.members.MembersOf,
 		ID:          identity(),
-		Replicas:    g.KonnectivityReplicas,
-		Lanes:       g.KonnectivityLanes,
-		APIServer:   g.KonnectivityAPIServer,
-		Allow:       allow,
-		Metrics:     exported,
+		Replicas: func() int {
+			if g.KonnectivityReplicas > 0 {
+				return g.KonnectivityReplicas
+			}
+			return parts.port.info().Replicas
+		},
+		Lanes:     g.KonnectivityLanes,
+		APIServer: g.KonnectivityAPIServer,
+		Allow:     allow,
+		Metrics:   exported,
 	})
 }
 

@@ -60,3 +60,25 @@ func TestABundleWithoutACertificateIsAnError(t *testing.T) {
 		t.Error("it was taken for a bundle")
 	}
 }
+
+func TestTheCertificateIsForTheNamesThatKonnectivityVerifies(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Options)
+		want   []string
+	}{
+		"no Konnectivity":                   {func(o *Options) { o.AgentsAddress = "agents.example:8091" }, nil},
+		"agents at a name":                  {func(o *Options) { o.AgentsAddress, o.KonnectivityAgents = "agents.example:8091", true }, []string{"agents.example"}},
+		"agents at an address":              {func(o *Options) { o.AgentsAddress, o.KonnectivityAgents = "10.0.0.1:8091", true }, nil},
+		"frontends of a member":             {func(o *Options) { o.KonnectivityFrontends, o.KonnectivityDomain = ":8090", ".fleet.example" }, []string{"*.fleet.example"}},
+		"a domain that nobody is served at": {func(o *Options) { o.KonnectivityDomain = "fleet.example" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := NewOptions()
+			test.change(options)
+			g := &gateway{Config: &Config{Options: *options}}
+			if diff := cmp.Diff(test.want, g.konnectivityNames()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -25,6 +25,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
@@ -87,6 +88,14 @@ func guardRailModes() []string {
 	return modes
 }
 
+func confirmDeleteModes() []string {
+	var modes []string
+	for _, mode := range webhook.AllConfirmDelete() {
+		modes = append(modes, string(mode))
+	}
+	return modes
+}
+
 const (
 	minTokenLifetime = 10 * time.Minute
 	maxTokenLifetime = 365 * 24 * time.Hour
@@ -114,15 +123,19 @@ type Options struct {
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
 
-	Install      bool
-	Adopt        bool
-	GuardRails   string
-	Certificates string
-	CertFile     string
-	KeyFile      string
-	CAFile       string
-	Service      string
-	ExternalName string
+	Install    bool
+	Adopt      bool
+	GuardRails string
+	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
+	// more than ConfirmDeleteMembers members.
+	ConfirmDelete        string
+	ConfirmDeleteMembers int
+	Certificates         string
+	CertFile             string
+	KeyFile              string
+	CAFile               string
+	Service              string
+	ExternalName         string
 	// EndpointNames are further names of the serving certificate.
 	EndpointNames []string
 
@@ -153,6 +166,7 @@ type Options struct {
 	InfiniteTokenApproval  string
 	ClusterProfileManager  string
 	AgentImage             string
+	ClusterAPILabels       []string
 
 	FailClosedGroups []string
 }
@@ -171,6 +185,8 @@ func NewOptions() *Options {
 		LeaderElect:           true,
 		AuditRequests:         true,
 		GuardRails:            string(webhook.GuardRailsSelected),
+		ConfirmDelete:         string(webhook.ConfirmDeleteWarn),
+		ConfirmDeleteMembers:  10,
 		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
@@ -178,7 +194,6 @@ func NewOptions() *Options {
 		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
 		KonnectivityAPIServer: "kubernetes.default.svc:443",
-		KonnectivityReplicas:  1,
 		KonnectivityLanes:     1,
 		AgentTokenLifetime:    7 * 24 * time.Hour,
 		Silence:               membership.DefaultSilence,
@@ -187,6 +202,7 @@ func NewOptions() *Options {
 		RegistrationNamespaces: []string{"clusters"},
 		InfiniteTokenApproval:  registrationv1alpha1.ApprovalManual,
 		ClusterProfileManager:  multiclusterv1alpha1.ClusterManager,
+		ClusterAPILabels:       clusterapi.DefaultLabels(),
 	}
 }
 
@@ -214,6 +230,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
+	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+webhook.ConfirmDeleteAnnotation+"=true.")
+	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
 	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
@@ -238,7 +256,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
-	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: as many as there are, which needs --peer-port.")
 	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
@@ -250,6 +268,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
 
 	flags.StringVar(&o.AgentImage, "agent-image", o.AgentImage, "Image of the agent, for clusters that are imported from a kubeconfig. Empty: none is imported.")
+	flags.StringSliceVar(&o.ClusterAPILabels, "cluster-api-labels", o.ClusterAPILabels, "Keys of the labels that members get from their Cluster of Cluster API, if that is labelled "+clusterapi.LabelAutoImport+"=true or its namespace is; one may end with *.")
 	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
 	flags.StringSliceVar(&o.RegistrationNamespaces, "registration-namespaces", o.RegistrationNamespaces, "Namespaces in which clusters may register; * means every namespace.")
 	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")
@@ -312,7 +331,11 @@ func (o *Options) Validate() error {
 	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
-	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()))
+	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
+		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
+	if o.ConfirmDeleteMembers < 0 {
+		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
+	}
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == certificatesFiles) != files {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
@@ -349,10 +372,11 @@ func (o *Options) validateKonnectivity() error {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
 	const most = 16
-	for flag, value := range map[string]int{"--konnectivity-replicas": o.KonnectivityReplicas, "--konnectivity-lanes": o.KonnectivityLanes} {
-		if value < 1 || value > most {
-			all = append(all, fmt.Errorf("%s %d is not between 1 and %d", flag, value, most))
-		}
+	if o.KonnectivityReplicas < 0 || o.KonnectivityReplicas > most {
+		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.KonnectivityReplicas, most))
+	}
+	if o.KonnectivityLanes < 1 || o.KonnectivityLanes > most {
+		all = append(all, fmt.Errorf("--konnectivity-lanes %d is not between 1 and %d", o.KonnectivityLanes, most))
 	}
 	return errors.Join(all...)
 }
@@ -413,6 +437,7 @@ func address(flag, value string, mayBeOff bool) error {
 type UninstallOptions struct {
 	Kubeconfig string
 	Namespace  string
+	Stop       string
 }
 
 // NewUninstallOptions returns the defaults.
@@ -423,6 +448,26 @@ func NewUninstallOptions() *UninstallOptions {
 // AddFlags binds the options to a command line.
 func (o *UninstallOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+}
+
+// DiagnoseOptions are the flags of `gateway diagnose`.
+type DiagnoseOptions struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+}
+
+// NewDiagnoseOptions returns the defaults.
+func NewDiagnoseOptions() *DiagnoseOptions {
+	return &DiagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *DiagnoseOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 }
 

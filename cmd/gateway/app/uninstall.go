@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/install"
@@ -31,8 +31,13 @@ func Uninstall(ctx context.Context, options *UninstallOptions, out io.Writer) er
 		return fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
 	}
 	uninstaller := &install.Uninstaller{
-		Client: direct, Namespace: options.Namespace, Now: time.Now(),
+		Client: direct, Namespace: options.Namespace, Clock: clock.RealClock{},
 		Removed: func(kind, name string) { _, _ = fmt.Fprintf(out, "%s/%s removed\n", strings.ToLower(kind), name) },
+	}
+	if options.Stop != "" {
+		if err := uninstaller.Stop(ctx, options.Stop); err != nil {
+			return err
+		}
 	}
 	return uninstaller.Uninstall(ctx)
 }

@@ -10,7 +10,8 @@
 //
 // What it keeps on the member, in the agent's namespace:
 //
-//   - Secret [KeySecret]: the private key. The hub gives the cluster only to this key.
+//   - Secret [KeySecret]: the private key. The hub gives the cluster only to this key, or
+//     to another one for which this key has signed: see "previous-private-key" there.
 //   - Secret [CredentialSecret]: the hub's URL and CA, the member's name, the token and
 //     when it expires.
 //   - Secret [BootstrapSecret]: where a chart may have put the registration token; it

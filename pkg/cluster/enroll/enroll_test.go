@@ -102,6 +102,64 @@ Wf86aX6PepsntZv2GYlA5UpabfT2EZICICpJ5h/iI+i341gBmLiAFQOyTDT+/wQc
 -----END CERTIFICATE-----
 `
 
+func TestAKeyThatSomebodyMadeThePreviousOneSignsForTheNext(t *testing.T) {
+	old, err := sealing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := old.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := fake.NewClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "agent", Name: KeySecret, UID: "1"},
+		Data:       map[string][]byte{previousKeyKey: private},
+	})
+	s := &store{member: member, namespace: "agent"}
+	id, err := s.identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id.previous == nil || string(id.key.PublicKey()) == string(old.PublicKey()) {
+		t.Fatal("There is no new key beside the previous one")
+	}
+	again, err := s.identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(again.key.PublicKey()) != string(id.key.PublicKey()) {
+		t.Error("The new key is made anew each time")
+	}
+
+	b := &Bootstrap{AgentValues: registrationv1alpha1.AgentValues{ClusterNamespace: "clusters", Token: "t"}}
+	request, err := desiredRequest(b, id, "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verification, err := old.VerificationKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement, err := registrationv1alpha1.MoveStatement(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sealing.Verify(verification, statement, request.Spec.PreviousSignature) {
+		t.Error("The previous key has not signed the request")
+	}
+
+	if err := s.forgetPreviousKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if id, err = s.identity(t.Context()); err != nil || id.previous != nil {
+		t.Errorf("The previous key is still there (%v)", err)
+	}
+	request, err = desiredRequest(b, id, "client")
+	if err != nil || request.Spec.PreviousSignature != nil {
+		t.Errorf("A request is signed without a previous key (%v)", err)
+	}
+}
+
 func TestReadAnswer(t *testing.T) {
 	key, err := sealing.NewKey()
 	if err != nil {

@@ -261,7 +261,10 @@ func (e *Enroller) enroll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.use(ctx, granted)
+	if err := e.use(ctx, granted); err != nil {
+		return err
+	}
+	return e.store.forgetPreviousKey(ctx)
 }
 
 // reach takes the hub's address from the bootstrap, if there is one: that is the newer.

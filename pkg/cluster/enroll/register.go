@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 )
 
 // hubCallTimeout bounds each call that enrolling makes.
@@ -39,7 +40,11 @@ func registrationClient(config *rest.Config) (client.Client, error) {
 
 // desiredRequest is the registration of the agent with that key: the same object for
 // the same key, whenever it is sent.
-func desiredRequest(b *Bootstrap, id *identity, clientID string) *registrationv1alpha1.ClusterRegistration {
+func desiredRequest(b *Bootstrap, id *identity, clientID string) (*registrationv1alpha1.ClusterRegistration, error) {
+	verification, err := id.key.VerificationKey()
+	if err != nil {
+		return nil, err
+	}
 	request := &registrationv1alpha1.ClusterRegistration{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.ClusterNamespace,
@@ -50,12 +55,29 @@ func desiredRequest(b *Bootstrap, id *identity, clientID string) *registrationv1
 			ClientRandom:  id.random,
 			ClusterLabels: b.Labels,
 			PublicKey:     id.key.PublicKey(),
+
+			VerificationKey: verification,
 		},
 	}
 	if b.TokenName != "" {
 		request.Labels = map[string]string{registrationv1alpha1.LabelRegistrationToken: b.TokenName}
 	}
-	return request
+	if id.previous != nil {
+		if request.Spec.PreviousSignature, err = signMove(request, id.previous); err != nil {
+			return nil, err
+		}
+	}
+	request.Spec.TokenProof, err = registrationv1alpha1.TokenProof(b.Token, request)
+	return request, err
+}
+
+// signMove has the previous key hand the cluster on to the one in the request.
+func signMove(request *registrationv1alpha1.ClusterRegistration, previous *sealing.Key) ([]byte, error) {
+	statement, err := registrationv1alpha1.MoveStatement(request)
+	if err != nil {
+		return nil, err
+	}
+	return previous.Sign(statement)
 }
 
 // exchange sends the registration, or finds the one that was sent before, and returns
@@ -65,8 +87,8 @@ func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, cli
 	if err != nil {
 		return nil, problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
 	}
-	wanted := desiredRequest(b, id, clientID)
-	if wanted.Spec.TokenProof, err = registrationv1alpha1.TokenProof(b.Token, wanted); err != nil {
+	wanted, err := desiredRequest(b, id, clientID)
+	if err != nil {
 		return nil, err
 	}
 	request := &registrationv1alpha1.ClusterRegistration{}

@@ -33,6 +33,9 @@ const (
 const (
 	privateKeyKey   = "private-key"
 	clientRandomKey = "client-random"
+	// previousKeyKey is where somebody puts the key that has the cluster so far, if the
+	// agent is to have another one.
+	previousKeyKey = "previous-private-key"
 )
 
 // Keys of CredentialSecret.
@@ -73,6 +76,8 @@ type credential struct {
 type identity struct {
 	key    *sealing.Key
 	random string
+	// previous is the key that has the cluster so far; nil if that is key.
+	previous *sealing.Key
 }
 
 // store keeps the agent's secrets in its namespace on the member.
@@ -87,7 +92,10 @@ func (s *store) identity(ctx context.Context) (*identity, error) {
 	secrets := s.member.CoreV1().Secrets(s.namespace)
 	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if err := s.createKey(ctx); err != nil {
+		secret, err = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: KeySecret}}, nil
+	}
+	if err == nil && (secret.UID == "" || isReplaced(secret)) {
+		if err := s.putNewKey(ctx, secret); err != nil {
 			return nil, err
 		}
 		secret, err = secrets.Get(ctx, KeySecret, metav1.GetOptions{})
@@ -95,14 +103,25 @@ func (s *store) identity(ctx context.Context) (*identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q: %w", KeySecret, err)
 	}
-	key, err := sealing.ParseKey(secret.Data[privateKeyKey])
+	id := &identity{random: string(secret.Data[clientRandomKey])}
+	id.key, err = sealing.ParseKey(secret.Data[privateKeyKey])
+	if err == nil && len(secret.Data[previousKeyKey]) > 0 {
+		id.previous, err = sealing.ParseKey(secret.Data[previousKeyKey])
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q (delete it to start with a new key): %w", KeySecret, err)
 	}
-	return &identity{key: key, random: string(secret.Data[clientRandomKey])}, nil
+	return id, nil
 }
 
-func (s *store) createKey(ctx context.Context) error {
+// isReplaced tells whether somebody has made the key the previous one.
+func isReplaced(secret *corev1.Secret) bool {
+	return len(secret.Data[privateKeyKey]) == 0 && len(secret.Data[previousKeyKey]) > 0
+}
+
+// putNewKey adds a new key to a Secret that is not there, or has none. Whoever is slower
+// than another agent that does the same uses what that has written.
+func (s *store) putNewKey(ctx context.Context, secret *corev1.Secret) error {
 	key, err := sealing.NewKey()
 	if err != nil {
 		return err
@@ -111,13 +130,35 @@ func (s *store) createKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: KeySecret},
-		Data:       map[string][]byte{privateKeyKey: private, clientRandomKey: []byte(rand.Text())},
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
 	}
-	_, err = s.member.CoreV1().Secrets(s.namespace).Create(ctx, secret, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	secret.Data[privateKeyKey], secret.Data[clientRandomKey] = private, []byte(rand.Text())
+	secrets := s.member.CoreV1().Secrets(s.namespace)
+	if secret.UID == "" {
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	} else {
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("storing the key in Secret %q: %w", KeySecret, err)
+	}
+	return nil
+}
+
+// forgetPreviousKey deletes a key that has nothing any more.
+func (s *store) forgetPreviousKey(ctx context.Context) error {
+	secrets := s.member.CoreV1().Secrets(s.namespace)
+	secret, err := secrets.Get(ctx, KeySecret, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Secret %q: %w", KeySecret, err)
+	}
+	if len(secret.Data[previousKeyKey]) == 0 {
+		return nil
+	}
+	delete(secret.Data, previousKeyKey)
+	if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("deleting the previous key from Secret %q: %w", KeySecret, err)
 	}
 	return nil
 }

@@ -71,11 +71,11 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager watches the specs and labels of MemberClusters, their
-// namespaces, and what of the InternalMemberClusters matters for leaving. The
+// SetupWithManager watches the specs and labels of MemberClusters, whether they are gone,
+// their namespaces, and what of the InternalMemberClusters matters for leaving. The
 // status of a MemberCluster starts nothing: this controller does not read it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationGone))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).
@@ -86,6 +86,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		b.WatchesRawSource(CredentialSource(r.Secrets, handler.TypedEnqueueRequestsFromMapFunc(memberOfCredential)))
 	}
 	return b.Complete(r)
+}
+
+// annotationChanged tells of updates that change one annotation.
+func annotationChanged(name string) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[name] != e.ObjectNew.GetAnnotations()[name]
+		},
+	}
 }
 
 func memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {

@@ -133,8 +133,11 @@ func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCl
 			"Asked the member's agent to leave")
 	}
 	wait := leaveWait(imc, mc.DeletionTimestamp.Time, r.Clock.Now(), r.forceDeleteWait())
+	if isGone(mc) {
+		wait = 0
+	}
 	if wait <= 0 && !hasLeft(imc) {
-		log.FromContext(ctx).Info("Letting a member go without its agent, which has not left in time or has never reported")
+		log.FromContext(ctx).Info("Letting a member go without its agent, which is gone, has not left in time or has never reported")
 	}
 	return wait, nil
 }
@@ -146,6 +149,11 @@ func leaveWait(imc *clusterv1beta1.InternalMemberCluster, deleted, now time.Time
 		return 0
 	}
 	return max(0, limit-now.Sub(deleted))
+}
+
+// isGone tells whether nobody is there any more who could leave.
+func isGone(mc client.Object) bool {
+	return mc.GetAnnotations()[clusterv1beta1.AnnotationGone] == "true"
 }
 
 func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {

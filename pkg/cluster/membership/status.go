@@ -88,14 +88,14 @@ const (
 var _ reconcile.Reconciler = (*StatusReconciler)(nil)
 
 // SetupWithManager watches InternalMemberClusters, Leases, and of MemberClusters only
-// the generation: whoever writes a MemberCluster's status by hand, as tests of other
+// the generation and what the hub knows of their infrastructure: whoever writes a MemberCluster's status by hand, as tests of other
 // products do, keeps what was written until the agent's next report.
 func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(StatusControllerName).
 		For(&clusterv1beta1.InternalMemberCluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(internalOf),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationProperties)))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Leases != nil {
 		b.WatchesRawSource(leaseSource(r.Leases))
@@ -335,7 +335,7 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 		status.AgentStatus = agents
 	}
 	status.ResourceUsage = desiredUsage(report.ResourceUsage)
-	status.Properties = desiredProperties(report.Properties)
+	status.Properties = withInfrastructure(desiredProperties(report.Properties), mc)
 	status.Namespaces = bounded(report.Namespaces, maxNamespaces)
 	for _, condition := range desiredConditions(report.Conditions, mc.Generation) {
 		known := meta.FindStatusCondition(status.Conditions, condition.Type) != nil

@@ -4,6 +4,7 @@
 package registration
 
 import (
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -116,6 +117,17 @@ func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal {
 	return nil
 }
 
+// isHandedOn tells whether the key that has the Cluster has signed that the request's key
+// has it from now on.
+func isHandedOn(cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration) bool {
+	key, err := base64.StdEncoding.DecodeString(cluster.Annotations[AnnotationVerificationKey])
+	if err != nil || cluster.Annotations[AnnotationKey] == "" {
+		return false
+	}
+	statement, err := registrationv1alpha1.MoveStatement(request)
+	return err == nil && sealing.Verify(key, statement, request.Spec.PreviousSignature)
+}
+
 // isOrigin tells whether the MemberCluster was made for that Cluster. Only what stands on
 // the MemberCluster counts: whoever administers a namespace can write what they like on
 // the Clusters there.
@@ -170,6 +182,10 @@ func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms ter
 // approval.
 func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterRegistration, terms terms) {
 	metav1.SetMetaDataAnnotation(cluster, AnnotationKey, sealing.Fingerprint(request.Spec.PublicKey))
+	delete(cluster.Annotations, AnnotationVerificationKey)
+	if len(request.Spec.VerificationKey) > 0 {
+		metav1.SetMetaDataAnnotation(cluster, AnnotationVerificationKey, base64.StdEncoding.EncodeToString(request.Spec.VerificationKey))
+	}
 	if !terms.approved {
 		metav1.SetMetaDataAnnotation(cluster, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.ApprovalManual)
 	}
@@ -189,8 +205,8 @@ func desiredMember(cluster *registrationv1alpha1.Cluster, name string) *clusterv
 	return mc
 }
 
-// shareMetadata gives a MemberCluster its origin, which nobody may change, and the labels
-// of its Cluster: those that it had from there before and are gone there go, and those
+// shareMetadata gives a MemberCluster its origin, which nobody may change, what is known of
+// its infrastructure, and the labels of its Cluster: those that it had from there before and are gone there go, and those
 // that somebody put on the MemberCluster itself stay.
 func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) {
 	for name, value := range map[string]string{
@@ -200,9 +216,14 @@ func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alph
 	} {
 		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, name, value)
 	}
-	labels := sanitizeLabels(cluster.Labels)
+	if known := cluster.Annotations[clusterv1beta1.AnnotationProperties]; known != "" {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationProperties, known)
+	} else {
+		delete(mc.Annotations, clusterv1beta1.AnnotationProperties)
+	}
+	labels := memberLabels(cluster.Labels)
 	for key := range strings.SplitSeq(mc.Annotations[AnnotationClusterLabels], ",") {
-		if _, ok := labels[key]; !ok && !registrationv1alpha1.IsReservedLabel(key) {
+		if _, ok := labels[key]; !ok && !isReserved(key) {
 			delete(mc.Labels, key)
 		}
 	}

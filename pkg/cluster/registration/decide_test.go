@@ -68,6 +68,62 @@ func TestRefuseRequest(t *testing.T) {
 	}
 }
 
+func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
+	holder, stranger := newKey(t), newKey(t)
+	verification, err := holder.VerificationKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := &registrationv1alpha1.Cluster{}
+	first := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
+		r.Spec.PublicKey, r.Spec.VerificationKey = holder.PublicKey(), verification
+	})
+	record(&cluster.ObjectMeta, first, terms{approved: true})
+	signedBy := func(key *sealing.Key, change func(*registrationv1alpha1.ClusterRegistration)) *registrationv1alpha1.ClusterRegistration {
+		return requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
+			statement, err := registrationv1alpha1.MoveStatement(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Spec.PreviousSignature, err = key.Sign(statement); err != nil {
+				t.Fatal(err)
+			}
+			change(r)
+		})
+	}
+	unchanged := func(*registrationv1alpha1.ClusterRegistration) {}
+	for what, tc := range map[string]struct {
+		request *registrationv1alpha1.ClusterRegistration
+		want    bool
+	}{
+		"signed by the holder":            {signedBy(holder, unchanged), true},
+		"signed by somebody else":         {signedBy(stranger, unchanged), false},
+		"not signed":                      {requestOf(t, unchanged), false},
+		"for another client ID":           {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.ClientID = "other" }), false},
+		"for another key":                 {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.PublicKey = stranger.PublicKey() }), false},
+		"in another namespace":            {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Namespace = "other" }), false},
+		"with the proof of another token": {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.TokenProof = []byte("x") }), true},
+	} {
+		if got := isHandedOn(cluster, tc.request); got != tc.want {
+			t.Errorf("%s: got %v", what, got)
+		}
+	}
+	second := requestOf(t, unchanged)
+	record(&cluster.ObjectMeta, second, terms{approved: true})
+	if isHandedOn(cluster, signedBy(holder, unchanged)) {
+		t.Error("A former holder hands on what another key has")
+	}
+}
+
+func newKey(t *testing.T) *sealing.Key {
+	t.Helper()
+	key, err := sealing.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 func TestTheFirstKeyHasTheCluster(t *testing.T) {
 	cluster := func(name, fingerprint string) *registrationv1alpha1.Cluster {
 		c := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}

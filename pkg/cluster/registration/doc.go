@@ -20,7 +20,8 @@
 //
 // The first key that asks for a clientID has it: its fingerprint is recorded on the
 // Cluster. Another key is refused with a condition, whether or not the first agent
-// is connected; an administrator who knows better removes the annotation. So a
+// is connected, unless the first key has signed its request, or its token is for
+// this Cluster; an administrator who knows better removes the annotation. So a
 // leaked registration token does not give away a cluster that has registered.
 //
 // A MemberCluster that an administrator deletes stays deleted: the Cluster remembers

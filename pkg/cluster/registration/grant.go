@@ -236,7 +236,7 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 }
 
 // clusterFor returns the Cluster that is the request's: the one that its key has, or
-// else the one that its token lets it have.
+// was handed on to it, or else the one that its token lets it have.
 func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
 	var clusters registrationv1alpha1.ClusterList
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace)); err != nil {
@@ -250,6 +250,9 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 		}
 		if cluster.Annotations[AnnotationKey] == sealing.Fingerprint(request.Spec.PublicKey) {
 			return cluster, nil, nil
+		}
+		if isHandedOn(cluster, request) {
+			return cluster, nil, r.claim(ctx, cluster, request, terms{approved: true})
 		}
 	}
 	terms, refused, err := r.termsFor(ctx, request)

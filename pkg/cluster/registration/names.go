@@ -22,6 +22,10 @@ const (
 	// get this Cluster. The hub writes it at the first registration; an
 	// administrator may remove it, then the next key takes its place.
 	AnnotationKey = "fleetgate.io/registered-key"
+	// AnnotationVerificationKey, on a Cluster, is the public key, in base64, with which
+	// the agent that has this Cluster signs when it hands it on to another key. The hub
+	// writes it, with AnnotationKey.
+	AnnotationVerificationKey = "fleetgate.io/registered-verification-key"
 	// AnnotationMember, on a Cluster, is the name of its MemberCluster. The hub
 	// writes it.
 	AnnotationMember = "fleetgate.io/member"
@@ -98,10 +102,21 @@ const maxLabels = 64
 // one, none that is not valid, and at most maxLabels (none at all beyond, so that
 // nobody chooses which).
 func sanitizeLabels(wanted map[string]string) map[string]string {
+	return keepLabels(wanted, registrationv1alpha1.IsReservedLabel)
+}
+
+// memberLabels are those of a Cluster that its MemberCluster gets: unlike an agent, whoever
+// administers the Cluster may say what its infrastructure is.
+func memberLabels(wanted map[string]string) map[string]string { return keepLabels(wanted, isReserved) }
+
+func isReserved(key string) bool {
+	return registrationv1alpha1.IsReservedLabel(key) && !strings.HasPrefix(key, clusterv1beta1.InfrastructurePrefix)
+}
+
+func keepLabels(wanted map[string]string, reserved func(key string) bool) map[string]string {
 	kept := maps.Clone(wanted)
 	maps.DeleteFunc(kept, func(key, value string) bool {
-		return registrationv1alpha1.IsReservedLabel(key) ||
-			len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0
+		return reserved(key) || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0
 	})
 	if len(kept) > maxLabels {
 		return nil

@@ -126,16 +126,23 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 	}
 	mc.Labels[clusterv1beta1.LabelMemberName], mc.Labels["zone"] = "edge", "a"
 
-	cluster.Labels = map[string]string{"env": "dev"}
+	cluster.Labels = map[string]string{"env": "dev", clusterv1beta1.InfrastructurePrefix + "spot": "true"}
+	cluster.Annotations[clusterv1beta1.AnnotationProperties] = "{}"
 	shareMetadata(mc, cluster)
-	want := map[string]string{"env": "dev", "zone": "a", clusterv1beta1.LabelMemberName: "edge"}
+	want := map[string]string{"env": "dev", "zone": "a", clusterv1beta1.LabelMemberName: "edge", clusterv1beta1.InfrastructurePrefix + "spot": "true"}
 	if diff := cmp.Diff(want, mc.Labels); diff != "" {
 		t.Errorf("labels after a change (-want +got):\n%s", diff)
 	}
 
+	if mc.Annotations[clusterv1beta1.AnnotationProperties] != "{}" {
+		t.Error("it does not know its infrastructure")
+	}
+
 	cluster.Labels = nil
+	delete(cluster.Annotations, clusterv1beta1.AnnotationProperties)
 	shareMetadata(mc, cluster)
 	delete(want, "env")
+	delete(want, clusterv1beta1.InfrastructurePrefix+"spot")
 	if diff := cmp.Diff(want, mc.Labels); diff != "" {
 		t.Errorf("labels when the Cluster has none (-want +got):\n%s", diff)
 	}

@@ -15,12 +15,16 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 // placementIndex is the cache's index of objects by the label of their
 // placement.
 const placementIndex = "placement"
+
+// pausedIndex is the cache's index of members by whether they are paused.
+const pausedIndex = "paused"
 
 // AddIndexes makes the cache ready for the lists below.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -32,7 +36,26 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 			return fmt.Errorf("indexing %T by placement: %w", kind, err)
 		}
 	}
+	err := indexer.IndexField(ctx, &clusterv1beta1.MemberCluster{}, pausedIndex, func(object client.Object) []string {
+		return []string{strconv.FormatBool(placementv1beta1.Paused(object))}
+	})
+	if err != nil {
+		return fmt.Errorf("indexing members by whether they are paused: %w", err)
+	}
 	return nil
+}
+
+// PausedMembers are the members on which nothing may change now, from the cache.
+func PausedMembers(ctx context.Context, reader client.Reader) (map[string]bool, error) {
+	var list clusterv1beta1.MemberClusterList
+	if err := reader.List(ctx, &list, client.MatchingFields{pausedIndex: strconv.FormatBool(true)}); err != nil {
+		return nil, fmt.Errorf("listing paused members: %w", err)
+	}
+	paused := make(map[string]bool, len(list.Items))
+	for i := range list.Items {
+		paused[list.Items[i].Name] = true
+	}
+	return paused, nil
 }
 
 // KeyOf returns the placement that an object of the family belongs to, and false
@@ -88,8 +111,16 @@ func bindings(ctx context.Context, reader client.Reader, key types.NamespacedNam
 // PolicySnapshots lists the placement's policy snapshots from the cache, the
 // oldest first.
 func PolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingFields{placementIndex: key.Name})
+}
+
+// LivePolicySnapshots lists them from the API server.
+func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]placementv1beta1.PolicySnapshotObject, error) {
+	return policySnapshots(ctx, reader, key, client.MatchingLabels{placementv1beta1.ParentPlacementLabel: key.Name})
+}
+
+func policySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.PolicySnapshotObject, error) {
 	var found []placementv1beta1.PolicySnapshotObject
-	by := client.MatchingFields{placementIndex: key.Name}
 	if key.Namespace == "" {
 		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
 		if err := reader.List(ctx, &list, by); err != nil {

@@ -79,3 +79,26 @@ func members() []client.Object {
 		ResourceSnapshotMetadata(anyNamespace),
 	}
 }
+
+// Wanted is how many members a policy asks for; known is false if it takes all that
+// fit.
+func Wanted(policy *placementv1beta1.PlacementPolicy) (n int, known bool) {
+	switch {
+	case policy == nil:
+	case policy.PlacementType == placementv1beta1.PickFixed:
+		return len(policy.ClusterNames), true
+	case policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil:
+		return int(*policy.NumberOfClusters), true
+	}
+	return 0, false
+}
+
+// SelectedNamespace is the first Namespace that a placement selects by its name, or "".
+func SelectedNamespace(spec *placementv1beta1.PlacementSpec) string {
+	for _, term := range spec.ResourceSelectors {
+		if term.Group == "" && term.Version == "v1" && term.Kind == "Namespace" {
+			return term.Name
+		}
+	}
+	return ""
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +61,40 @@ func (n newest) set() Set {
 		all = append(all, found.override)
 	}
 	return NewSet(all...)
+}
+
+// PerMember finds the overrides of what a placement selects for each of its members
+// that has any. What it selects is asked for only if there are overrides at all. A
+// member that is gone has none: its binding goes too.
+func PerMember(ctx context.Context, reader client.Reader, placement types.NamespacedName, members []string,
+	selected func() ([]placementv1beta1.ResourceIdentifier, error),
+) (map[string]Set, error) {
+	all, err := Latest(ctx, reader)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	resources, err := selected()
+	if err != nil {
+		return nil, err
+	}
+	if all = all.For(placement, resources); len(all) == 0 {
+		return nil, nil
+	}
+	found := make(map[string]Set, len(members))
+	for _, name := range members {
+		var member clusterv1beta1.MemberCluster
+		err := reader.Get(ctx, types.NamespacedName{Name: name}, &member)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading member %q: %w", name, err)
+		}
+		if found[name], err = all.On(MemberOf(&member)); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // Named reads the snapshots that a binding lists. The error is NotFound if one is

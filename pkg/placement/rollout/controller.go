@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -59,7 +60,8 @@ type Reconciler struct {
 // bindings changes in a way that Plan can see; at every placement when an
 // override changes, or the labels of a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified, relabelled := builder.WithPredicates(predicate.GenerationChangedPredicate{}), builder.WithPredicates(predicate.LabelChangedPredicate{})
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
+	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
@@ -70,7 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
-		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(family.Relabelled())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(family.Relabelled(), family.Repaused()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -102,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if placement.GetDeletionTimestamp() != nil || placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		return ctrl.Result{}, nil
 	}
-	steps, err := r.rollOut(ctx, req.NamespacedName, placement.GetSpec())
+	steps, err := r.rollOut(ctx, req.NamespacedName, placement)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
@@ -112,7 +114,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: steps.Again}, nil
 }
 
-func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec *placementv1beta1.PlacementSpec) (Steps, error) {
+func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (Steps, error) {
+	spec := placement.GetSpec()
 	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return Steps{}, err
@@ -129,26 +132,31 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, spec
 	if err != nil {
 		return Steps{}, err
 	}
-	strategy := applyStrategyOf(spec)
-	if pushed, err := r.pushStrategy(ctx, bindings, strategy); pushed || err != nil {
+	strategy := ApplyStrategyOf(spec)
+	brake, err := r.brake(ctx, placement)
+	if err != nil {
+		return Steps{}, err
+	}
+	if pushed, err := r.pushStrategy(ctx, bindings, strategy, brake); pushed || err != nil {
 		return Steps{}, err // What was written comes back as an event.
 	}
 	pace, err := PaceOf(spec, bindings)
 	if err != nil {
 		return Steps{}, err
 	}
+	pace.Held = brake.holds
 	steps := Plan(bindings, goal.reached, pace, r.Clock.Now())
-	return steps, r.take(ctx, steps, goal, strategy)
+	return steps, r.take(ctx, steps, goal, strategy, brake)
 }
 
 // pushStrategy gives a changed apply strategy to all bound bindings at once: it
 // is not subject to the pace.
-func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy) (pushed bool, err error) {
+func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1beta1.BindingObject, strategy *placementv1beta1.ApplyStrategy, brake brake) (pushed bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for _, b := range bindings {
 		if b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound ||
-			equality.Semantic.DeepEqual(b.GetSpec().ApplyStrategy, strategy) {
+			equality.Semantic.DeepEqual(b.GetSpec().ApplyStrategy, strategy) || brake.holds(b) {
 			continue
 		}
 		pushed = true
@@ -160,7 +168,7 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries the steps out.
-func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
+func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy *placementv1beta1.ApplyStrategy, brake brake) error {
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
@@ -175,7 +183,7 @@ func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy 
 		}
 	}
 	for _, b := range steps.Blocked {
-		group.Go(func() error { return r.blocked(ctx, b) })
+		group.Go(func() error { return r.blocked(ctx, b, brake) })
 	}
 	return group.Wait()
 }
@@ -208,10 +216,10 @@ func (r *Reconciler) started(ctx context.Context, b placementv1beta1.BindingObje
 	})
 }
 
-func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObject) error {
+func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObject, brake brake) error {
 	return r.setCondition(ctx, b, metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonRolloutNotStartedYet,
-		Message: "The rollout strategy makes the cluster wait until others are available",
+		Message: cmp.Or(brake.why(b), "The rollout strategy makes the cluster wait until others are available"),
 	})
 }
 

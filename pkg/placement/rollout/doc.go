@@ -11,5 +11,5 @@
 // timer is a binding whose availability nobody can track, which counts as
 // available after a while.
 //
-// Under strategy External it does nothing: update runs decide.
+// Under strategy External it does nothing: package updaterun decides.
 package rollout

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
@@ -32,35 +30,18 @@ type goal struct {
 
 // goal finds out what the bindings shall be bound to.
 func (r *Reconciler) goal(ctx context.Context, key types.NamespacedName, latest string, bindings []placementv1beta1.BindingObject) (goal, error) {
-	g := goal{snapshot: latest}
-	all, err := override.Latest(ctx, r.Client)
-	if err != nil || len(all) == 0 {
-		return g, err
-	}
-	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: latest})
-	if err != nil {
-		return goal{}, fmt.Errorf("reading what is selected: %w", err)
-	}
-	all = all.For(key, group.Objects())
-	if len(all) == 0 {
-		return g, nil
-	}
-	g.overrides = map[string]override.Set{}
+	members := make([]string, 0, len(bindings))
 	for _, b := range bindings {
-		name := b.GetSpec().TargetCluster
-		var member clusterv1beta1.MemberCluster
-		err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &member)
-		if apierrors.IsNotFound(err) {
-			continue // Its binding goes too.
-		}
-		if err != nil {
-			return goal{}, fmt.Errorf("reading member %q: %w", name, err)
-		}
-		if g.overrides[name], err = all.On(override.MemberOf(&member)); err != nil {
-			return goal{}, err
-		}
+		members = append(members, b.GetSpec().TargetCluster)
 	}
-	return g, nil
+	overrides, err := override.PerMember(ctx, r.Client, key, members, func() ([]placementv1beta1.ResourceIdentifier, error) {
+		group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: latest})
+		if err != nil {
+			return nil, fmt.Errorf("reading what is selected: %w", err)
+		}
+		return group.Objects(), nil
+	})
+	return goal{snapshot: latest, overrides: overrides}, err
 }
 
 // reached reports whether the binding is bound to what it shall be bound to.

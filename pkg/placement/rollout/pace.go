@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
 // standardPeriod is what unavailablePeriodSeconds is if nobody says otherwise;
@@ -45,11 +46,8 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 
 // target is how many members the placement shall have.
 func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta1.BindingObject) int {
-	switch {
-	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
-		return len(policy.ClusterNames)
-	case policy != nil && policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil:
-		return int(*policy.NumberOfClusters)
+	if n, known := family.Wanted(policy); known {
+		return n
 	}
 	n := 0
 	for _, b := range bindings {
@@ -60,8 +58,8 @@ func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta
 	return n
 }
 
-// applyStrategyOf is the placement's apply strategy with nothing left open.
-func applyStrategyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.ApplyStrategy {
+// ApplyStrategyOf is the placement's apply strategy with nothing left open.
+func ApplyStrategyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.ApplyStrategy {
 	strategy := &placementv1beta1.ApplyStrategy{}
 	if spec.Strategy.ApplyStrategy != nil {
 		strategy = spec.Strategy.ApplyStrategy.DeepCopy()

@@ -23,6 +23,9 @@ type Pace struct {
 	// UnavailablePeriod is how long resources whose availability cannot be
 	// tracked count as unavailable.
 	UnavailablePeriod time.Duration
+	// Held reports whether nothing may change on a binding's member now; nil is never.
+	// Such bindings count for what they are, and take nobody's turn.
+	Held func(placementv1beta1.BindingObject) bool
 }
 
 // Steps are what may be done now.
@@ -61,7 +64,7 @@ func Plan(bindings []placementv1beta1.BindingObject, upToDate func(placementv1be
 	steps.Remove = append(steps.Remove, removals...)
 	steps.Update = append(steps.Update, take(&p.stale, &mayRemove)...)
 	steps.Update = append(steps.Update, take(&p.additions, &mayAdd)...)
-	steps.Blocked = append(append(steps.Blocked, p.stale...), p.additions...)
+	steps.Blocked = append(append(append(steps.Blocked, p.held...), p.stale...), p.additions...)
 	return steps
 }
 
@@ -78,6 +81,7 @@ type sorted struct {
 	removals, failedRemovals []placementv1beta1.BindingObject
 	stale, failedStale       []placementv1beta1.BindingObject
 	additions, settled       []placementv1beta1.BindingObject
+	held                     []placementv1beta1.BindingObject
 	ready, readyButGoing     int
 	canBeReady               int
 	again                    time.Duration
@@ -99,17 +103,19 @@ func sort(bindings []placementv1beta1.BindingObject, upToDate func(placementv1be
 			}
 			continue
 		}
-		p.add(b, upToDate)
+		p.add(b, upToDate, pace.Held)
 	}
 	return p
 }
 
-func (p *sorted) add(b placementv1beta1.BindingObject, upToDate func(placementv1beta1.BindingObject) bool) {
+func (p *sorted) add(b placementv1beta1.BindingObject, upToDate, held func(placementv1beta1.BindingObject) bool) {
 	spec, failed := b.GetSpec(), Failed(b)
 	if spec.State != placementv1beta1.BindingScheduled && !failed && !diffReported(b) {
 		p.canBeReady++
 	}
 	switch {
+	case held != nil && held(b) && (spec.State != placementv1beta1.BindingBound || !upToDate(b)):
+		p.held = append(p.held, b)
 	case spec.State == placementv1beta1.BindingScheduled:
 		p.additions = append(p.additions, b)
 	case spec.State == placementv1beta1.BindingUnscheduled && (failed || spec.ResourceSnapshotName == ""):

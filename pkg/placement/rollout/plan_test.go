@@ -229,7 +229,21 @@ func TestApplyStrategyLeavesNothingOpen(t *testing.T) {
 		Type: placementv1beta1.ServerSideApply, ComparisonOption: placementv1beta1.PartialComparison, WhenToApply: placementv1beta1.ApplyAlways,
 		WhenToTakeOver: placementv1beta1.TakeOverAlways, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{},
 	}
-	if diff := cmp.Diff(want, applyStrategyOf(spec), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("applyStrategyOf() (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, ApplyStrategyOf(spec), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("ApplyStrategyOf() (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsHeldStaysAndTakesNobodysTurn(t *testing.T) {
+	all := join(several(1, bound, "old", maker.ready), several(1, scheduled, "", plain), several(1, unscheduled, "old", maker.ready))
+	all = append(all, binding("free", bound, "old").ready())
+	var bindings []placementv1beta1.BindingObject
+	for _, m := range all {
+		bindings = append(bindings, m.ClusterResourceBinding)
+	}
+	pace := Pace{Target: 3, MaxUnavailable: 1, Held: func(b placementv1beta1.BindingObject) bool { return b.GetName() != "free" }}
+	steps := Plan(bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().ResourceSnapshotName == "new" }, pace, now)
+	if len(steps.Update) != 1 || steps.Update[0].GetName() != "free" || len(steps.Remove) != 0 || len(steps.Blocked) != 3 {
+		t.Errorf("Plan() = %+v", steps)
 	}
 }

@@ -110,6 +110,9 @@ func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.Namespace
 	if err := r.ensureFinalizers(ctx, placement); err != nil {
 		return err
 	}
+	if fault := movedNamespace(placement); fault != nil {
+		return r.reportInvalid(ctx, placement, fault)
+	}
 	if err := r.reconcileResources(ctx, key, placement); err != nil {
 		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
 			return r.reportInvalid(ctx, placement, fault)
@@ -123,6 +126,23 @@ func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.Namespace
 		return err
 	}
 	return r.reconcilePolicy(ctx, key, placement)
+}
+
+// movedNamespace refuses another namespace for a placement whose status is read in the
+// one that it selects: those who read it there would be left with an old one.
+func movedNamespace(placement placementv1beta1.PlacementObject) *selection.InvalidError {
+	spec := placement.GetSpec()
+	if placement.GetNamespace() != "" || spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
+		return nil
+	}
+	for _, resource := range placement.GetStatus().SelectedResources {
+		if resource.Group == "" && resource.Kind == "Namespace" && resource.Name != family.SelectedNamespace(spec) {
+			return &selection.InvalidError{Message: fmt.Sprintf(
+				"the resource selectors choose namespace %q where they chose %q before, which a placement with statusReportingScope NamespaceAccessible may not; choose that one again, or make another placement",
+				family.SelectedNamespace(spec), resource.Name)}
+		}
+	}
+	return nil
 }
 
 // ensureFinalizers adds the scheduler's too, which saves a write.
@@ -139,35 +159,45 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 }
 
 // reconcileResources makes a new group of resource snapshots if something else
-// is selected than before. Under an external rollout the update runs make them.
+// is selected than before. Under an external rollout the update runs have them made.
 func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		r.Selector.Forget(key)
 		return nil
 	}
+	_, err := r.Take(ctx, placement)
+	return err
+}
+
+// Take makes a group of resource snapshots of what a placement selects now, unless
+// the latest group holds just that, and returns the metadata of the latest master.
+// The error is a selection.InvalidError if the selectors are at fault. Somebody else
+// may be doing the same: then it is a conflict, or AlreadyExists.
+func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
+	key := types.NamespacedName{Namespace: placement.GetNamespace(), Name: placement.GetName()}
 	objects, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	manifests, err := manifestsOf(objects)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	existing, err := family.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	latest := family.LatestResourceSnapshot(existing)
 	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
-			return err
+			return nil, err
 		}
 		existing = append(existing, latest) // It counts: the limit is of all revisions.
 	}
 	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
-		return err
+		return nil, err
 	}
-	return r.trimResources(ctx, key, existing, historyLimit(placement))
+	return latest, r.trimResources(ctx, key, existing, historyLimit(placement))
 }
 
 // nextIndex is one more than the highest index that there is, of complete groups

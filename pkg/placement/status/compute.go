@@ -4,10 +4,14 @@
 package status
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
 // Observed is what a status is made from.
@@ -16,8 +20,9 @@ type Observed struct {
 	// Policy is the latest policy snapshot.
 	Policy placementv1beta1.PolicySnapshotObject
 	// Snapshot is the name of the latest resource snapshot's master, Index its
-	// index, and Resources what its group holds. All are empty under an external
-	// rollout.
+	// index, and Resources what its group holds. Under an external rollout it is the
+	// one that all members are bound to (see commonSnapshot); all three are empty as
+	// long as there is none.
 	Snapshot  string
 	Index     string
 	Resources []placementv1beta1.ResourceIdentifier
@@ -116,28 +121,44 @@ func (c *computation) members() tally {
 		before[member.ClusterName] = member.Conditions
 	}
 	counts := tally{}
-	for _, d := range c.Policy.GetStatus().TargetClusters {
-		if d.Selected {
-			m := &member{computation: c, old: before[d.ClusterName], counts: counts}
-			m.status.ClusterName = d.ClusterName
-			m.observe(d, bindings[d.ClusterName])
-			c.status.PlacementStatuses = append(c.status.PlacementStatuses, m.status)
-		}
+	for _, d := range c.selected(bindings) {
+		m := &member{computation: c, old: before[d.ClusterName], counts: counts}
+		m.status.ClusterName = d.ClusterName
+		m.observe(d, bindings[d.ClusterName])
+		c.status.PlacementStatuses = append(c.status.PlacementStatuses, m.status)
 	}
 	return counts
+}
+
+// maxDecisions is how many members a policy snapshot names at most.
+const maxDecisions = 1000
+
+// selected are the decisions for members. Of more than a policy snapshot can name, the
+// bindings tell.
+func (c *computation) selected(bindings map[string]placementv1beta1.BindingObject) []placementv1beta1.ClusterDecision {
+	var all []placementv1beta1.ClusterDecision
+	named := map[string]bool{}
+	for _, d := range c.Policy.GetStatus().TargetClusters {
+		if d.Selected {
+			all, named[d.ClusterName] = append(all, d), true
+		}
+	}
+	if len(all) < maxDecisions {
+		return all
+	}
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
+		if b := bindings[name]; !named[name] && b.GetSpec().State != placementv1beta1.BindingUnscheduled {
+			all = append(all, b.GetSpec().ClusterDecision)
+		}
+	}
+	return all
 }
 
 // missing appends an entry for each member that the policy asks for and did not
 // get.
 func (c *computation) missing() {
-	selected, wanted := len(c.status.PlacementStatuses), 0
-	switch policy := c.Placement.GetSpec().Policy; {
-	case policy == nil:
-	case policy.PlacementType == placementv1beta1.PickFixed:
-		wanted = len(policy.ClusterNames)
-	case policy.PlacementType == placementv1beta1.PickN && policy.NumberOfClusters != nil:
-		wanted = int(*policy.NumberOfClusters)
-	}
+	selected := len(c.status.PlacementStatuses)
+	wanted, _ := family.Wanted(c.Placement.GetSpec().Policy)
 	for _, d := range c.Policy.GetStatus().TargetClusters {
 		if d.Selected || selected >= wanted {
 			continue
@@ -191,9 +212,9 @@ func (c *computation) sumUp(counts tally) {
 }
 
 func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1.Condition {
-	if s.kind == rolloutStarted.kind && c.external() {
+	if s.kind == rolloutStarted.kind && c.external() && (c.Snapshot == "" || counts[metav1.ConditionUnknown] > 0) {
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonRolloutControlledByExternalController,
-			Message: "The rollout is controlled by update runs"}
+			Message: "The rollout is controlled by update runs, which have not brought all members to the same resource snapshot yet"}
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionUnknown, metav1.ConditionFalse} {
 		if n := counts[status]; n > 0 {
@@ -205,6 +226,30 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 		done.Reason, done.Message = placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources"
 	}
 	return done
+}
+
+// commonSnapshot is the resource snapshot that all selected members are bound to, or
+// "".
+func commonSnapshot(policy placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) string {
+	bound := make(map[string]string, len(bindings))
+	for _, b := range bindings {
+		if b.GetDeletionTimestamp() == nil && b.GetSpec().SchedulingPolicySnapshotName == policy.GetName() {
+			bound[b.GetSpec().TargetCluster] = b.GetSpec().ResourceSnapshotName
+		}
+	}
+	common, first := "", true
+	for _, d := range policy.GetStatus().TargetClusters {
+		if !d.Selected {
+			continue
+		}
+		if first {
+			common, first = bound[d.ClusterName], false
+		}
+		if bound[d.ClusterName] != common {
+			return ""
+		}
+	}
+	return common
 }
 
 func (c *computation) external() bool {

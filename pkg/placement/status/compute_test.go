@@ -73,6 +73,44 @@ func brief(conditions []metav1.Condition, prefix string) []string {
 	return all
 }
 
+func TestUnderUpdateRunsTheStatusIsAboutTheSnapshotThatAllMembersHave(t *testing.T) {
+	external := func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
+	}
+	on := func(b *placementv1beta1.ClusterResourceBinding, snapshot string) *placementv1beta1.ClusterResourceBinding {
+		b.Spec.ResourceSnapshotName = snapshot
+		return b
+	}
+	unknown := []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=Unknown/RolloutControlledByExternalController"}
+	cases := map[string]struct {
+		bindings []*placementv1beta1.ClusterResourceBinding
+		snapshot string
+		want     []string
+	}{
+		"none has one":             {[]*placementv1beta1.ClusterResourceBinding{on(bound("a"), ""), on(bound("b"), "")}, "", unknown},
+		"they have different ones": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b", wellOff...), "p-1-snapshot")}, "", unknown},
+		"one has none":             {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b"), "")}, "", unknown},
+		"one is not begun":         {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b")}, "p-2-snapshot", unknown},
+		"all have the same": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)}, "p-2-snapshot", []string{
+			"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+			"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &Observed{Placement: placementOf(external), Policy: decided("a", "b"), IndexOf: func(name string) string { return strings.Trim(name, "p-snhot") }}
+			for _, b := range c.bindings {
+				o.Bindings = append(o.Bindings, b)
+			}
+			if o.Snapshot = commonSnapshot(o.Policy, o.Bindings); o.Snapshot != c.snapshot {
+				t.Errorf("commonSnapshot() = %q, want %q", o.Snapshot, c.snapshot)
+			}
+			if diff := cmp.Diff(c.want, brief(Compute(o).Conditions, "ClusterResourcePlacement")); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestCompute(t *testing.T) {
 	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
@@ -41,15 +43,19 @@ type Reconciler struct {
 	Client    client.Client
 	Snapshots Snapshots
 	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
 	// Settle is how long changes of bindings are gathered before a status is
 	// computed: a rollout changes many at a time.
 	Settle time.Duration
 	// Workers is how many placements are looked at at a time.
 	Workers int
+
+	pace pace
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
-// spec, its condition Scheduled, a snapshot or a binding of it changes.
+// spec, its condition Scheduled, a snapshot or a binding of it changes, and when
+// somebody else touches the copy of its status.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -63,6 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, family.EnqueuePlacement(), relabelled).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacementAfter(r.Settle)).
+		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -91,6 +98,7 @@ func scheduledChanges() predicate.Predicate {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
+		r.pace.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || placement.GetDeletionTimestamp() != nil {
@@ -100,7 +108,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || observed == nil {
 		return ctrl.Result{}, err
 	}
-	err = r.write(ctx, placement, Compute(observed))
+	status := Compute(observed)
+	if wait := r.pace.wait(req.NamespacedName, len(status.PlacementStatuses), r.Clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	err = r.write(ctx, placement, status)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
@@ -125,10 +137,10 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, nil
 	}
 	o := &Observed{Placement: placement, Policy: policy}
-	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {
+	if o.Bindings, err = family.Bindings(ctx, r.Client, key); err != nil {
 		return nil, err
 	}
-	if o.Bindings, err = family.Bindings(ctx, r.Client, key); err != nil {
+	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {
 		return nil, err
 	}
 	return o, nil
@@ -154,35 +166,47 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 		}
 		return ""
 	}
+	var name string
 	if o.Placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
-		return true, nil
-	}
-	latest := family.LatestResourceSnapshot(snapshots)
-	if latest == nil {
+		if name = commonSnapshot(o.Policy, o.Bindings); o.IndexOf(name) == "" {
+			return true, nil
+		}
+	} else if latest := family.LatestResourceSnapshot(snapshots); latest != nil {
+		name = latest.Name
+	} else {
 		return false, nil
 	}
-	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: latest.Name})
+	group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading what placement %q selects: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
-	o.Snapshot, o.Index, o.Resources = latest.Name, group.Index, group.Resources
+	o.Snapshot, o.Index, o.Resources = name, group.Index, group.Resources
 	return true, nil
 }
 
+// copied queues the placement of a copy of a status.
+func copied(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetName()}}}
+}
+
 func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
+	members := len(status.PlacementStatuses)
+	trim(placement, status)
+	copyErr := r.copyToNamespace(ctx, placement, status)
 	before := placement.DeepCopyObject().(placementv1beta1.PlacementObject)
 	*placement.GetStatus() = *status
 	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
-		return nil
+		return copyErr
 	}
+	r.pace.writes(client.ObjectKeyFromObject(placement), members, r.Clock.Now())
 	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	for _, e := range eventsOf(before, placement) {
 		r.Recorder.Eventf(placement, nil, "Normal", e.reason, "Place", "%s", e.message)
 	}
-	return nil
+	return copyErr
 }

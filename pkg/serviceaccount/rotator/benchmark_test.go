@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -226,7 +227,7 @@ func (s *simulation) runUntil(after time.Duration) {
 		next := heap.Pop(&s.queue).(appointment)
 		s.clock.SetTime(next.at)
 		agent := s.agents[next.agent]
-		result, err := agent.Reconcile(context.Background(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: agent.HubNamespace, Name: next.name}})
+		result, err := agent.Reconcile(logr.NewContext(context.Background(), logr.Discard()), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: agent.HubNamespace, Name: next.name}})
 		if err != nil {
 			s.tb.Fatal(err)
 		}

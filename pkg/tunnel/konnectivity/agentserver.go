@@ -39,9 +39,9 @@ type AgentServerOptions struct {
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// ID tells this gateway from its other replicas.
 	ID string
-	// Replicas is how many gateways there are: an agent connects until it has met
-	// them all. 0 is 1.
-	Replicas int
+	// Replicas is how many gateways there are, asked for each stream: an agent connects
+	// until it has met them all. nil is one.
+	Replicas func() int
 	// Lanes is how many streams an agent opens to one gateway, each with windows of
 	// its own. Upstream's agents do so too: they take each for a server. 0 is 1.
 	Lanes int
@@ -74,9 +74,11 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	if o.MembersOf == nil || o.ID == "" {
 		return o, errors.New("a listener for agents needs MembersOf and an ID")
 	}
-	o.Replicas, o.Lanes = max(o.Replicas, 1), max(o.Lanes, 1)
-	if o.Replicas*o.Lanes > maxServers {
-		return o, fmt.Errorf("%d replicas with %d lanes are more than %d streams of an agent", o.Replicas, o.Lanes, maxServers)
+	if o.Replicas == nil {
+		o.Replicas = func() int { return 1 }
+	}
+	if o.Lanes = max(o.Lanes, 1); o.Lanes > maxServers {
+		return o, fmt.Errorf("%d lanes are more than %d streams of an agent", o.Lanes, maxServers)
 	}
 	if o.APIServer == "" {
 		o.APIServer = "kubernetes.default.svc:443"
@@ -195,7 +197,7 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	connected := a.options.Metrics.sessions.WithLabelValues(member)
 	connected.Inc()
 	defer connected.Dec()
-	info := serverInfo{id: a.laneID(s.lane), count: a.options.Replicas * a.options.Lanes, extended: agent.extended}
+	info := serverInfo{id: a.laneID(s.lane), count: a.servers(), extended: agent.extended}
 	if err := stream.SendHeader(info.metadata()); err != nil {
 		return err
 	}
@@ -205,6 +207,11 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	a.options.Metrics.streamError(fromAgent, err)
 	klog.FromContext(ctx).V(2).Info("Konnectivity session ended", "member", member, "agent", agent.id, "reason", err.Error())
 	return status.Error(codes.Unavailable, err.Error())
+}
+
+// servers is how many an agent is told that there are.
+func (a *AgentServer) servers() int {
+	return min(max(a.options.Replicas(), 1)*a.options.Lanes, maxServers)
 }
 
 func (a *AgentServer) laneID(lane int) string {

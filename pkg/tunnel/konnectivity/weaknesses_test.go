@@ -671,7 +671,7 @@ func TestAnAgentThatDrainsIsUsedLast(t *testing.T) {
 }
 
 func TestLanesAreServersOfTheirOwn(t *testing.T) {
-	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Lanes, o.Replicas = 3, 1 }})
+	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Lanes, o.Replicas = 3, func() int { return 1 } }})
 	g.join(t, "m", func(c *Connector) { toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo))(c) })
 	g.awaitSessions(t, "m", 3)
 	lanes := map[int]bool{}

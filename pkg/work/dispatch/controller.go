@@ -49,14 +49,20 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller. It looks at a binding when its spec
 // changes or it is being deleted, when one of its Works, or one that is in its way,
-// changes, and, for its overrides, when the labels of its member change.
+// changes, when its placement wants status reported back otherwise, when placement or
+// member are paused or not any more, and, for its overrides, when the labels of its member
+// change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), family.Repaused()))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(family.Relabelled())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(family.Repaused())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
+		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -98,14 +104,14 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		}
 		return r.writeStatus(ctx, b, synced{works: works})
 	}
-	here, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)
-	if err != nil || !here {
+	member, err := r.member(ctx, b.GetSpec().TargetCluster)
+	if err != nil || member == nil {
 		return err // The scheduler drops the binding of a member that leaves.
 	}
 	if err := r.ensureFinalizer(ctx, b); err != nil {
 		return err
 	}
-	works, err = r.sync(ctx, b, works)
+	works, err = r.sync(ctx, b, member, works)
 	if apierrors.IsConflict(err) {
 		return err
 	}
@@ -128,7 +134,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 // waits reports whether nothing helps but a change by the user, which is an event;
 // the condition tells what.
 func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope} {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errPaused} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -154,16 +160,17 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 	return works, nil
 }
 
-func (r *Reconciler) memberIsHere(ctx context.Context, name string) (bool, error) {
+// member reads a member; nil if it is gone, or going.
+func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	var member clusterv1beta1.MemberCluster
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &member)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading member %q: %w", name, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading member %q: %w", name, err)
+	if err != nil || member.DeletionTimestamp != nil {
+		return nil, nil
 	}
-	return member.DeletionTimestamp == nil, nil
+	return &member, nil
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
@@ -195,9 +202,13 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
 		return nil
 	}
-	stays, err := r.memberIsHere(ctx, b.GetSpec().TargetCluster)
+	member, err := r.member(ctx, b.GetSpec().TargetCluster)
 	if err != nil {
 		return err
+	}
+	stays := member != nil
+	if stays && placementv1beta1.Paused(member) {
+		return nil // What is on it stays. That it goes on is an event.
 	}
 	works, err := r.liveWorksOf(ctx, b)
 	if err != nil {

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -35,7 +37,7 @@ func manifests(texts ...string) []placementv1beta1.Manifest {
 
 func TestDesiredWorks(t *testing.T) {
 	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Manifests: manifests("[]")}}}
-	works, err := desiredWorks(binding(), group)
+	works, err := desiredWorks(binding(), group, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestDesiredWorks(t *testing.T) {
 func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "shop", Name: "quotas"}
 	group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Manifests: manifests("{}")}, {Manifests: manifests("{}")}}}
-	works, err := desiredWorks(binding(), group)
+	works, err := desiredWorks(binding(), group, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"
-	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}})
+	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}})
+			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,5 +254,48 @@ func TestDesiredStatusNamesAtMostAHundredObjects(t *testing.T) {
 	s := desiredStatus(binding(), synced{works: []*placementv1beta1.Work{w}})
 	if len(s.FailedPlacements) != maxDetails || len(s.DriftedPlacements) != maxDetails || len(s.DiffedPlacements) != maxDetails {
 		t.Errorf("%d failed, %d drifted, %d diffed: the API server takes %d", len(s.FailedPlacements), len(s.DriftedPlacements), len(s.DiffedPlacements), maxDetails)
+	}
+}
+
+func TestPausedIsHeldAndSaysWhatToDo(t *testing.T) {
+	paused := map[string]string{"fleetgate.io/paused": "true"}
+	cases := map[string]struct {
+		placement, member map[string]string
+		want              string
+	}{
+		"nothing is paused":       {nil, nil, ""},
+		"another value":           {map[string]string{"fleetgate.io/paused": "false"}, nil, ""},
+		"the placement is paused": {paused, nil, "the placement is paused: take annotation fleetgate.io/paused off it to go on"},
+		"the member is paused":    {nil, paused, `member "m" is paused: take annotation fleetgate.io/paused off it to go on`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: c.placement}}
+			member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: c.member}}
+			err := held(placement, member)
+			if got := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && (got != c.want || !waits(err)) {
+				t.Errorf("held() = %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsAsItShouldBeIsNotHeld(t *testing.T) {
+	part := snapshot.Part{Manifests: manifests("{}")}
+	part.Hash, _ = snapshot.Hash(part.Manifests)
+	group := &snapshot.Group{Parts: []snapshot.Part{part}}
+	works, err := desiredWorks(binding(), group, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unchanged(works, works, group, errPaused); err != nil {
+		t.Errorf("nothing has to change, and yet: %v", err)
+	}
+	other := works[0].DeepCopy()
+	other.Spec.ApplyStrategy = nil
+	for name, have := range map[string][]*placementv1beta1.Work{"no Work": nil, "another Work": {other}} {
+		if _, err := unchanged(have, works, group, errPaused); !errors.Is(err, errPaused) {
+			t.Errorf("%s is to be written: %v", name, err)
+		}
 	}
 }

@@ -25,5 +25,6 @@
 // their Works are marked before they are deleted, and the agents leave what they
 // applied.
 //
-// Not here yet: reporting status back.
+// How the status of objects is reported back stands in the placement, and is passed on
+// to its Works; what comes of it is package placement/reportback's.
 package dispatch

@@ -58,12 +58,17 @@ func hasOverrides(b placementv1beta1.BindingObject) bool {
 // overriddenBindings are the bindings to a member that have overrides: their
 // variables may stand for the member's labels.
 func (r *Reconciler) overriddenBindings(ctx context.Context, member client.Object) ([]types.NamespacedName, error) {
+	return r.bindingsWith(ctx, member, hasOverrides)
+}
+
+// bindingsWith are the bindings to a member that are wanted.
+func (r *Reconciler) bindingsWith(ctx context.Context, member client.Object, wanted func(placementv1beta1.BindingObject) bool) ([]types.NamespacedName, error) {
 	var keys []types.NamespacedName
 	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
 		err := r.Client.List(ctx, list, client.MatchingFields{bindingsByMember: member.GetName()})
 		if err == nil {
 			err = meta.EachListItem(list, func(item runtime.Object) error {
-				if b, ok := item.(placementv1beta1.BindingObject); ok && hasOverrides(b) {
+				if b, ok := item.(placementv1beta1.BindingObject); ok && wanted(b) {
 					keys = append(keys, client.ObjectKeyFromObject(b))
 				}
 				return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -25,11 +26,14 @@ var (
 	errNoSnapshot = errors.New("master resource snapshot is not found")
 	// errEnvelope is returned for an envelope that cannot be opened.
 	errEnvelope = errors.New("an envelope cannot be opened")
+	// errPaused is returned when a Work should change and somebody has paused its
+	// placement or its member.
+	errPaused = errors.New("paused")
 )
 
 // sync brings the binding's Works up to date and returns them. have are its
 // Works now.
-func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject, have []*placementv1beta1.Work) ([]*placementv1beta1.Work, error) {
+func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, have []*placementv1beta1.Work) ([]*placementv1beta1.Work, error) {
 	key := types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetSpec().ResourceSnapshotName}
 	group, err := r.Snapshots.Group(ctx, key)
 	if apierrors.IsNotFound(err) || errors.Is(err, snapshot.ErrIncomplete) {
@@ -44,9 +48,16 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if group, err = r.overridden(ctx, b, group); err != nil {
 		return have, err
 	}
-	desired, err := desiredWorks(b, group)
+	placement, err := r.placement(ctx, b)
 	if err != nil {
 		return have, err
+	}
+	desired, err := desiredWorks(b, group, reportBack(placement))
+	if err != nil {
+		return have, err
+	}
+	if err := held(placement, member); err != nil {
+		return unchanged(have, desired, group, err)
 	}
 	works := make([]*placementv1beta1.Work, 0, len(desired))
 	for i, d := range desired {
@@ -57,6 +68,35 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		works = append(works, w)
 	}
 	return works, r.deleteStale(ctx, have, desired)
+}
+
+// held returns errPaused, with the remedy, if placement or member is paused.
+func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
+	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to go on"
+	switch {
+	case placement != nil && placementv1beta1.Paused(placement):
+		return fmt.Errorf("the placement is %w: %s", errPaused, remedy)
+	case placementv1beta1.Paused(member):
+		return fmt.Errorf("member %q is %w: %s", member.Name, errPaused, remedy)
+	}
+	return nil
+}
+
+// unchanged returns the Works as they are, and an error if they should be others.
+func unchanged(have, desired []*placementv1beta1.Work, group *snapshot.Group, err error) ([]*placementv1beta1.Work, error) {
+	if len(have) != len(desired) {
+		return have, err
+	}
+	for i, d := range desired {
+		at := slices.IndexFunc(have, func(w *placementv1beta1.Work) bool { return w.Name == d.Name })
+		if at < 0 {
+			return have, err
+		}
+		if same, compareErr := upToDate(have[at], d, group.Parts[i].Hash); compareErr != nil || !same {
+			return have, errors.Join(err, compareErr)
+		}
+	}
+	return have, nil
 }
 
 // withoutSnapshot keeps Works that were made from the snapshot before it went.

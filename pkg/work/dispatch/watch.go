@@ -84,11 +84,22 @@ func mayWaitFor(b, work client.Object) bool {
 
 // bindingsTo queues the bindings to a member that have overrides.
 func (r *Reconciler) bindingsTo() handler.EventHandler {
+	return r.bindingsThat(r.overriddenBindings)
+}
+
+// allBindingsTo queues all bindings to a member.
+func (r *Reconciler) allBindingsTo() handler.EventHandler {
+	return r.bindingsThat(func(ctx context.Context, member client.Object) ([]types.NamespacedName, error) {
+		return r.bindingsWith(ctx, member, func(placementv1beta1.BindingObject) bool { return true })
+	})
+}
+
+func (r *Reconciler) bindingsThat(find func(context.Context, client.Object) ([]types.NamespacedName, error)) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) []reconcile.Request {
-		keys, err := r.overriddenBindings(ctx, member)
+		keys, err := find(ctx, member)
 		if err != nil {
 			// As above: the gateway stops.
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member whose labels changed", "member", member.GetName())
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member that changed", "member", member.GetName())
 		}
 		requests := make([]reconcile.Request, 0, len(keys))
 		for _, key := range keys {

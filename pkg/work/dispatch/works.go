@@ -20,8 +20,9 @@ import (
 
 // desiredWorks builds the Works of a binding from the group of snapshots that it
 // is bound to, one for each part and envelope. They share the group's manifests
-// and must not be written into.
-func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*placementv1beta1.Work, error) {
+// and must not be written into. back is how their objects' status is reported back,
+// or nil.
+func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group, back *placementv1beta1.ReportBackStrategy) ([]*placementv1beta1.Work, error) {
 	spec := b.GetSpec()
 	placement := b.GetLabels()[placementv1beta1.ParentPlacementLabel]
 	annotations, err := workAnnotations(spec)
@@ -51,6 +52,7 @@ func desiredWorks(b placementv1beta1.BindingObject, group *snapshot.Group) ([]*p
 		}
 		w.Spec.Workload.Manifests = part.Manifests
 		w.Spec.ApplyStrategy = spec.ApplyStrategy
+		w.Spec.ReportBackStrategy = back
 		works = append(works, w)
 	}
 	return works, nil
@@ -116,7 +118,8 @@ func belongs(w *placementv1beta1.Work, b placementv1beta1.BindingObject) bool {
 // hash is that of the desired manifests.
 func upToDate(have, desired *placementv1beta1.Work, hash string) (bool, error) {
 	if !contains(have.Labels, desired.Labels) || !contains(have.Annotations, desired.Annotations) ||
-		!equality.Semantic.DeepEqual(have.Spec.ApplyStrategy, desired.Spec.ApplyStrategy) {
+		!equality.Semantic.DeepEqual(have.Spec.ApplyStrategy, desired.Spec.ApplyStrategy) ||
+		!equality.Semantic.DeepEqual(have.Spec.ReportBackStrategy, desired.Spec.ReportBackStrategy) {
 		return false, nil
 	}
 	is, err := manifestsHash(have)

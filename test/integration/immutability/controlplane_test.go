@@ -113,6 +113,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Entry("whether an add-on runs", writing("addonProfiles", "[{name: other, enabled: false}, {name: azurepolicy, enabled: false}]", "")),
 		Entry("the version, upwards", writing("version", "v1.28.0", "")),
 		Entry("a whole membership", writing("fleetsMember", "", "")),
+		Entry("an extension's settings", writing("extensions", "[{name: flux, extensionType: microsoft.flux, releaseTrain: Stable, autoUpgradeMinorVersion: true, configurationSettings: {a: b}, plan: {name: p, product: prod, publisher: pub}, scope: {scopeType: Cluster, releaseNamespace: flux}, identity: SystemAssigned}]", "")),
 		Entry("an image cleaner", writing("securityProfile.imageCleaner.enabled", "false", "")),
 	)
 

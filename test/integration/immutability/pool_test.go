@@ -51,6 +51,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		Entry("the order of zones", writing("availabilityZones", "['2', '1']", "")),
 		Entry("scaling", writing("scaling", "{minSize: 1, maxSize: 3}", "")),
 		Entry("FIPS, once", writing("enableFIPS", "true", "")),
+		Entry("taints", writing("taints", "[{effect: NoSchedule, key: k, value: v}]", "")),
 		Entry("labels", writing("nodeLabels", "{a: b}", "")),
 		Entry("encryption, once", writing("enableEncryptionAtHost", "false", "")),
 	)

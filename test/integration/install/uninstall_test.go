@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	uninstaller := func() *install.Uninstaller {
 		removed = nil
 		return &install.Uninstaller{
-			Client: hubClient, Namespace: namespace, Now: time.Now(),
+			Client: hubClient, Namespace: namespace, Clock: clock.RealClock{},
 			Removed: func(kind, _ string) { removed = append(removed, kind) },
 		}
 	}

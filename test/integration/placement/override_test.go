@@ -20,40 +20,36 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
+// onMembersOf chooses by the label region; "" chooses every member.
+func onMembersOf(region string) *placementv1beta1.ClusterSelector {
+	selector := &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
+	if region != "" {
+		selector.ClusterSelectorTerms = []placementv1beta1.ClusterSelectorTerm{
+			{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}},
+		}
+	}
+	return selector
+}
+
+// sets is a rule that gives a path a value on members of a region.
+func sets(region, path, value string) placementv1beta1.OverrideRule {
+	return placementv1beta1.OverrideRule{
+		ClusterSelector: onMembersOf(region), OverrideType: placementv1beta1.JSONPatchOverrideType,
+		JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{
+			{Operator: placementv1beta1.JSONPatchAdd, Path: path, Value: apiextensionsv1.JSON{Raw: []byte(value)}},
+		},
+	}
+}
+
+// ofSettings is an override of a shop's ConfigMap.
+func ofSettings(namespace, name string, rules ...placementv1beta1.OverrideRule) *placementv1beta1.ResourceOverride {
+	o := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	o.Spec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
+	o.Spec.Policy = &placementv1beta1.OverridePolicy{OverrideRules: rules}
+	return o
+}
+
 var _ = Describe("Overrides", func() {
-	// onMembersOf chooses by the label region; "" chooses every member.
-	onMembersOf := func(region string) *placementv1beta1.ClusterSelector {
-		selector := &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}}
-		if region != "" {
-			selector.ClusterSelectorTerms = []placementv1beta1.ClusterSelectorTerm{
-				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}},
-			}
-		}
-		return selector
-	}
-	sets := func(region, path, value string) placementv1beta1.OverrideRule {
-		return placementv1beta1.OverrideRule{
-			ClusterSelector: onMembersOf(region), OverrideType: placementv1beta1.JSONPatchOverrideType,
-			JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{
-				{Operator: placementv1beta1.JSONPatchAdd, Path: path, Value: apiextensionsv1.JSON{Raw: []byte(value)}},
-			},
-		}
-	}
-	ofSettings := func(namespace, name string, rules ...placementv1beta1.OverrideRule) *placementv1beta1.ResourceOverride {
-		o := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		o.Spec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
-		o.Spec.Policy = &placementv1beta1.OverridePolicy{OverrideRules: rules}
-		return o
-	}
-	create := func(ctx context.Context, o client.Object) {
-		GinkgoHelper()
-		Expect(hub.Create(ctx, o)).To(Succeed())
-		DeferCleanup(func(ctx context.Context) {
-			Expect(client.IgnoreNotFound(hub.Delete(ctx, o))).To(Succeed())
-			Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithTimeout(soon).Should(
-				MatchError(ContainSubstring("not found")))
-		})
-	}
 	overridden := func(ctx context.Context, placement string) func() (string, error) {
 		return func() (string, error) {
 			all, err := summary(ctx, placement)

@@ -303,6 +303,28 @@ var _ = Describe("The scheduler", func() {
 		expectOn(ctx, "sf", "sf-1", "sf-2", "sf-3")
 	})
 
+	It("gives nothing to a member that nobody has approved, whatever asks for it, and all once somebody has", func(ctx SpecContext) {
+		shop(ctx, "su-shop")
+		shop(ctx, "suf-shop")
+		joinAll(ctx, "su", nil, nil)
+		edit(ctx, "su-2", taint(clusterv1beta1.TaintUnapproved))
+		place(ctx, "su", "su-shop", func(spec *placementv1beta1.PlacementSpec) {
+			spec.Policy.Tolerations = []placementv1beta1.Toleration{{Operator: corev1.TolerationOpExists}}
+		})
+		place(ctx, "suf", "suf-shop", func(spec *placementv1beta1.PlacementSpec) {
+			spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"su-1", "su-2"}}
+		})
+		for _, placement := range []string{"su", "suf"} {
+			expectOn(ctx, placement, "su-1")
+			expectStill(ctx, placement, "su-1")
+		}
+
+		edit(ctx, "su-2", func(member *clusterv1beta1.MemberCluster) { member.Spec.Taints = nil })
+		for _, placement := range []string{"su", "suf"} {
+			expectOn(ctx, placement, "su-1", "su-2")
+		}
+	})
+
 	It("says which clusters it lacks, and takes one as soon as it can", func(ctx SpecContext) {
 		shop(ctx, "sg-shop")
 		joinAll(ctx, "sg", nil, nil)

@@ -77,6 +77,17 @@ func place(ctx context.Context, name, namespace string, change func(*placementv1
 	return crp
 }
 
+// create makes an object, and takes it away after the spec.
+func create(ctx context.Context, o client.Object) {
+	GinkgoHelper()
+	Expect(hub.Create(ctx, o)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, o))).To(Succeed())
+		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(o), o) }).WithTimeout(soon).Should(
+			MatchError(ContainSubstring("not found")))
+	})
+}
+
 // leftOf names what there is of a placement; Works in any namespace are let go.
 func leftOf(ctx context.Context, name string) ([]string, error) {
 	mine := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: name}

@@ -26,6 +26,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
@@ -49,6 +50,8 @@ type gatewayOptions struct {
 	// namespaces are where clusters may register; none means everywhere.
 	namespaces []string
 	clock      clock.PassiveClock
+	// tokenClock is that of registration tokens; none means the real one.
+	tokenClock clock.PassiveClock
 }
 
 func startGateway(o gatewayOptions) *gateway {
@@ -58,6 +61,9 @@ func startGateway(o gatewayOptions) *gateway {
 	}
 	if o.clock == nil {
 		o.clock = clock.RealClock{}
+	}
+	if o.tokenClock == nil {
+		o.tokenClock = clock.RealClock{}
 	}
 	mgr := newManager(o.config, ctrl.Options{})
 	members, err := membership.NewMemberCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
@@ -75,7 +81,7 @@ func startGateway(o gatewayOptions) *gateway {
 			Silence: o.silence, TaintUnreachable: o.silence > 0,
 		},
 		&registration.TokenReconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.tokenClock,
 			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces,
 		},
 		&registration.GrantReconciler{
@@ -87,6 +93,11 @@ func startGateway(o gatewayOptions) *gateway {
 		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},
 		&importer.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, HubURL: hub.URL, HubCA: hub.CABundle, Image: "agent:test",
+		},
+		&clusterapi.Importer{
+			Config: o.config, CacheOptions: cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()},
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clusters: mgr.GetCache(), Recorder: mgr.GetEventRecorder(membership.EventSource),
+			Namespaces: o.namespaces, Labels: clusterapi.DefaultLabels(),
 		},
 	} {
 		Expect(r.SetupWithManager(mgr)).To(Succeed())

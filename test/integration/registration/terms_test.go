@@ -5,17 +5,21 @@ package registration_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +78,73 @@ var _ = Describe("A registration token", func() {
 		Expect(hubClient.Patch(ctx, approved, client.MergeFrom(&mc))).To(Succeed())
 		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(
 			ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionTrue))))
+	})
+
+	It("outlives what an API server grants, by a Secret that goes at its end", func(ctx SpecContext) {
+		config := hub.Config()
+		config.ContentType = "application/json"
+		config.Wrap(grantingAtMost(20*time.Minute, namespace))
+		first := startGateway(gatewayOptions{config: config})
+		token := makeToken(ctx, namespace, time.Hour)
+		values := valuesOf(ctx, token)
+		account := client.ObjectKey{Namespace: namespace, Name: token.Name + "-" + string(token.UID)}
+		var legacy corev1.Secret
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: account.Name + "-token"}, &legacy)).To(Succeed())
+		Expect(legacy.Type).To(Equal(corev1.SecretTypeServiceAccountToken))
+		Expect(values.Token).To(Equal(string(legacy.Data[corev1.ServiceAccountTokenKey])), "the one that lives as long as it should")
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
+			g.Expect(token.Status.Expires).NotTo(BeNil())
+		}).Should(Succeed())
+		Expect(token.Status.Expires.Sub(token.CreationTimestamp.Time)).To(Equal(time.Hour))
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
+		expectEnrolled(ctx, a)
+
+		By("looking an hour later")
+		first.end()
+		startGateway(gatewayOptions{tokenClock: later{by: time.Hour}})
+		expectGone(ctx, &legacy)
+		expectGone(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}})
+		expectGone(ctx, token)
+		Eventually(func() bool {
+			err := hubClientWith(hubConfigWith(values.Token)).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "request-x"}, &registrationv1alpha1.ClusterRegistration{})
+			return apierrors.IsUnauthorized(err)
+		}).Should(BeTrue(), "no copy of it works any more")
+	})
+
+	It("is enough for an agent that its predecessor's key signed for", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		values := enroll.Given(registrationValues(ctx, namespace))
+		first := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		name := expectEnrolled(ctx, first)
+		expectJoined(ctx, name)
+		uid := getMember(ctx, name).UID
+		stolen, err := first.enroller.Token(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		first.end()
+
+		By("moving the key aside, as the documents say")
+		secrets := memberClient.CoreV1().Secrets(agentNamespace)
+		key, err := secrets.Get(ctx, enroll.KeySecret, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		key.Data["previous-private-key"] = key.Data["private-key"]
+		delete(key.Data, "private-key")
+		_, err = secrets.Update(ctx, key, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secrets.Delete(ctx, enroll.CredentialSecret, metav1.DeleteOptions{})).To(Succeed())
+		second := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: values})
+		Expect(expectEnrolled(ctx, second)).To(Equal(name))
+		mc := getMember(ctx, name)
+		Expect(mc.UID).To(Equal(uid))
+		Expect(mc.IsApproved()).To(BeTrue())
+		Eventually(func() map[string][]byte {
+			key, err = secrets.Get(ctx, enroll.KeySecret, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return key.Data
+		}).ShouldNot(HaveKey("previous-private-key"))
+		imc := &clusterv1beta1.InternalMemberCluster{}
+		at := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
+		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, at, imc)) }).Should(BeTrue())
 	})
 
 	It("for a Cluster moves it to another agent, whose predecessor is cut off", func(ctx SpecContext) {
@@ -169,6 +240,30 @@ var _ = Describe("A registration token", func() {
 		Expect(getMember(ctx, name).UID).To(Equal(uid))
 	})
 })
+
+// grantingAtMost makes an API server look as one does that caps the life of tokens, for
+// the accounts of a namespace.
+func grantingAtMost(life time.Duration, namespace string) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err != nil || response.StatusCode != http.StatusCreated ||
+				!strings.Contains(request.URL.Path, "/namespaces/"+namespace+"/serviceaccounts/") || !strings.HasSuffix(request.URL.Path, "/token") {
+				return response, err
+			}
+			defer func() { _ = response.Body.Close() }()
+			granted := &authenticationv1.TokenRequest{}
+			if err := json.NewDecoder(response.Body).Decode(granted); err != nil {
+				return nil, err
+			}
+			granted.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(life))
+			capped, err := json.Marshal(granted)
+			response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(capped)), int64(len(capped))
+			response.Header.Del("Content-Length")
+			return response, err
+		})
+	}
+}
 
 // later is a clock that is ahead of the real one.
 type later struct {

@@ -31,12 +31,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 )
 
-// hubConfigOfAgent is the member's account on the hub: a ServiceAccount whose
-// Role holds the rules of this feature and nothing else.
 func hubConfigOfAgent(ctx context.Context) *rest.Config {
 	GinkgoHelper()
+	return first.hubConfigOfAgent(ctx)
+}
+
+// hubConfigOfAgent is the member's account on the hub: a ServiceAccount whose
+// Role holds the rules of this feature and nothing else.
+func (p *place) hubConfigOfAgent(ctx context.Context) *rest.Config {
+	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: clusterv1beta1.AgentAccount}}
 	Expect(hubClient.SubResource("token").Create(quiet(ctx), account, request)).To(Succeed())
 	config := rest.AnonymousClientConfig(hub.Config())
 	config.BearerToken = request.Status.Token
@@ -45,53 +50,68 @@ func hubConfigOfAgent(ctx context.Context) *rest.Config {
 
 func memberConfigOfAgent() *rest.Config {
 	GinkgoHelper()
-	config, err := member.ConfigFor(agentOnMember)
+	return first.memberConfigOfAgent()
+}
+
+func (p *place) memberConfigOfAgent() *rest.Config {
+	GinkgoHelper()
+	config, err := p.cluster.ConfigFor(agentOnMember)
 	Expect(err).NotTo(HaveOccurred())
 	return readable(config)
 }
 
-// readable makes clients speak JSON: a token in a log is then found as it is.
+// readable makes clients speak JSON: a token in a log is then found as it is. Every
+// token that is issued to them is noted.
 func readable(config *rest.Config) *rest.Config {
 	config.ContentType = "application/json"
 	config.QPS = -1
+	config.Wrap(noteTokens)
 	return config
 }
 
 // runningAgent is the part of an agent that this suite is about.
 type runningAgent struct {
 	reconciler *rotator.Reconciler
-	cancel     context.CancelFunc
-	done       chan error
+	// cache is what it knows of the hub.
+	cache  cache.Cache
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
+	GinkgoHelper()
+	return first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock)
 }
 
 // startAgent starts the rotator as the agent's command does.
-func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
+func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock clock.PassiveClock) *runningAgent {
 	GinkgoHelper()
 	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
-	manager, err := ctrl.NewManager(hubConfigOfAgent(ctx), ctrl.Options{
+	manager, err := ctrl.NewManager(hubConfig, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{hubNamespace: {}},
+			DefaultNamespaces: map[string]cache.Config{p.namespace: {}},
 			ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
 		},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	accounts, err := cluster.New(memberConfigOfAgent(), func(o *cluster.Options) {
+	accounts, err := cluster.New(p.memberConfigOfAgent(), func(o *cluster.Options) {
 		o.Scheme = scheme
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
-			Label: managed, Namespaces: map[string]cache.Config{msav1beta1.AccountNamespace: {}},
+			Label: managed, Namespaces: map[string]cache.Config{p.accounts: {}},
 		}}
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(accounts)).To(Succeed())
 	agent := &runningAgent{
+		cache: manager.GetCache(),
 		reconciler: &rotator.Reconciler{
-			Hub: manager.GetClient(), Member: clientFor(memberConfigOfAgent()), MemberCache: accounts.GetCache(),
-			HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
-			MemberCA: memberCA, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
+			Hub: manager.GetClient(), Member: clientFor(p.memberConfigOfAgent()), MemberCache: accounts.GetCache(),
+			HubNamespace: p.namespace, AccountNamespace: p.accounts, AgentNamespace: clusterv1beta1.SystemNamespace,
+			MemberCA: p.ca, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
 		done: make(chan error, 1),
 	}
@@ -103,7 +123,7 @@ func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
 	return agent
 }
 
-func memberCA() ([]byte, error) { return member.CABundle, nil }
+func (p *place) ca() ([]byte, error) { return p.cluster.CABundle, nil }
 
 func (a *runningAgent) stop() {
 	GinkgoHelper()
@@ -113,6 +133,7 @@ func (a *runningAgent) stop() {
 	a.cancel()
 	a.cancel = nil
 	Eventually(a.done).Should(Receive(BeNil()))
+	keepers.add(a.cache, a.reconciler)
 }
 
 // dyingAgent is a rotator whose process dies with the answer to its nth request:
@@ -143,7 +164,7 @@ func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func(
 	reconciler := &rotator.Reconciler{
 		Hub: clientFor(dying(hubConfigOfAgent(ctx))), Member: clientFor(dying(memberConfigOfAgent())),
 		HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
-		MemberCA: memberCA, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
+		MemberCA: first.ca, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
 	}
 	return reconciler, func() bool { return sent.Load() >= requests }
 }

@@ -6,6 +6,7 @@ package tokens_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -103,15 +104,18 @@ var _ = Describe("The gateway's account", func() {
 	})
 })
 
-func startCredentials(credentials *serviceaccount.Credentials) {
+func startCredentials(credentials *serviceaccount.Credentials) (stop func()) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- credentials.Start(ctx) }()
-	DeferCleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
+		keepers.add(credentials)
 	})
+	DeferCleanup(stop)
+	return stop
 }
 
 // startController runs the hub's part as the gateway does.

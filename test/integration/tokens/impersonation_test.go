@@ -44,6 +44,8 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
 		Expect(memberClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
 		token = request.Status.Token
+		issued.Store(token, nil)
+		DeferCleanup(func() { keepers.add(grants) })
 		grants = &impersonation.Grants{Client: clientFor(memberConfigOfAgent()), AccountNamespace: msav1beta1.AccountNamespace}
 	})
 	actAs := func(ctx context.Context, user string, groups ...string) error {

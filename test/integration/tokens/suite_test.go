@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokens_test keeps tokens of a real member's service accounts on a real
+// Package tokens_test keeps tokens of two real members' service accounts on a real
 // hub: the agent's rotator and grants with the rights that they get, and the
 // gateway's view of the result.
 package tokens_test
@@ -40,14 +40,30 @@ import (
 const (
 	memberName   = "m1"
 	hubNamespace = clusterv1beta1.MemberNamespacePrefix + memberName
-	// longestOnMember is what the member's API server grants at most.
+	// longestOnMember is what the first member's API server grants at most.
 	longestOnMember = 2 * time.Hour
 )
 
+// place is a real member, with its part of the hub.
+type place struct {
+	name string
+	// namespace is the member's on the hub.
+	namespace string
+	// accounts is the namespace on the member in which the agent makes accounts.
+	accounts string
+	cluster  *env.Cluster
+	client   client.Client
+}
+
 var (
-	hub, member             *env.Cluster
-	hubClient, memberClient client.Client
-	scheme                  *runtime.Scheme
+	hub       *env.Cluster
+	hubClient client.Client
+	// first and second are the members. Most specs need the first only: member is
+	// its cluster, memberClient its client.
+	first, second *place
+	member        *env.Cluster
+	memberClient  client.Client
+	scheme        *runtime.Scheme
 	// logs hold what every part writes, at the highest verbosity.
 	logs = &logBuffer{}
 )
@@ -73,12 +89,13 @@ var _ = BeforeSuite(func(specCtx SpecContext) {
 
 	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{
 		Name: memberName, APIServerFlags: []string{"--service-account-max-token-expiration=" + longestOnMember.String()},
-	})
+	}, env.Options{Name: "m2"})
 	Expect(err).NotTo(HaveOccurred())
-	hub, member = clusters[0], clusters[1]
+	hub = clusters[0]
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(hub.Stop(ctx)).To(Succeed())
-		Expect(member.Stop(ctx)).To(Succeed())
+		for _, cluster := range clusters {
+			Expect(cluster.Stop(ctx)).To(Succeed())
+		}
 	})
 	scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -86,10 +103,24 @@ var _ = BeforeSuite(func(specCtx SpecContext) {
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
-	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	hubClient = clientFor(hub.Config())
+	first, second = placeOf(clusters[1], msav1beta1.AccountNamespace), placeOf(clusters[2], "accounts-of-the-hub")
+	member, memberClient = first.cluster, first.client
 	prepareHub(ctx)
-	prepareMember(ctx)
+	for _, p := range []*place{first, second} {
+		p.prepareHub(ctx)
+		p.prepareMember(ctx)
+	}
+	awaitPolicies(ctx)
 })
+
+func placeOf(cluster *env.Cluster, accounts string) *place {
+	GinkgoHelper()
+	return &place{
+		name: cluster.Name, namespace: clusterv1beta1.MemberNamespace(cluster.Name), accounts: accounts,
+		cluster: cluster, client: clientFor(cluster.Config()),
+	}
+}
 
 func clientFor(config *rest.Config) client.Client {
 	GinkgoHelper()
@@ -101,7 +132,7 @@ func clientFor(config *rest.Config) client.Client {
 // quiet keeps what the tests themselves read out of the logs that are searched.
 func quiet(ctx context.Context) context.Context { return serviceaccount.WithoutBodies(ctx) }
 
-// prepareHub installs what the gateway installs, and makes what joining makes.
+// prepareHub installs what the gateway installs.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
 	definitions, err := crds.ForHub(msav1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
@@ -112,21 +143,31 @@ func prepareHub(ctx context.Context) {
 	}
 	Expect(installer.InstallDefinitions(ctx)).To(Succeed())
 	Expect(installer.InstallServing(ctx)).To(Succeed())
-	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: hubNamespace, Name: name} }
+}
+
+// prepareHub makes what joining makes.
+func (p *place) prepareHub(ctx context.Context) {
+	GinkgoHelper()
+	objectMeta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: p.namespace, Name: name} }
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubNamespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
 		&corev1.ServiceAccount{ObjectMeta: objectMeta(clusterv1beta1.AgentAccount)},
-		&rbacv1.Role{ObjectMeta: objectMeta("agent"), Rules: serviceaccount.HubRules(memberName)},
+		&rbacv1.Role{ObjectMeta: objectMeta("agent"), Rules: serviceaccount.HubRules(p.name)},
 		&rbacv1.RoleBinding{
 			ObjectMeta: objectMeta("agent"),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "agent"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.namespace, Name: clusterv1beta1.AgentAccount}},
 		},
 	} {
 		Expect(hubClient.Create(ctx, object)).To(Succeed())
 	}
+}
+
+// awaitPolicies returns when the hub's API server holds agents to the policies.
+func awaitPolicies(ctx context.Context) {
+	GinkgoHelper()
 	asAgent := clientFor(hubConfigOfAgent(ctx))
-	ownerless := &corev1.Secret{ObjectMeta: objectMeta("ownerless"), Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")}}
+	ownerless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "ownerless"}, Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")}}
 	ownerless.Labels = map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
 	unlabelled := ownerless.DeepCopy()
 	unlabelled.Labels = nil
@@ -150,13 +191,14 @@ var memberRules = []rbacv1.PolicyRule{
 // issueRule stands apart: a spec takes it away.
 var issueRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}
 
-const agentOnMember = "agent-of-" + memberName
+// agentOnMember is the agent's user on a member.
+const agentOnMember = "fleetgate-agent"
 
-func prepareMember(ctx context.Context) {
+func (p *place) prepareMember(ctx context.Context) {
 	GinkgoHelper()
 	for name, rules := range map[string][]rbacv1.PolicyRule{agentOnMember: memberRules, agentOnMember + "-issue": {issueRule}} {
-		Expect(memberClient.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
-		Expect(memberClient.Create(ctx, &rbacv1.ClusterRoleBinding{
+		Expect(p.client.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
+		Expect(p.client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentOnMember}},

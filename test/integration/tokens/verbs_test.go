@@ -12,10 +12,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,23 +33,31 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
-// seen are all tokens that the tests came across.
-var seen sync.Map
-
-// askFor makes a ManagedServiceAccount, which goes with the spec.
 func askFor(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
 	GinkgoHelper()
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
+	return first.askFor(ctx, name, validity)
+}
+
+// askFor makes a ManagedServiceAccount, which goes with the spec.
+func (p *place) askFor(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
+	GinkgoHelper()
+	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
 	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: validity}}
 	makeAccount(ctx, account)
 	return account
 }
 
-// makeAccount waits for one of the same name to be gone: a spec's agent may stop
-// before it took its finalizer off.
+// makeAccount takes the place of one of the same name that an earlier spec left: a
+// controller of that spec may have made it anew when the spec was over.
 func makeAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) {
 	GinkgoHelper()
-	Eventually(func() error { return hubClient.Create(quiet(ctx), account) }).Should(Succeed())
+	Eventually(func() error {
+		err := hubClient.Create(quiet(ctx), account)
+		if apierrors.IsAlreadyExists(err) {
+			return errors.Join(err, client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account.DeepCopy())))
+		}
+		return err
+	}).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
 	})
@@ -64,30 +72,34 @@ func askOnce(ctx context.Context, name string, validity time.Duration) *msav1bet
 	return account
 }
 
-// reviewed reports whether the member takes a token.
 func reviewed(ctx context.Context, token string) bool {
 	GinkgoHelper()
+	return first.reviewed(ctx, token)
+}
+
+// reviewed reports whether the member takes a token.
+func (p *place) reviewed(ctx context.Context, token string) bool {
+	GinkgoHelper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	Expect(memberClient.Create(quiet(ctx), review)).To(Succeed())
+	Expect(p.client.Create(quiet(ctx), review)).To(Succeed())
 	return review.Status.Authenticated
 }
 
-// shorten is the same token with a shorter life from now on, signed as the
-// member's API server signs.
-func shorten(token string, life time.Duration) string {
+// with is the same token with another life, signed as the member's API server signs:
+// the API itself issues none for less than ten minutes.
+func (p *place) with(token string, from, until time.Time) string {
 	GinkgoHelper()
 	parts := strings.Split(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(parts[1])
 	Expect(err).NotTo(HaveOccurred())
 	var payload map[string]any
 	Expect(json.Unmarshal(text, &payload)).To(Succeed())
-	now := time.Now()
-	payload["iat"], payload["nbf"], payload["exp"] = now.Unix(), now.Unix(), now.Add(life).Unix()
+	payload["iat"], payload["nbf"], payload["exp"] = from.Unix(), from.Unix(), until.Unix()
 	text, err = json.Marshal(payload)
 	Expect(err).NotTo(HaveOccurred())
 	unsigned := parts[0] + "." + base64.RawURLEncoding.EncodeToString(text)
 
-	encoded, err := os.ReadFile(filepath.Join(member.Dir, "pki", "sa.key"))
+	encoded, err := os.ReadFile(filepath.Join(p.cluster.Dir, "pki", "sa.key"))
 	Expect(err).NotTo(HaveOccurred())
 	block, _ := pem.Decode(encoded)
 	key, err := x509.ParseECPrivateKey(block.Bytes)
@@ -96,26 +108,36 @@ func shorten(token string, life time.Duration) string {
 	r, s, err := ecdsa.Sign(rand.Reader, key, digest[:])
 	Expect(err).NotTo(HaveOccurred())
 	signature := append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
-	return unsigned + "." + base64.RawURLEncoding.EncodeToString(signature)
+	signed := unsigned + "." + base64.RawURLEncoding.EncodeToString(signature)
+	issued.Store(signed, nil)
+	return signed
 }
 
 func secretOf(ctx context.Context, name string) (*corev1.Secret, error) {
+	return first.secretOf(ctx, name)
+}
+
+func (p *place) secretOf(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: hubNamespace, Name: name}, secret)
-	if token := string(secret.Data[msav1beta1.SecretKeyToken]); len(token) > 100 {
-		seen.Store(token, nil)
-	}
-	return secret, err
+	return secret, hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: p.namespace, Name: name}, secret)
 }
 
 func accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
+	return first.accountOf(ctx, name)
+}
+
+func (p *place) accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
-	return account, memberClient.Get(quiet(ctx), client.ObjectKey{Namespace: msav1beta1.AccountNamespace, Name: name}, account)
+	return account, p.client.Get(quiet(ctx), client.ObjectKey{Namespace: p.accounts, Name: name}, account)
 }
 
 func statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
+	return first.statusOf(ctx, name)
+}
+
+func (p *place) statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
 	var account msav1beta1.ManagedServiceAccount
-	_ = hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: hubNamespace, Name: name}, &account)
+	_ = hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: p.namespace, Name: name}, &account)
 	return account.Status
 }
 
@@ -126,9 +148,13 @@ func conditionOf(ctx context.Context, name, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// whoami is the user that the member's API server takes the holder of a token for.
 func whoami(ctx context.Context, token string, ca []byte, as ...string) (authenticationv1.UserInfo, error) {
-	config := &rest.Config{Host: member.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	return first.whoami(ctx, token, ca, as...)
+}
+
+// whoami is the user that the member's API server takes the holder of a token for.
+func (p *place) whoami(ctx context.Context, token string, ca []byte, as ...string) (authenticationv1.UserInfo, error) {
+	config := &rest.Config{Host: p.cluster.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 	if len(as) > 0 {
 		config.Impersonate = rest.ImpersonationConfig{UserName: as[0], Groups: as[1:]}
 	}
@@ -141,29 +167,34 @@ func whoami(ctx context.Context, token string, ca []byte, as ...string) (authent
 	return review.Status.UserInfo, err
 }
 
+func expectToken(ctx context.Context, name string) *corev1.Secret {
+	GinkgoHelper()
+	return first.expectToken(ctx, name)
+}
+
 // expectToken waits until the Secret holds a token of the account with which the
 // member can be reached, all is as the reference has it, and the status says so.
-func expectToken(ctx context.Context, name string) *corev1.Secret {
+func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 	GinkgoHelper()
 	var secret *corev1.Secret
 	Eventually(func(g Gomega) {
 		var err error
-		secret, err = secretOf(ctx, name)
+		secret, err = p.secretOf(ctx, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
 		g.Expect(secret.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
 		g.Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ManagedServiceAccount"), HaveField("Name", name))))
 		g.Expect(secret.Data).To(HaveLen(2))
-		g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", member.CABundle))
-		user, err := whoami(ctx, string(secret.Data["token"]), secret.Data["ca.crt"])
+		g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", p.cluster.CABundle))
+		user, err := p.whoami(ctx, string(secret.Data["token"]), secret.Data["ca.crt"])
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(user.Username).To(Equal("system:serviceaccount:open-cluster-management-managed-serviceaccount:" + name))
-		account, err := accountOf(ctx, name)
+		g.Expect(user.Username).To(Equal("system:serviceaccount:" + p.accounts + ":" + name))
+		account, err := p.accountOf(ctx, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(user.UID).To(BeEquivalentTo(account.UID))
 		g.Expect(account.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
 
-		status, claims := statusOf(ctx, name), claimsOf(secret)
+		status, claims := p.statusOf(ctx, name), claimsOf(secret)
 		g.Expect(status.TokenSecretRef).To(HaveValue(HaveField("Name", name)))
 		g.Expect(status.ExpirationTimestamp).To(HaveValue(HaveField("Time", BeTemporally("==", claims.Expires))))
 		g.Expect(meta.IsStatusConditionTrue(status.Conditions, msav1beta1.ConditionSecretCreated)).To(BeTrue())
@@ -177,20 +208,30 @@ func claimsOf(secret *corev1.Secret) serviceaccount.Claims {
 	return claims
 }
 
-// touch makes the rotator look at the account.
 func touch(ctx context.Context, name string) {
 	GinkgoHelper()
-	account, err := accountOf(ctx, name)
+	first.touch(ctx, name)
+}
+
+// touch makes the rotator look at the account.
+func (p *place) touch(ctx context.Context, name string) {
+	GinkgoHelper()
+	account, err := p.accountOf(ctx, name)
 	Expect(err).NotTo(HaveOccurred())
 	base := account.DeepCopy()
 	metav1.SetMetaDataAnnotation(&account.ObjectMeta, "touched", time.Now().String())
-	Expect(memberClient.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+	Expect(p.client.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
 }
 
 func expectNoAccount(ctx context.Context, name string) {
 	GinkgoHelper()
+	first.expectNoAccount(ctx, name)
+}
+
+func (p *place) expectNoAccount(ctx context.Context, name string) {
+	GinkgoHelper()
 	Eventually(func() error {
-		_, err := accountOf(ctx, name)
+		_, err := p.accountOf(ctx, name)
 		return err
 	}).Should(Satisfy(apierrors.IsNotFound))
 }

@@ -133,11 +133,15 @@ func (l *load) try(url string) error {
 		}
 		return nil
 	}
+	said := strings.TrimSpace(string(body)) // the hub's own sentence about a gateway is no JSON
 	var status metav1.Status
-	if err := json.Unmarshal(body, &status); err != nil || status.Kind != "Status" || status.Message == "" || response.StatusCode < http.StatusInternalServerError {
+	if json.Unmarshal(body, &status) == nil {
+		said = status.Message
+	}
+	if said == "" || response.StatusCode < http.StatusInternalServerError {
 		return &wrongAnswer{fmt.Sprintf("%s: %.300s", response.Status, body)}
 	}
-	return fmt.Errorf("%d %s", response.StatusCode, status.Message)
+	return fmt.Errorf("%d %s", response.StatusCode, said)
 }
 
 // watch reads a watch until it ends, however it does.

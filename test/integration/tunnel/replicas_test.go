@@ -7,6 +7,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,7 +28,7 @@ const (
 	// payload is large enough for a request to be under way when somebody dies.
 	payload = 256 << 10
 	// killing is how long processes are killed, once on each side.
-	killing = 25 * time.Second
+	killing = 30 * time.Second
 )
 
 // Two gateways behind a balancer, as behind a Service, and two members.
@@ -105,9 +107,8 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 	})
 
 	It("answer or refuse every request while gateways and agents are killed, and keep nothing of it", func(ctx SpecContext) {
-		random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
 		for side := range 2 {
-			gateway, agent := f.Gateways[1-side], f.Members[1-side].Agent
+			victims := []*env.Process{f.Gateways[1-side], f.Members[1-side].Agent}
 			survivors := map[string]string{"gateway": f.GatewayMetricsOf(side), "agent": f.Members[side].AgentMetrics()}
 
 			answers(ctx)
@@ -123,14 +124,22 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 				Expect(err).NotTo(HaveOccurred())
 			}
 
-			l, kills := newLoad(f, object), 0
+			l := newLoad(f, object)
+			var kills atomic.Int32
 			during(ctx, l, func() {
-				for began := time.Now(); time.Since(began) < killing; kills++ {
-					victim := []*env.Process{gateway, agent}[random.IntN(2)]
-					Expect(victim.Kill()).To(Succeed())
-					pause(ctx, random)
-					Expect(victim.Start(ctx)).To(Succeed())
-					pause(ctx, random)
+				var all sync.WaitGroup
+				defer all.Wait()
+				for i, victim := range victims {
+					random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(i)))
+					all.Go(func() {
+						defer GinkgoRecover()
+						for began := time.Now(); time.Since(began) < killing; kills.Add(1) {
+							Expect(victim.Kill()).To(Succeed())
+							pause(ctx, random)
+							Expect(victim.Start(ctx)).To(Succeed())
+							pause(ctx, random)
+						}
+					})
 				}
 			})
 			Expect(l.wrong).To(BeEmpty())
@@ -142,7 +151,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 				Eventually(func(g Gomega) {
 					after, err := held(ctx, url)
 					g.Expect(err).NotTo(HaveOccurred())
-					GinkgoWriter.Println(kills, "kills;", name, "held", before[name], "and holds", after)
+					GinkgoWriter.Println(kills.Load(), "kills;", name, "held", before[name], "and holds", after)
 					g.Expect(after.goroutines).To(BeNumerically("<=", before[name].goroutines+10), "goroutines")
 					g.Expect(after.descriptors).To(BeNumerically("<=", before[name].descriptors+5), "descriptors")
 					g.Expect(after.heapMiB).To(BeNumerically("<=", before[name].heapMiB+64), "MiB of heap")

@@ -64,6 +64,21 @@ const (
 	// when it makes the MemberCluster; removing it is the approval.
 	TaintUnapproved = "fleetgate.io/unapproved"
 
+	// InfrastructurePrefix begins the labels and properties that the hub knows of a
+	// member's infrastructure from others than its agent, such as Cluster API. What an
+	// agent reports under such a name is left out.
+	InfrastructurePrefix = "infrastructure.fleetgate.io/"
+
+	// AnnotationProperties, on a MemberCluster and on the Cluster that it was made for,
+	// holds properties whose names begin with InfrastructurePrefix, as a JSON object of
+	// texts. The hub writes it.
+	AnnotationProperties = "fleetgate.io/infrastructure-properties"
+
+	// AnnotationGone, with the value "true" on a MemberCluster that is being deleted,
+	// says that its cluster does not exist any more: nobody waits for its agent. The hub
+	// writes it for clusters of Cluster API, an administrator for any.
+	AnnotationGone = "fleetgate.io/gone"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"

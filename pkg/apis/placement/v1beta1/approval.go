@@ -3,7 +3,10 @@
 
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Labels of an approval request.
 const (
@@ -35,6 +38,23 @@ const (
 // ReasonApprovalRequestApprovalAccepted is the reason of
 // ConditionApprovalRequestApprovalAccepted.
 const ReasonApprovalRequestApprovalAccepted = "ApprovalRequestApprovalAccepted"
+
+// ApprovalRequestObject is an approval request of either scope.
+//
+// +kubebuilder:object:generate=false
+type ApprovalRequestObject interface {
+	metav1.Object
+	runtime.Object
+	// GetSpec returns the spec itself, not a copy.
+	GetSpec() *ApprovalRequestSpec
+	// GetStatus returns the status itself, not a copy.
+	GetStatus() *ApprovalRequestStatus
+}
+
+var (
+	_ ApprovalRequestObject = (*ClusterApprovalRequest)(nil)
+	_ ApprovalRequestObject = (*ApprovalRequest)(nil)
+)
 
 // BeforeStageApprovalName names the approval request for the beginning of a
 // stage.
@@ -74,6 +94,12 @@ type ClusterApprovalRequest struct {
 	Status ApprovalRequestStatus `json:"status,omitzero"`
 }
 
+// GetSpec returns the spec itself, not a copy.
+func (r *ClusterApprovalRequest) GetSpec() *ApprovalRequestSpec { return &r.Spec }
+
+// GetStatus returns the status itself, not a copy.
+func (r *ClusterApprovalRequest) GetStatus() *ApprovalRequestStatus { return &r.Status }
+
 // ClusterApprovalRequestList is a list of ClusterApprovalRequests.
 //
 // +kubebuilder:object:root=true
@@ -109,6 +135,12 @@ type ApprovalRequest struct {
 	// +optional
 	Status ApprovalRequestStatus `json:"status,omitzero"`
 }
+
+// GetSpec returns the spec itself, not a copy.
+func (r *ApprovalRequest) GetSpec() *ApprovalRequestSpec { return &r.Spec }
+
+// GetStatus returns the status itself, not a copy.
+func (r *ApprovalRequest) GetStatus() *ApprovalRequestStatus { return &r.Status }
 
 // ApprovalRequestList is a list of ApprovalRequests.
 //

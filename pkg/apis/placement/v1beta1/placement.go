@@ -30,6 +30,14 @@ const (
 // becomes a label's value.
 const PlacementNameMaxLength = 63
 
+// PausedAnnotation on a placement or a MemberCluster, with the value "true", is a brake:
+// nothing that is placed changes on any member of the placement, or on the member, until
+// it is taken off again.
+const PausedAnnotation = "fleetgate.io/paused"
+
+// Paused reports whether a placement or a member is paused.
+func Paused(object metav1.Object) bool { return object.GetAnnotations()[PausedAnnotation] == "true" }
+
 // PlacementObject is a placement of either scope, as controllers see it.
 //
 // +kubebuilder:object:generate=false

@@ -3,7 +3,10 @@
 
 package v1beta1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 const (
 	// UpdateRunFinalizer holds an update run until its approval requests are
@@ -60,6 +63,27 @@ const (
 	ReasonClusterUpdatingStarted   = "ClusterUpdatingStarted"
 	ReasonClusterUpdatingFailed    = "ClusterUpdatingFailed"
 	ReasonClusterUpdatingSucceeded = "ClusterUpdatingSucceeded"
+
+	ReasonStageTaskApprovalRequestCreated  = "StageTaskApprovalRequestCreated"
+	ReasonStageTaskApprovalRequestApproved = "StageTaskApprovalRequestApproved"
+	ReasonAfterStageTaskWaitTimeElapsed    = "AfterStageTaskWaitTimeElapsed"
+)
+
+// UpdateRunObject is an update run of either scope.
+//
+// +kubebuilder:object:generate=false
+type UpdateRunObject interface {
+	metav1.Object
+	runtime.Object
+	// GetSpec returns the spec itself, not a copy.
+	GetSpec() *UpdateRunSpec
+	// GetStatus returns the status itself, not a copy.
+	GetStatus() *UpdateRunStatus
+}
+
+var (
+	_ UpdateRunObject = (*ClusterStagedUpdateRun)(nil)
+	_ UpdateRunObject = (*StagedUpdateRun)(nil)
 )
 
 // ClusterStagedUpdateRun moves the members of a ClusterResourcePlacement with
@@ -93,6 +117,12 @@ type ClusterStagedUpdateRun struct {
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`
 }
+
+// GetSpec returns the spec itself, not a copy.
+func (r *ClusterStagedUpdateRun) GetSpec() *UpdateRunSpec { return &r.Spec }
+
+// GetStatus returns the status itself, not a copy.
+func (r *ClusterStagedUpdateRun) GetStatus() *UpdateRunStatus { return &r.Status }
 
 // ClusterStagedUpdateRunList is a list of ClusterStagedUpdateRuns.
 //
@@ -134,6 +164,12 @@ type StagedUpdateRun struct {
 	// +optional
 	Status UpdateRunStatus `json:"status,omitzero"`
 }
+
+// GetSpec returns the spec itself, not a copy.
+func (r *StagedUpdateRun) GetSpec() *UpdateRunSpec { return &r.Spec }
+
+// GetStatus returns the status itself, not a copy.
+func (r *StagedUpdateRun) GetStatus() *UpdateRunStatus { return &r.Status }
 
 // StagedUpdateRunList is a list of StagedUpdateRuns.
 //

@@ -81,7 +81,8 @@ type StageConfig struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]+$`
 	Name string `json:"name"`
 
-	// labelSelector chooses the members. Empty means all.
+	// labelSelector chooses the members. One that is empty ({}) chooses all;
+	// without one the stage has no members.
 	//
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`

@@ -95,6 +95,20 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TokenProof []byte `json:"tokenProof,omitempty"`
+
+	// verificationKey is the public half of the Ed25519 key that belongs to publicKey.
+	// The hub remembers it: with the private half the agent can hand its Cluster on to
+	// another key.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	VerificationKey []byte `json:"verificationKey,omitempty"`
+
+	// previousSignature is an Ed25519 signature of the rest of the request, without
+	// tokenProof, by the key that has the Cluster so far: it moves the Cluster to
+	// publicKey. Empty unless an agent changes its key.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	PreviousSignature []byte `json:"previousSignature,omitempty"`
 }
 
 // ClusterRegistrationStatus is the hub's answer to a request.

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
@@ -85,15 +86,37 @@ const tokenProofContext = "fleetgate.io/registration-token-proof/v1"
 // made the request held the token, and fits no other request.
 func TokenProof(token string, request *ClusterRegistration) ([]byte, error) {
 	spec := request.Spec
-	spec.TokenProof = nil
+	// A hub that does not know the keys for moving drops them, and can check the rest.
+	spec.TokenProof, spec.VerificationKey, spec.PreviousSignature = nil, nil, nil
+	said, err := statement(tokenProofContext, request, spec)
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, []byte(token))
+	mac.Write(said)
+	return mac.Sum(nil), nil
+}
+
+// moveContext keeps a signature from being taken for anything else.
+const moveContext = "fleetgate.io/registration-move/v1"
+
+// MoveStatement is what the previous key signs for the request's spec.previousSignature:
+// that the request's key has the Cluster from now on. It fits no other request.
+func MoveStatement(request *ClusterRegistration) ([]byte, error) {
+	spec := request.Spec
+	spec.TokenProof, spec.PreviousSignature = nil, nil
+	return statement(moveContext, request, spec)
+}
+
+func statement(context string, request *ClusterRegistration, spec ClusterRegistrationSpec) ([]byte, error) {
 	said, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a registration: %w", err)
 	}
-	mac := hmac.New(sha256.New, []byte(token))
-	for _, part := range []string{tokenProofContext, request.Namespace, request.Name} {
-		mac.Write([]byte(part + "\x00"))
+	var b bytes.Buffer
+	for _, part := range []string{context, request.Namespace, request.Name} {
+		b.WriteString(part + "\x00")
 	}
-	mac.Write(said)
-	return mac.Sum(nil), nil
+	b.Write(said)
+	return b.Bytes(), nil
 }

@@ -1,0 +1,178 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// user is nobody who exists on a node, as distroless images have it. Charts name it too.
+const user = "65532:65532"
+
+// content is what one image is made of.
+type content struct {
+	name, version string
+	// path is that of the binary.
+	path     string
+	licence  []byte
+	platform v1.Platform
+	// created stands on everything that has a time.
+	created time.Time
+}
+
+// image is one image, with its SBOM.
+type image struct {
+	image v1.Image
+	sbom  []byte
+}
+
+// images are the same command for several platforms.
+type images struct {
+	index     v1.ImageIndex
+	all       []*image
+	platforms []v1.Platform
+}
+
+func newImages() *images {
+	return &images{index: mutate.IndexMediaType(empty.Index, types.OCIImageIndex)}
+}
+
+func (i *images) add(one *image, platform v1.Platform) {
+	i.index = mutate.AppendManifests(i.index, mutate.IndexAddendum{Add: one.image, Descriptor: v1.Descriptor{Platform: &platform}})
+	i.all, i.platforms = append(i.all, one), append(i.platforms, platform)
+}
+
+// file is one of the layer's.
+type file struct {
+	path    string
+	mode    int64
+	content []byte
+}
+
+// assemble returns the image of a binary.
+func assemble(c content) (*image, error) {
+	binary, err := os.ReadFile(c.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStatic(binary); err != nil {
+		return nil, err
+	}
+	sbom, err := describe(c, binary)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := layerOf(c.created, []file{
+		{"etc/passwd", 0o444, []byte("nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")},
+		{"etc/ssl/certs/ca-certificates.crt", 0o444, certificates()},
+		{c.name, 0o555, binary},
+		{"usr/share/doc/fleetgate/LICENSE", 0o444, c.licence},
+		{"usr/share/doc/fleetgate/" + c.name + ".spdx.json", 0o444, sbom},
+	})
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	built, err := mutate.Append(base, mutate.Addendum{
+		Layer: layer, MediaType: types.OCILayer,
+		History: v1.History{Created: v1.Time{Time: c.created}, CreatedBy: "hack/images", Comment: c.name + " " + c.version},
+	})
+	if err != nil {
+		return nil, err
+	}
+	built, err = configure(built, c)
+	return &image{image: built, sbom: sbom}, err
+}
+
+// checkStatic refuses what needs a linker or libraries, which an empty base has not.
+func checkStatic(binary []byte) error {
+	parsed, err := elf.NewFile(bytes.NewReader(binary))
+	if err != nil {
+		return fmt.Errorf("reading the binary: %w", err)
+	}
+	defer func() { _ = parsed.Close() }()
+	for _, part := range parsed.Progs {
+		if part.Type == elf.PT_INTERP {
+			return errors.New("the binary is linked dynamically and would not start on an empty base: build it with CGO_ENABLED=0")
+		}
+	}
+	return nil
+}
+
+func configure(built v1.Image, c content) (v1.Image, error) {
+	config, err := built.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Variant = c.platform.OS, c.platform.Architecture, c.platform.Variant
+	config.Created = v1.Time{Time: c.created}
+	config.Config.User = user
+	config.Config.WorkingDir = "/"
+	config.Config.Entrypoint = []string{"/" + c.name}
+	config.Config.Labels = map[string]string{
+		"org.opencontainers.image.title":    "fleetgate " + c.name,
+		"org.opencontainers.image.version":  c.version,
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	return mutate.ConfigFile(built, config)
+}
+
+// layerOf writes files, which have to be sorted, with the folders above them.
+func layerOf(created time.Time, files []file) (v1.Layer, error) {
+	var archive bytes.Buffer
+	writer, folders := tar.NewWriter(&archive), map[string]bool{}
+	for _, f := range files {
+		for i, letter := range f.path {
+			if folder := f.path[:i]; letter == '/' && !folders[folder] {
+				folders[folder] = true
+				header := &tar.Header{Name: folder + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: created, Format: tar.FormatPAX}
+				if err := writer.WriteHeader(header); err != nil {
+					return nil, err
+				}
+			}
+		}
+		header := &tar.Header{Name: f.path, Typeflag: tar.TypeReg, Mode: f.mode, Size: int64(len(f.content)), ModTime: created, Format: tar.FormatPAX}
+		if err := writer.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := writer.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
+}
+
+// certificates are the roots that everybody trusts, as PEM, for hubs and proxies whose
+// certificate is publicly trusted. Those that are trusted under conditions only are left
+// out, since a file cannot say the conditions.
+func certificates() []byte {
+	var all bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			// A bytes.Buffer takes everything.
+			_ = pem.Encode(&all, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
+		}
+	}
+	return all.Bytes()
+}

@@ -1,0 +1,58 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterapi
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+const (
+	// LabelAutoImport, on a Cluster of Cluster API or on its namespace, with the value
+	// "true": the cluster becomes a member. What the Cluster says stands over what its
+	// namespace says. People write it.
+	LabelAutoImport = "fleetgate.io/auto-import"
+	// AnnotationOrigin, on a Cluster of fleet.cattle.io, is the name of the Cluster of
+	// Cluster API in the same namespace from which it was made. The hub writes it.
+	AnnotationOrigin = "fleetgate.io/cluster-api-cluster"
+	// AnnotationOriginUID is the UID of that one: another of its name is another cluster.
+	// The hub writes it.
+	AnnotationOriginUID = "fleetgate.io/cluster-api-uid"
+	// AnnotationLabels, on a Cluster of fleet.cattle.io, are the keys of the labels that it
+	// has from Cluster API, separated by commas. The hub writes it.
+	AnnotationLabels = "fleetgate.io/cluster-api-labels"
+)
+
+// Names of Cluster API's contract.
+const (
+	group = "cluster.x-k8s.io"
+	// providerSuffix ends the groups of everything that a Cluster may refer to.
+	providerSuffix = "." + group
+	definitionName = "clusters." + group
+
+	labelClusterName    = "cluster.x-k8s.io/cluster-name"
+	annotationPaused    = "cluster.x-k8s.io/paused"
+	annotationManagedBy = "cluster.x-k8s.io/managed-by"
+	secretType          = "cluster.x-k8s.io/secret"
+	secretSuffix        = "-kubeconfig"
+)
+
+const hashLength = 12
+
+// secretName is the Secret with the kubeconfig of a cluster's administrator.
+func secretName(cluster string) string { return cluster + secretSuffix }
+
+// fleetName is the name of the Cluster that is made for one of Cluster API: the same, or a
+// hash of it where a member could not be named so.
+func fleetName(cluster string) string {
+	if len(cluster) <= clusterv1beta1.MaxMemberNameLength && len(validation.IsDNS1123Label(cluster)) == 0 {
+		return cluster
+	}
+	sum := sha256.Sum256([]byte(cluster))
+	return "cluster-api-" + hex.EncodeToString(sum[:])[:hashLength]
+}

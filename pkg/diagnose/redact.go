@@ -1,0 +1,41 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxText is how many letters of a text that others wrote are shown.
+const maxText = 240
+
+const removed = "[removed]"
+
+// secrets are what credentials look like: PEM blocks, JWTs, Authorization headers, what
+// follows a telling name, passwords in URLs, and long runs of base64 without a space.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]+-----.*?(-----END [A-Z ]+-----|$)`), removed},
+	{regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}(\.[A-Za-z0-9_-]*){0,2}`), removed},
+	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"',;]+`), "${1} " + removed},
+	{regexp.MustCompile(`(?i)\b((?:[a-z0-9_-]*(?:token|password|passwd|secret|api-?key|client-key-data|client-certificate-data))["']?\s*[:=]\s*["']?)[^\s"',;]+`), "${1}" + removed},
+	{regexp.MustCompile(`(://)[^/\s@"']+@`), "${1}" + removed + "@"},
+	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), removed},
+}
+
+// clean makes a text of others fit to be shown to strangers, on one line.
+func clean(text string) string {
+	for _, secret := range secrets {
+		text = secret.pattern.ReplaceAllString(text, secret.by)
+	}
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	if letters := []rune(text); len(letters) > maxText {
+		return string(letters[:maxText]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,284 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/install"
+)
+
+// What troubles comes first, and what waits before what is well.
+const (
+	troubled = iota
+	waiting
+	well
+)
+
+// soon is how much life of a token is worth a look.
+const soon = time.Hour
+
+// gateways are the leaders, by their Leases, and the version that installed the definitions.
+func (r *Reporter) gateways(ctx context.Context) (section, error) {
+	s := section{title: "Gateways", head: []string{"LEASE", "LEADER", "RENEWED"}}
+	var leases coordinationv1.LeaseList
+	if _, err := r.list(ctx, &leases, client.InNamespace(r.Namespace)); err != nil {
+		return s, err
+	}
+	for i := range leases.Items {
+		lease := &leases.Items[i]
+		if strings.HasPrefix(lease.Name, install.LeaderLease) {
+			s.rows = append(s.rows, row{cells: []string{lease.Name, ptr.Deref(lease.Spec.HolderIdentity, ""), r.ago(ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time)}})
+		}
+	}
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	if err := r.Hub.Get(ctx, client.ObjectKey{Name: "memberclusters." + clusterv1beta1.GroupName}, definition); err != nil {
+		return s, err
+	}
+	s.note = "the definitions are of " + cmp.Or(clean(definition.Annotations[install.AnnotationVersion]), "an unknown version")
+	return s, nil
+}
+
+// apis are the APIServices by which the hub reaches the gateway.
+func (r *Reporter) apis(ctx context.Context) (section, error) {
+	s := section{title: "APIs that the gateway serves", head: []string{"APISERVICE", "AVAILABLE", "WHY NOT"}}
+	var services apiregistrationv1.APIServiceList
+	note, err := r.list(ctx, &services, client.MatchingLabels{install.LabelManagedBy: install.ManagedBy})
+	s.note = note
+	for i := range services.Items {
+		line := row{rank: troubled, cells: []string{services.Items[i].Name, "Unknown", ""}}
+		for _, condition := range services.Items[i].Status.Conditions {
+			if condition.Type == apiregistrationv1.Available {
+				line.cells[1] = string(condition.Status)
+				if condition.Status == apiregistrationv1.ConditionTrue {
+					line.rank = well
+				} else {
+					line.cells[2] = condition.Reason + ": " + condition.Message
+				}
+			}
+		}
+		s.rows = append(s.rows, line)
+	}
+	return s, err
+}
+
+// members are those of the fleet, with their tunnels as the gateway sees them.
+func (r *Reporter) members(ctx context.Context) (section, error) {
+	s := section{title: "Members", head: []string{"MEMBER", "JOINED", "HEALTHY", "HEARTBEAT", "TUNNEL", "KUBERNETES", "WHY NOT"}}
+	var members clusterv1beta1.MemberClusterList
+	note, err := r.list(ctx, &members)
+	if err != nil {
+		return s, err
+	}
+	tunnels, unknown := r.tunnels(ctx)
+	for i := range members.Items {
+		member := &members.Items[i]
+		cells, why := states(member.Status.Conditions, clusterv1beta1.ConditionJoined)
+		heartbeat, healthy := "never", "-"
+		if report := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent); report != nil {
+			heartbeat = r.ago(report.LastReceivedHeartbeat.Time)
+			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
+			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
+		}
+		tunnel := cmp.Or(tunnels[member.Name], "-")
+		line := row{rank: troubled, cells: []string{
+			member.Name, cells[0], healthy, heartbeat, tunnel, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
+		}}
+		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected {
+			line.rank = well
+		}
+		s.rows = append(s.rows, line)
+	}
+	s.note = joined(note, unknown)
+	return s, nil
+}
+
+const connected = "connected"
+
+// tunnels is what the gateway says of each member, and what keeps it from saying so.
+func (r *Reporter) tunnels(ctx context.Context) (of map[string]string, unknown string) {
+	var gateways gatewayv1alpha1.ClusterGatewayList
+	if _, err := r.list(ctx, &gateways); err != nil {
+		return nil, "tunnels are not known: " + clean(err.Error())
+	}
+	of = map[string]string{}
+	for i := range gateways.Items {
+		status := gateways.Items[i].Status
+		of[gateways.Items[i].Name] = connected
+		if !status.Healthy {
+			of[gateways.Items[i].Name] = cmp.Or(string(status.HealthyReason), "Unknown")
+		}
+	}
+	return of, ""
+}
+
+// registrationTokens are those with which clusters may register; the tokens themselves are
+// in Secrets, which nobody reads here.
+func (r *Reporter) registrationTokens(ctx context.Context) (section, error) {
+	s := section{title: "Registration tokens", head: []string{"NAMESPACE", "NAME", "READY", "EXPIRES", "WHY NOT"}}
+	var tokens registrationv1alpha1.ClusterRegistrationTokenList
+	note, err := r.list(ctx, &tokens)
+	s.note = note
+	for i := range tokens.Items {
+		token := &tokens.Items[i]
+		cells, why := states(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+		expires := "never"
+		if token.Status.Expires != nil {
+			expires = r.ago(token.Status.Expires.Time)
+		}
+		s.rows = append(s.rows, row{rank: rankOf(cells[0]), cells: []string{token.Namespace, token.Name, cells[0], expires, why}})
+	}
+	return s, err
+}
+
+// registrations are those that have not been granted.
+func (r *Reporter) registrations(ctx context.Context) (section, error) {
+	s := section{title: "Registrations that wait or were refused", head: []string{"NAMESPACE", "AGE", "WHY"}}
+	var requests registrationv1alpha1.ClusterRegistrationList
+	note, err := r.list(ctx, &requests)
+	s.note = note
+	for i := range requests.Items {
+		request := &requests.Items[i]
+		if request.Status.Granted {
+			continue
+		}
+		_, why := states(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+		s.rows = append(s.rows, row{cells: []string{request.Namespace, r.ago(request.CreationTimestamp.Time), cmp.Or(why, "not answered")}})
+	}
+	return s, err
+}
+
+// accounts are the ManagedServiceAccounts whose token is missing or about to end.
+func (r *Reporter) accounts(ctx context.Context) (section, error) {
+	s := section{title: "Tokens of members' accounts that are missing, or end within an hour", head: []string{"NAMESPACE", "NAME", "REPORTED", "EXPIRES", "WHY NOT"}}
+	var accounts msav1beta1.ManagedServiceAccountList
+	note, err := r.list(ctx, &accounts)
+	fine := 0
+	for i := range accounts.Items {
+		account := &accounts.Items[i]
+		cells, why := states(account.Status.Conditions, msav1beta1.ConditionTokenReported)
+		expires := ptr.Deref(account.Status.ExpirationTimestamp, metav1.Time{}).Time
+		if cells[0] == string(metav1.ConditionTrue) && expires.Sub(r.Clock.Now()) > soon {
+			fine++
+			continue
+		}
+		s.rows = append(s.rows, row{rank: rankOf(cells[0]), cells: []string{account.Namespace, account.Name, cells[0], r.ago(expires), why}})
+	}
+	s.note = joined(note, fmt.Sprintf("%d are well", fine))
+	return s, err
+}
+
+// placements are those that have not arrived everywhere, with the first condition that is
+// not True.
+func (r *Reporter) placements(ctx context.Context) (section, error) {
+	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "WHY NOT"}}
+	var placements placementv1beta1.ClusterResourcePlacementList
+	note, err := r.list(ctx, &placements)
+	fine := 0
+	for i := range placements.Items {
+		placement := &placements.Items[i]
+		stuck := firstNotTrue(placement.Status.Conditions)
+		if stuck == nil && len(placement.Status.Conditions) > 0 {
+			fine++
+			continue
+		}
+		cells := []string{placement.Name, "-", "no gateway has looked at it"}
+		if stuck != nil {
+			cells = []string{placement.Name, stuck.Type + "=" + string(stuck.Status), stuck.Reason + ": " + stuck.Message}
+		}
+		s.rows = append(s.rows, row{cells: cells})
+	}
+	s.note = joined(note, fmt.Sprintf("%d are available", fine))
+	return s, err
+}
+
+func firstNotTrue(conditions []metav1.Condition) *metav1.Condition {
+	for i := range conditions {
+		if conditions[i].Status != metav1.ConditionTrue {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// warnings are the latest that concern the fleet.
+func (r *Reporter) warnings(ctx context.Context) (section, error) {
+	s := section{title: "Latest warnings", head: []string{"WHEN", "TIMES", "OF", "WHY"}}
+	var events corev1.EventList
+	note, err := r.list(ctx, &events, client.MatchingFields{"type": corev1.EventTypeWarning})
+	if err != nil {
+		return s, err
+	}
+	ours := slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Type != corev1.EventTypeWarning || !ofTheFleet(&e, r.Namespace) })
+	slices.SortStableFunc(ours, func(a, b corev1.Event) int { return lastSeen(&b).Compare(lastSeen(&a)) })
+	const latest = 20
+	for i := range ours[:min(len(ours), latest)] {
+		e := &ours[i]
+		times := max(e.Count, 1)
+		if e.Series != nil {
+			times = e.Series.Count
+		}
+		s.rows = append(s.rows, row{cells: []string{
+			r.ago(lastSeen(e)), fmt.Sprint(times), e.InvolvedObject.Kind + " " + e.InvolvedObject.Name, e.Reason + ": " + e.Message,
+		}})
+	}
+	s.note = note
+	return s, nil
+}
+
+// ofTheFleet is true for what concerns the fleet's kinds, the gateway's namespace and those
+// of members.
+func ofTheFleet(e *corev1.Event, namespace string) bool {
+	group, _, _ := strings.Cut(e.InvolvedObject.APIVersion, "/")
+	groups := []string{
+		clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, msav1beta1.GroupVersion.Group, gatewayv1alpha1.GroupVersion.Group,
+	}
+	return e.Namespace == namespace || strings.HasPrefix(e.Namespace, clusterv1beta1.MemberNamespacePrefix) || slices.Contains(groups, group)
+}
+
+func lastSeen(e *corev1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	for _, at := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time} {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return e.CreationTimestamp.Time
+}
+
+// rankOf puts what is not True first.
+func rankOf(status string) int {
+	switch status {
+	case string(metav1.ConditionTrue):
+		return well
+	case "-":
+		return waiting
+	}
+	return troubled
+}
+
+// joined puts notes into one.
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
+}

@@ -1,0 +1,103 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	// fullMembers is of how many members a status tells everything.
+	fullMembers = 500
+	// fullBytes is how large a status may become. etcd refuses objects of 1.5 MB, and
+	// each update of one goes to all who watch.
+	fullBytes = 1 << 20
+)
+
+// trim makes a status fit that is about very many members or in much trouble, and says
+// so in condition StatusTrimmed. What goes first is what bindings and Works tell too:
+// single objects, then the conditions of members where all is well, then of the others
+// all but the one that is not True, then members altogether, from the end. The
+// conditions of the placement count all of them.
+func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) {
+	members := len(status.PlacementStatuses)
+	if members <= fullMembers && bytesOf(status) <= fullBytes {
+		meta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionStatusTrimmed)
+		return
+	}
+	fails := 0
+	for i := range status.PlacementStatuses {
+		if m := &status.PlacementStatuses[i]; !well(m) {
+			fails++
+		}
+	}
+	condition := metav1.Condition{
+		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue, ObservedGeneration: placement.GetGeneration(),
+		Reason:  placementv1beta1.ReasonStatusOversized,
+		Message: fmt.Sprintf("All is well on %d of %d members. The status is too large to tell everything: look at the bindings and the Works of a member for what is missing", members-fails, members),
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	each(status, withoutDetails)
+	for _, cut := range []func(*placementv1beta1.PerClusterPlacementStatus){withoutSuccess, onlyTrouble} {
+		if bytesOf(status) <= fullBytes {
+			return
+		}
+		each(status, cut)
+	}
+	for n := len(status.PlacementStatuses); n > 0 && bytesOf(status) > fullBytes; {
+		n -= max(n/10, 1)
+		status.PlacementStatuses = status.PlacementStatuses[:n]
+	}
+}
+
+func each(status *placementv1beta1.PlacementStatus, cut func(*placementv1beta1.PerClusterPlacementStatus)) {
+	for i := range status.PlacementStatuses {
+		cut(&status.PlacementStatuses[i])
+	}
+}
+
+// bytesOf is how large a status is on its way.
+func bytesOf(status *placementv1beta1.PlacementStatus) int {
+	text, err := json.Marshal(status)
+	if err != nil {
+		return 0 // It cannot be written either, which tells why.
+	}
+	return len(text)
+}
+
+// well reports whether all conditions of a member are True.
+func well(m *placementv1beta1.PerClusterPlacementStatus) bool { return trouble(m) == nil }
+
+// trouble is the first condition of a member that is not True, or nil.
+func trouble(m *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
+	for i := range m.Conditions {
+		if m.Conditions[i].Status != metav1.ConditionTrue {
+			return &m.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func withoutDetails(m *placementv1beta1.PerClusterPlacementStatus) {
+	m.FailedPlacements, m.DriftedPlacements, m.DiffedPlacements = nil, nil, nil
+	m.ApplicableResourceOverrides, m.ApplicableClusterResourceOverrides = nil, nil
+}
+
+func withoutSuccess(m *placementv1beta1.PerClusterPlacementStatus) {
+	if well(m) {
+		m.Conditions = nil
+	}
+}
+
+func onlyTrouble(m *placementv1beta1.PerClusterPlacementStatus) {
+	if c := trouble(m); c != nil {
+		m.Conditions = []metav1.Condition{*c}
+	}
+}

@@ -1,0 +1,68 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// check looks whether the placement is still what it was when the run was
+// initialised.
+func check(o *Observed) (*mustered, Verdict) {
+	found, v := muster(o)
+	if !v.ok() {
+		return nil, v
+	}
+	then := o.Run.GetStatus()
+	switch {
+	case !equality.Semantic.DeepEqual(then.AppliedStrategy, found.strategy):
+		return nil, refused("the placement's applyStrategy has changed since the run was initialised; make another run")
+	case then.PolicySnapshotIndexUsed != found.policyIndex:
+		return nil, refused("the placement's policy has changed since the run was initialised; make another run")
+	case then.PolicyObservedClusterCount != len(found.bound):
+		return nil, refused("the placement had %d members when the run was initialised, and has %d now; make another run", then.PolicyObservedClusterCount, len(found.bound))
+	case then.StagedUpdateStrategySnapshot == nil || then.DeletionStageStatus == nil:
+		return nil, refused("the run's status lacks its stages: somebody else has written it; make another run")
+	}
+	if v := checkStages(o, found); !v.ok() {
+		return nil, v
+	}
+	return found, Verdict{}
+}
+
+func checkStages(o *Observed, found *mustered) Verdict {
+	then := o.Run.GetStatus()
+	now, v := stagesOf(o.Run.GetName(), then.StagedUpdateStrategySnapshot, found.bound, o.Members)
+	if !v.ok() {
+		return v
+	}
+	if len(now) != len(then.StagesStatus) {
+		return refused("the run's status has %d stages where its strategy has %d: somebody else has written it; make another run", len(then.StagesStatus), len(now))
+	}
+	for i := range now {
+		was, is := memberNames(&then.StagesStatus[i]), memberNames(&now[i])
+		if then.StagesStatus[i].StageName != now[i].StageName || !equality.Semantic.DeepEqual(was, is) {
+			return refused("the members of stage %q have changed since the run was initialised, from [%s] to [%s]; make another run", now[i].StageName, listed(was), listed(is))
+		}
+	}
+	leaving := memberNames(then.DeletionStageStatus)
+	for _, name := range found.leavingNames() {
+		if !slices.Contains(leaving, name) {
+			return refused("member %q has been unscheduled since the run was initialised; make another run", name)
+		}
+	}
+	return Verdict{}
+}
+
+func memberNames(stage *placementv1beta1.StageUpdatingStatus) []string {
+	names := make([]string, 0, len(stage.Clusters))
+	for _, c := range stage.Clusters {
+		names = append(names, c.ClusterName)
+	}
+	return names
+}

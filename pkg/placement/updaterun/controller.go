@@ -1,0 +1,380 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"golang.org/x/sync/errgroup"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+const (
+	// Name is the controller's name.
+	Name = "placement.updateruns"
+	// runsByPlacement is the cache's index of runs by the name of their placement.
+	runsByPlacement = "placement"
+	// writers is how many bindings of one run are written at a time.
+	writers = 16
+)
+
+// Snapshots reads what a placement selects; *snapshot.Contents is one.
+type Snapshots interface {
+	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
+}
+
+// Taker makes a resource snapshot of what a placement selects now;
+// *snapshot.Reconciler is one.
+type Taker interface {
+	Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error)
+}
+
+// Reconciler carries out update runs.
+type Reconciler struct {
+	// Client reads through the cache, which must know what was written through the
+	// client before.
+	Client client.Client
+	// Live reads without it, before a run is begun and before it is given up, and
+	// deletes what belongs to a run.
+	Live      client.Client
+	Snapshots Snapshots
+	Taker     Taker
+	Clock     clock.PassiveClock
+	// Workers is how many runs are looked at at a time.
+	Workers int
+}
+
+// AddIndexes makes the cache ready for the controller.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []placementv1beta1.UpdateRunObject{newRun(""), newRun("any")} {
+		err := indexer.IndexField(ctx, kind, runsByPlacement, func(object client.Object) []string {
+			return []string{object.(placementv1beta1.UpdateRunObject).GetSpec().PlacementName}
+		})
+		if err != nil {
+			return fmt.Errorf("indexing %T by placement: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// SetupWithManager registers the controller. It looks at a run when its spec changes
+// or it is being deleted, when its placement, policy snapshot or a binding changes,
+// and when one of its approval requests does; at every run when a member is paused or
+// not any more.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, family.Repaused()))
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
+		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
+		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(family.Repaused())).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, r.runsOf(keyOf)).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).
+		Watches(&placementv1beta1.ResourceBinding{}, r.runsOf(keyOf)).
+		Watches(&placementv1beta1.ClusterApprovalRequest{}, asker()).
+		Watches(&placementv1beta1.ApprovalRequest{}, asker()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+func keyOf(object client.Object) types.NamespacedName {
+	key, _ := family.KeyOf(object)
+	return key
+}
+
+// runsOf queues the runs of a placement that are not over.
+func (r *Reconciler) runsOf(placement func(client.Object) types.NamespacedName) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+		key := placement(changed)
+		return r.unfinished(ctx, newRunList(key.Namespace), client.MatchingFields{runsByPlacement: key.Name}, client.InNamespace(key.Namespace))
+	})
+}
+
+// allRuns queues all runs that are not over.
+func (r *Reconciler) allRuns() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return append(r.unfinished(ctx, newRunList("")), r.unfinished(ctx, newRunList("any"))...)
+	})
+}
+
+func (r *Reconciler) unfinished(ctx context.Context, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
+	var requests []reconcile.Request
+	err := r.Client.List(ctx, list, options...)
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if run, ok := item.(placementv1beta1.UpdateRunObject); ok && !Over(run) {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		// The list comes from memory: it fails when the gateway stops, only.
+		ctrl.LoggerFrom(ctx).Error(err, "Could not list update runs")
+	}
+	return requests
+}
+
+// asker queues the run that made an approval request.
+func asker() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		a, ok := object.(placementv1beta1.ApprovalRequestObject)
+		if !ok {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: a.GetNamespace(), Name: a.GetSpec().ParentStageRollout}}}
+	})
+}
+
+// Reconcile takes the next step of one run.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	run := newRun(req.Namespace)
+	err := r.Client.Get(ctx, req.NamespacedName, run)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading update run %q: %w", klog.KRef(req.Namespace, req.Name), err)
+	}
+	result, err := r.advance(ctx, run)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err)
+	}
+	return result, nil
+}
+
+func (r *Reconciler) advance(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
+	if run.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, r.finalize(ctx, run)
+	}
+	if err := r.ensureFinalizer(ctx, run); err != nil {
+		return ctrl.Result{}, err
+	}
+	status, state := run.GetStatus(), run.GetSpec().State
+	initialized := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionUpdateRunInitialized)
+	if initialized == nil || initialized.Status == metav1.ConditionFalse && initialized.ObservedGeneration != run.GetGeneration() {
+		if done, err := r.initialize(ctx, run); err != nil || !done {
+			return ctrl.Result{}, err
+		}
+	}
+	switch {
+	case !meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionUpdateRunInitialized):
+		return ctrl.Result{}, nil
+	case Over(run), state != placementv1beta1.UpdateRunRun && state != placementv1beta1.UpdateRunStop:
+		after := status.DeepCopy()
+		observe(after, run.GetGeneration())
+		return ctrl.Result{}, r.write(ctx, run, after)
+	}
+	return r.step(ctx, run)
+}
+
+// initialize works out the stages, and reports whether the run can go on.
+func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.UpdateRunObject) (done bool, err error) {
+	status, v, err := r.plan(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	log := ctrl.LoggerFrom(ctx)
+	if v.Waits != "" {
+		log.Info("The update run is not begun yet", "because", v.Waits)
+		return false, nil // What settles is an event.
+	}
+	s := scribeOf(run, r.Clock.Now())
+	if v.Refused != "" {
+		log.Info("The update run cannot be begun", "because", v.Refused)
+		status = placementv1beta1.UpdateRunStatus{Conditions: run.GetStatus().Conditions}
+		s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionFalse,
+			placementv1beta1.ReasonUpdateRunInitializedFailed, v.Refused)
+		return false, r.write(ctx, run, &status)
+	}
+	s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
+		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "The stages have been worked out")
+	return true, r.write(ctx, run, &status)
+}
+
+// plan is the status of a run at its beginning.
+func (r *Reconciler) plan(ctx context.Context, run placementv1beta1.UpdateRunObject) (placementv1beta1.UpdateRunStatus, Verdict, error) {
+	none := placementv1beta1.UpdateRunStatus{}
+	o, err := r.observed(ctx, run, true)
+	if err != nil {
+		return none, Verdict{}, err
+	}
+	strategy, err := r.strategy(ctx, run)
+	if err != nil {
+		return none, Verdict{}, err
+	}
+	status, v := Initialize(o, strategy)
+	if !v.ok() {
+		return none, v, nil
+	}
+	master, v, err := r.resources(ctx, run, o.Placement)
+	if err != nil || !v.ok() {
+		return none, v, err
+	}
+	status.ResourceSnapshotIndexUsed = master.Labels[placementv1beta1.ResourceIndexLabel]
+	return status, Verdict{}, r.recordOverrides(ctx, placementOf(run), &status, master.Name)
+}
+
+// step carries out the next step.
+func (r *Reconciler) step(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
+	step, v, err := r.next(ctx, run)
+	if err != nil || v.Waits != "" {
+		return ctrl.Result{}, err
+	}
+	if step.Refused != "" {
+		ctrl.LoggerFrom(ctx).Info("The update run fails", "because", step.Refused)
+	}
+	if err := r.take(ctx, run, step); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: step.Again}, r.write(ctx, run, step.Status)
+}
+
+// next decides by the cache, but gives a run up only by what the API server says.
+func (r *Reconciler) next(ctx context.Context, run placementv1beta1.UpdateRunObject) (Step, Verdict, error) {
+	o, err := r.observed(ctx, run, false)
+	if err != nil {
+		return Step{}, Verdict{}, err
+	}
+	step, v := Next(o)
+	if step.Refused == "" {
+		return step, v, nil
+	}
+	if o, err = r.observed(ctx, run, true); err != nil {
+		return Step{}, Verdict{}, err
+	}
+	step, v = Next(o)
+	return step, v, nil
+}
+
+func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObject, step Step) error {
+	var group errgroup.Group // One conflict shall not keep the others from being written.
+	group.SetLimit(writers)
+	for _, b := range step.Bind {
+		group.Go(func() error { return r.bind(ctx, b) })
+	}
+	for _, b := range step.Delete {
+		group.Go(func() error { return r.remove(ctx, b) })
+	}
+	for _, q := range step.Ask {
+		group.Go(func() error {
+			if err := r.Client.Create(ctx, q.object(client.ObjectKeyFromObject(run))); err != nil {
+				return fmt.Errorf("making approval request %q: %w", q.Name, err)
+			}
+			return nil
+		})
+	}
+	for _, a := range step.Accept {
+		group.Go(func() error { return r.accept(ctx, a) })
+	}
+	return group.Wait()
+}
+
+// bind gives a binding its spec. The dispatcher's finalizer comes along, which saves
+// it a write.
+func (r *Reconciler) bind(ctx context.Context, b Binding) error {
+	before := b.Object.DeepCopyObject().(client.Object)
+	*b.Object.GetSpec() = b.Spec
+	controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
+	if err := r.Client.Patch(ctx, b.Object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing binding %q: %w", b.Object.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
+	unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
+	if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) accept(ctx context.Context, a placementv1beta1.ApprovalRequestObject) error {
+	before := a.DeepCopyObject().(client.Object)
+	meta.SetStatusCondition(&a.GetStatus().Conditions, metav1.Condition{
+		Type: placementv1beta1.ConditionApprovalRequestApprovalAccepted, Status: metav1.ConditionTrue, ObservedGeneration: a.GetGeneration(),
+		Reason: placementv1beta1.ReasonApprovalRequestApprovalAccepted, Message: "The run goes on; the approval cannot be taken back",
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+	})
+	if err := r.Client.Status().Patch(ctx, a, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("accepting approval request %q: %w", a.GetName(), err)
+	}
+	return nil
+}
+
+func (r *Reconciler) write(ctx context.Context, run placementv1beta1.UpdateRunObject, status *placementv1beta1.UpdateRunStatus) error {
+	before := run.DeepCopyObject().(placementv1beta1.UpdateRunObject)
+	*run.GetStatus() = *status
+	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	before := run.DeepCopyObject().(client.Object)
+	if !controllerutil.AddFinalizer(run, placementv1beta1.UpdateRunFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer: %w", err)
+	}
+	return nil
+}
+
+// finalize deletes a run's approval requests and lets it go. Members keep what they
+// have.
+func (r *Reconciler) finalize(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
+	if !controllerutil.ContainsFinalizer(run, placementv1beta1.UpdateRunFinalizer) {
+		return nil
+	}
+	err := r.Live.DeleteAllOf(ctx, newApproval(run.GetNamespace()), client.InNamespace(run.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()})
+	if err != nil {
+		return fmt.Errorf("deleting its approval requests: %w", err)
+	}
+	before := run.DeepCopyObject().(client.Object)
+	controllerutil.RemoveFinalizer(run, placementv1beta1.UpdateRunFinalizer)
+	if err := r.Client.Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/override"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
+	return types.NamespacedName{Namespace: run.GetNamespace(), Name: run.GetSpec().PlacementName}
+}
+
+// observed gathers from the cache, or from the API server, what decides about a run.
+func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRunObject, live bool) (*Observed, error) {
+	o := &Observed{Run: run, Members: map[string]labels.Set{}, Approvals: map[string]placementv1beta1.ApprovalRequestObject{}, Now: r.Clock.Now()}
+	reader, bindings, policies := client.Reader(r.Client), family.Bindings, family.PolicySnapshots
+	if live {
+		reader, bindings, policies = r.Live, family.LiveBindings, family.LivePolicySnapshots
+	}
+	key := placementOf(run)
+	placement, err := family.Placement(ctx, reader, key)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return o, nil //nolint:nilerr // That there is no placement is something to decide about.
+	}
+	o.Placement = placement
+	snapshots, err := policies(ctx, reader, key)
+	if err != nil {
+		return nil, err
+	}
+	o.Policy = family.LatestPolicySnapshot(snapshots)
+	if o.Bindings, err = bindings(ctx, reader, key); err != nil {
+		return nil, err
+	}
+	var members clusterv1beta1.MemberClusterList
+	if err := reader.List(ctx, &members); err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	for i := range members.Items {
+		o.Members[members.Items[i].Name] = members.Items[i].Labels
+	}
+	if o.Paused, err = family.PausedMembers(ctx, r.Client); err != nil {
+		return nil, err
+	}
+	return o, r.gatherApprovals(ctx, reader, o)
+}
+
+func (r *Reconciler) gatherApprovals(ctx context.Context, reader client.Reader, o *Observed) error {
+	for _, name := range approvalNames(o.Run.GetStatus()) {
+		a := newApproval(o.Run.GetNamespace())
+		err := reader.Get(ctx, types.NamespacedName{Namespace: o.Run.GetNamespace(), Name: name}, a)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading approval request %q: %w", name, err)
+		}
+		o.Approvals[name] = a
+	}
+	return nil
+}
+
+// strategy reads a run's update strategy; nil if there is none.
+func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRunObject) (*placementv1beta1.UpdateStrategySpec, error) {
+	object, spec := newStrategy(run.GetNamespace())
+	name := run.GetSpec().StagedRolloutStrategyName
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: run.GetNamespace(), Name: name}, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading update strategy %q: %w", name, err)
+	}
+	return spec, nil
+}
+
+// resources finds the snapshot that the run rolls out, and makes it if none is named.
+func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, Verdict, error) {
+	wanted := run.GetSpec().ResourceSnapshotIndex
+	if wanted == "" {
+		s, err := r.Taker.Take(ctx, placement)
+		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
+			return nil, refused("the placement's resource selectors are invalid: %s", fault.Message), nil
+		}
+		return s, Verdict{}, err
+	}
+	index, err := strconv.Atoi(wanted)
+	if err != nil || index < 0 {
+		return nil, refused("resourceSnapshotIndex %q is no whole number of at least 0; make another run", wanted), nil
+	}
+	s := family.ResourceSnapshotMetadata(run.GetNamespace())
+	key := placementOf(run)
+	err = r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: placementv1beta1.ResourceSnapshotName(key.Name, index)}, s)
+	if apierrors.IsNotFound(err) {
+		return nil, refused("placement %q has no resource snapshot with index %d; leave resourceSnapshotIndex out to roll out what is selected now", key.Name, index), nil
+	}
+	if err != nil {
+		return nil, Verdict{}, fmt.Errorf("reading resource snapshot %d of placement %q: %w", index, key.Name, err)
+	}
+	return s, Verdict{}, nil
+}
+
+// recordOverrides writes down which overrides hold for each member.
+func (r *Reconciler) recordOverrides(ctx context.Context, key types.NamespacedName, status *placementv1beta1.UpdateRunStatus, master string) error {
+	var members []string
+	for i := range status.StagesStatus {
+		members = append(members, memberNames(&status.StagesStatus[i])...)
+	}
+	sets, err := override.PerMember(ctx, r.Client, key, members, func() ([]placementv1beta1.ResourceIdentifier, error) {
+		group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: master})
+		if err != nil {
+			return nil, fmt.Errorf("reading what is rolled out: %w", err)
+		}
+		return group.Objects(), nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range status.StagesStatus {
+		for j := range status.StagesStatus[i].Clusters {
+			c := &status.StagesStatus[i].Clusters[j]
+			c.ClusterResourceOverrideSnapshots, c.ResourceOverrideSnapshots = sets[c.ClusterName].Names()
+		}
+	}
+	return nil
+}
+
+// snapshotName is the master of the resource snapshots that an initialised run rolls
+// out.
+func snapshotName(run placementv1beta1.UpdateRunObject) string {
+	index, err := strconv.Atoi(run.GetStatus().ResourceSnapshotIndexUsed)
+	if err != nil {
+		return "" // The run wrote a number there.
+	}
+	return placementv1beta1.ResourceSnapshotName(run.GetSpec().PlacementName, index)
+}

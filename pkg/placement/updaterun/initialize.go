@@ -1,0 +1,151 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/rollout"
+	"fleetgate.io/fleetgate/pkg/placement/status"
+)
+
+// Observed is what a decision about a run follows from.
+type Observed struct {
+	Run placementv1beta1.UpdateRunObject
+	// Placement is nil if there is none.
+	Placement placementv1beta1.PlacementObject
+	// Policy is the latest policy snapshot, or nil.
+	Policy   placementv1beta1.PolicySnapshotObject
+	Bindings []placementv1beta1.BindingObject
+	// Members are the labels of the fleet's members.
+	Members map[string]labels.Set
+	// Paused are the members on which nothing may change now.
+	Paused map[string]bool
+	// Approvals are those of the run's approval requests that there are, by name.
+	Approvals map[string]placementv1beta1.ApprovalRequestObject
+	Now       time.Time
+}
+
+// Verdict is whether a run can go on.
+type Verdict struct {
+	// Refused is why it never can, or "".
+	Refused string
+	// Waits is what has to settle first, or "".
+	Waits string
+}
+
+func refused(format string, args ...any) Verdict {
+	return Verdict{Refused: fmt.Sprintf(format, args...)}
+}
+func waits(format string, args ...any) Verdict { return Verdict{Waits: fmt.Sprintf(format, args...)} }
+
+func (v Verdict) ok() bool { return v.Refused == "" && v.Waits == "" }
+
+// Initialize works out a run's stages. strategy is nil if there is none. The status
+// lacks the resource snapshot, the members' overrides and the condition.
+func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (placementv1beta1.UpdateRunStatus, Verdict) {
+	found, v := muster(o)
+	if !v.ok() {
+		return placementv1beta1.UpdateRunStatus{}, v
+	}
+	if strategy == nil {
+		return placementv1beta1.UpdateRunStatus{}, refused("update strategy %q does not exist; create it, then make another run",
+			o.Run.GetSpec().StagedRolloutStrategyName)
+	}
+	stages, v := stagesOf(o.Run.GetName(), strategy, found.bound, o.Members)
+	if !v.ok() {
+		return placementv1beta1.UpdateRunStatus{}, v
+	}
+	last := placementv1beta1.StageUpdatingStatus{StageName: placementv1beta1.DeleteStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{}}
+	for _, name := range found.leavingNames() {
+		last.Clusters = append(last.Clusters, placementv1beta1.ClusterUpdatingStatus{ClusterName: name})
+	}
+	return placementv1beta1.UpdateRunStatus{
+		PolicySnapshotIndexUsed: found.policyIndex, PolicyObservedClusterCount: len(found.bound),
+		AppliedStrategy: found.strategy, StagedUpdateStrategySnapshot: strategy.DeepCopy(),
+		StagesStatus: stages, DeletionStageStatus: &last,
+	}, Verdict{}
+}
+
+// mustered is what a placement asks of a run at a time.
+type mustered struct {
+	policyIndex string
+	strategy    *placementv1beta1.ApplyStrategy
+	// bound are the bindings to move, by member, and leaving those to delete.
+	bound, leaving map[string]placementv1beta1.BindingObject
+}
+
+func (m *mustered) leavingNames() []string {
+	names := make([]string, 0, len(m.leaving))
+	for name := range m.leaving {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// muster looks at the placement and its bindings.
+func muster(o *Observed) (*mustered, Verdict) {
+	name := o.Run.GetSpec().PlacementName
+	switch {
+	case o.Placement == nil || o.Placement.GetDeletionTimestamp() != nil:
+		return nil, refused("placement %q does not exist; create it, then make another run", name)
+	case o.Placement.GetSpec().Strategy.Type != placementv1beta1.ExternalStrategy:
+		return nil, refused("the strategy of placement %q is %s; only a placement with strategy External is rolled out by runs", name, o.Placement.GetSpec().Strategy.Type)
+	case o.Policy == nil || !status.Decided(o.Placement, o.Policy):
+		return nil, waits("the scheduler has not looked at placement %q yet", name)
+	case !holds(o.Policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled, metav1.ConditionTrue, o.Policy.GetGeneration()):
+		return nil, refused("policy snapshot %q is not fully scheduled: the placement's condition Scheduled says why", o.Policy.GetName())
+	}
+	found := &mustered{
+		policyIndex: o.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel],
+		strategy:    rollout.ApplyStrategyOf(o.Placement.GetSpec()),
+		bound:       map[string]placementv1beta1.BindingObject{},
+		leaving:     map[string]placementv1beta1.BindingObject{},
+	}
+	if v := found.sort(o); !v.ok() {
+		return nil, v
+	}
+	if wanted, known := family.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
+		return nil, refused("the placement has %d bindings where its policy asks for %d members", len(found.bound), wanted)
+	}
+	return found, Verdict{}
+}
+
+// sort divides the bindings.
+func (m *mustered) sort(o *Observed) Verdict {
+	for _, b := range o.Bindings {
+		spec := b.GetSpec()
+		switch {
+		case spec.State == placementv1beta1.BindingUnscheduled:
+			m.leaving[spec.TargetCluster] = b
+		case spec.SchedulingPolicySnapshotName != o.Policy.GetName():
+			return waits("binding %q is still of an older policy", b.GetName())
+		default:
+			m.bound[spec.TargetCluster] = b
+		}
+	}
+	if len(m.bound)+len(m.leaving) == 0 {
+		return refused("placement %q has no member, so there is nothing to roll out", o.Run.GetSpec().PlacementName)
+	}
+	return Verdict{}
+}
+
+// listed names up to ten, for a message.
+func listed(names []string) string {
+	const most = 10
+	slices.Sort(names)
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,161 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Step is what to do next about an initialised run. All of it can be done again.
+type Step struct {
+	// Bind are bindings to write, with the spec that they shall have.
+	Bind []Binding
+	// Delete are bindings to delete.
+	Delete []placementv1beta1.BindingObject
+	// Ask are approval requests to make, Accept those to accept.
+	Ask    []Request
+	Accept []placementv1beta1.ApprovalRequestObject
+	// Status is the run's, to write once the rest is done.
+	Status *placementv1beta1.UpdateRunStatus
+	// Again is after how long to ask again though nothing happens; 0 is never.
+	Again time.Duration
+	// Refused is why the run fails, or "".
+	Refused string
+}
+
+// Binding is a binding and the spec that it shall have.
+type Binding struct {
+	Object placementv1beta1.BindingObject
+	Spec   placementv1beta1.ResourceBindingSpec
+}
+
+// Next says what to do about a run that is initialised and not over. Verdict.Waits is
+// why nothing can be said now, for a while.
+func Next(o *Observed) (Step, Verdict) {
+	p := &advance{Observed: o, scribe: scribeOf(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
+	observe(p.step.Status, p.generation)
+	found, v := check(o)
+	if v.ok() && placementv1beta1.Paused(o.Placement) {
+		v = waits("placement %q is paused", o.Placement.GetName())
+	}
+	if v.Waits != "" {
+		return Step{}, v
+	}
+	if v.Refused != "" {
+		p.fail(nil, v.Refused)
+		return p.step, Verdict{}
+	}
+	p.found = found
+	if o.Run.GetSpec().State == placementv1beta1.UpdateRunStop {
+		p.stop()
+	} else {
+		p.run()
+	}
+	return p.step, Verdict{}
+}
+
+// advance is one step while it is being worked out.
+type advance struct {
+	*Observed
+	scribe
+	found *mustered
+	step  Step
+}
+
+// run goes through the stages until one is not over.
+func (p *advance) run() {
+	status := p.step.Status
+	for i := range status.StagesStatus {
+		if over := p.stage(&status.StagesStatus[i], &status.StagedUpdateStrategySnapshot.Stages[i]); !over {
+			return
+		}
+	}
+	if p.deleteStage(status.DeletionStageStatus) {
+		p.end(&status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are done")
+		return
+	}
+	p.underWay()
+}
+
+// stop lets those members finish that have begun.
+func (p *advance) stop() {
+	status := p.step.Status
+	stage, finished := p.current()
+	if finished {
+		p.end(&status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are done")
+		return
+	}
+	var f flight
+	if stage == status.DeletionStageStatus {
+		f = p.leave(stage)
+	} else {
+		f = p.follow(stage, 0)
+	}
+	switch {
+	case f.refused != "":
+		p.fail(stage, f.refused)
+	case f.under > 0:
+		p.progress(&stage.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonStageUpdatingStopping, "Waiting for the members that have begun")
+		if !p.stuck(stage, f) {
+			p.progress(&status.Conditions, metav1.ConditionUnknown, placementv1beta1.ReasonUpdateRunStopping, "Waiting for the members that have begun")
+		}
+	default:
+		p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingStopped, "No member is being updated; set the run's spec.state to Run to go on")
+		p.progress(&status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunStopped, "No member is being updated; set spec.state to Run to go on")
+	}
+}
+
+// current is the first stage that is not over.
+func (p *advance) current() (stage *placementv1beta1.StageUpdatingStatus, finished bool) {
+	status := p.step.Status
+	for i := range status.StagesStatus {
+		if !p.over(&status.StagesStatus[i]) {
+			return &status.StagesStatus[i], false
+		}
+	}
+	return status.DeletionStageStatus, p.over(status.DeletionStageStatus)
+}
+
+func (p *advance) over(stage *placementv1beta1.StageUpdatingStatus) bool {
+	return holds(stage.Conditions, placementv1beta1.ConditionUpdateRunSucceeded, metav1.ConditionTrue, p.generation)
+}
+
+// fail ends the run, and the stage if it is about one.
+func (p *advance) fail(stage *placementv1beta1.StageUpdatingStatus, why string) {
+	if stage != nil {
+		p.stageEnded(stage, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingFailed, why)
+	}
+	p.end(&p.step.Status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunFailed, why)
+	p.step.Refused = why
+}
+
+func (p *advance) underWay() {
+	p.progress(&p.step.Status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunProgressing, "The stages are under way")
+}
+
+// waiting says that the run waits for tasks of a stage.
+func (p *advance) waiting(stage *placementv1beta1.StageUpdatingStatus, when, message string) {
+	p.progress(&stage.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonStageUpdatingWaiting, message)
+	p.progress(&p.step.Status.Conditions, metav1.ConditionFalse, placementv1beta1.ReasonUpdateRunWaiting,
+		fmt.Sprintf("Waiting for the tasks %s stage %s", when, stage.StageName))
+}
+
+// again asks for another look after a while, the soonest counts.
+func (p *advance) again(after time.Duration) {
+	if after > 0 && (p.step.Again == 0 || after < p.step.Again) {
+		p.step.Again = after
+	}
+}
+
+// Over reports whether a run has ended, well or not.
+func Over(run placementv1beta1.UpdateRunObject) bool {
+	c := meta.FindStatusCondition(run.GetStatus().Conditions, placementv1beta1.ConditionUpdateRunSucceeded)
+	return c != nil && c.Status != metav1.ConditionUnknown
+}

@@ -1,0 +1,294 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package updaterun
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	done     = "Progressing=False/StageUpdatingSucceeded Succeeded=True/StageUpdatingSucceeded"
+	underway = "Progressing=True/StageUpdatingStarted"
+	began    = "[Started=True/ClusterUpdatingStarted]"
+	updated  = "[Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded]"
+	created  = "ApprovalRequestCreated=True/StageTaskApprovalRequestCreated"
+	agreed   = created + " ApprovalRequestApproved=True/StageTaskApprovalRequestApproved"
+	elapsed  = "WaitTimeElapsed=True/AfterStageTaskWaitTimeElapsed"
+	runs     = "run: Progressing=True/UpdateRunProgressing"
+	tasks    = "run: Progressing=False/UpdateRunWaiting"
+	held     = "Progressing=False/StageUpdatingWaiting"
+	success  = "run: Progressing=False/UpdateRunSucceeded Succeeded=True/UpdateRunSucceeded"
+)
+
+func TestNext(t *testing.T) {
+	twoStages := stageConfigs{stage("canary", "env=canary", nil), stage("prod", "env=prod", nil)}
+	twoMembers := []string{"a env=canary", "b env=prod"}
+	cases := map[string]struct {
+		reason  string
+		stages  stageConfigs
+		members []string
+		play    func(*world)
+		want    []string
+		again   time.Duration
+	}{
+		"the first stage begins": {
+			stages: twoStages, members: twoMembers, play: func(w *world) { w.step() },
+			want:  []string{runs, "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
+			again: stuckAfter,
+		},
+		"the second begins when the first is done": {
+			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().works("a").step() },
+			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"all is done": {
+			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().works("a").step().works("b").step() },
+			want: []string{success, "canary: " + done + " a" + updated, "prod: " + done + " b" + updated, "deleteStage: " + done},
+		},
+		"members one after the other": {
+			reason: "maxConcurrency is 1 if nobody says otherwise",
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b", "c"}, play: func(w *world) { w.step().works("a").step() },
+			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"half of the members at once, rounded down": {
+			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("50%")))}, members: []string{"a", "b", "c", "d", "e"}, play: func(w *world) { w.step() },
+			want:  []string{runs, "all: " + underway + " a" + began + " b" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"one at least": {
+			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("1%")))}, members: []string{"a", "b"}, play: func(w *world) { w.step() },
+			want:  []string{runs, "all: " + underway + " a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"a member that has it all already takes no time": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
+				w.step().works("a").step()
+				w.initialize() // As another run would find it.
+				w.step()
+			},
+			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done},
+		},
+		"an empty stage is skipped": {
+			stages: stageConfigs{stage("none", "env=none", nil), stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) { w.step() },
+			want: []string{runs, "none: Progressing=False/StageUpdatingSkippedNoClusters Succeeded=True/StageUpdatingSkippedNoClusters",
+				"all: " + underway + " a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"an approval is asked for before a stage": {
+			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step() },
+			want: []string{tasks, "all: " + held + " <" + created + ">", "deleteStage:"},
+		},
+		"with it the stage begins": {
+			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step().approve("run-before-all").step() },
+			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"an approval that was accepted is not taken back": {
+			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) {
+				w.step().approve("run-before-all").step()
+				w.Approvals["run-before-all"].GetStatus().Conditions[0].Status = metav1.ConditionFalse
+				w.step()
+			},
+			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"a deleted request is made again": {
+			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) {
+				w.step()
+				delete(w.Approvals, "run-before-all")
+				w.step().approve("run-before-all").step()
+			},
+			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"a wait after a stage": {
+			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
+				w.step().works("a").step().later(20 * time.Second).step()
+			},
+			want:  []string{tasks, "all: " + held + " <> <" + created + "> a" + updated, "deleteStage:"},
+			again: 40 * time.Second,
+		},
+		"the wait is over, the approval is not there": {
+			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
+				w.step().works("a").step().later(time.Minute).step()
+			},
+			want: []string{tasks, "all: " + held + " <" + elapsed + "> <" + created + "> a" + updated, "deleteStage:"},
+		},
+		"the approval is there, the wait is not over": {
+			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
+				w.step().works("a").step().approve("run-after-all").step()
+			},
+			want:  []string{tasks, "all: " + held + " <> <" + agreed + "> a" + updated, "deleteStage:"},
+			again: time.Minute,
+		},
+		"both are": {
+			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
+				w.step().works("a").step().approve("run-after-all").later(time.Minute).step()
+			},
+			want: []string{success, "all: " + done + " <" + elapsed + "> <" + agreed + "> a" + updated, "deleteStage: " + done},
+		},
+		"a member takes long": {
+			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step() },
+			want: []string{"run: Progressing=False/UpdateRunStuck", "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
+		},
+		"and works in the end": {
+			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step().works("a").step() },
+			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"unscheduled members lose it last": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
+				w.bind("z", placementv1beta1.BindingUnscheduled)
+				w.initialize()
+				w.step().works("a").step()
+			},
+			want: []string{runs, "all: " + done + " a" + updated, "deleteStage: " + underway + " z" + began},
+		},
+		"and are gone": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
+				w.bind("z", placementv1beta1.BindingUnscheduled)
+				w.initialize()
+				w.step().works("a").step()
+				w.Bindings = w.Bindings[:1]
+				w.step()
+			},
+			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done + " z" + updated},
+		},
+		"stopping waits for those that have begun": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) { w.step().want(placementv1beta1.UpdateRunStop).step() },
+			want:  []string{"run: Progressing=Unknown/UpdateRunStopping", "all: Progressing=Unknown/StageUpdatingStopping a" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"then the run stands still": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) {
+				w.step().want(placementv1beta1.UpdateRunStop).step().works("a").step()
+			},
+			want: []string{"run: Progressing=False/UpdateRunStopped", "all: Progressing=False/StageUpdatingStopped a" + updated, "deleteStage:"},
+		},
+		"and goes on": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) {
+				w.step().want(placementv1beta1.UpdateRunStop).step().works("a").step().want(placementv1beta1.UpdateRunRun).step()
+			},
+			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
+			again: stuckAfter,
+		},
+		"a paused member is left out until it goes on": {
+			stages: stageConfigs{stage("all", "", atOnce(intstr.FromInt32(2)))}, members: []string{"a", "b", "c"}, play: func(w *world) {
+				w.Paused = map[string]bool{"a": true}
+				w.step().works("b", "c").step()
+			},
+			want: []string{runs, "all: " + underway + " b" + updated + " c" + updated, "deleteStage:"},
+		},
+		"a stop before deletions begins none": {
+			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
+				w.bind("z", placementv1beta1.BindingUnscheduled)
+				w.initialize()
+				w.step().want(placementv1beta1.UpdateRunStop).works("a").step().step()
+			},
+			want: []string{"run: Progressing=False/UpdateRunStopped", "all: Progressing=False/StageUpdatingStopped a" + updated, "deleteStage:"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begun(t, c.stages, c.members...)
+			c.play(w)
+			if diff := cmp.Diff(c.want, w.says()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+			if w.last.Again != c.again {
+				t.Errorf("asks to look again after %s, want %s", w.last.Again, c.again)
+			}
+		})
+	}
+}
+
+func before(s *placementv1beta1.StageConfig) {
+	s.BeforeStageTasks = []placementv1beta1.StageTask{approval()}
+}
+
+func after(tasks ...placementv1beta1.StageTask) func(*placementv1beta1.StageConfig) {
+	return func(s *placementv1beta1.StageConfig) { s.AfterStageTasks = tasks }
+}
+
+func TestARunFailsWhenThePlacementIsNotWhatItWas(t *testing.T) {
+	cases := map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"the placement is gone": {func(w *world) { w.Placement = nil }, "does not exist"},
+		"another strategy":      {func(w *world) { w.Placement.GetSpec().Strategy.Type = placementv1beta1.RollingUpdateStrategy }, "only a placement with strategy External"},
+		"another apply strategy": {func(w *world) {
+			w.Placement.GetSpec().Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+		}, "applyStrategy has changed"},
+		"another policy":              {func(w *world) { w.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel] = "1" }, "policy has changed"},
+		"a new member":                {func(w *world) { w.Members["d"] = nil; w.bind("d", placementv1beta1.BindingScheduled) }, "had 2 members when the run was initialised, and has 3 now"},
+		"a member in another stage":   {func(w *world) { w.Members["b"] = map[string]string{"env": "canary"} }, `the members of stage "canary" have changed`},
+		"a member that has left":      {func(w *world) { delete(w.Members, "b") }, "1 members are in no stage: b"},
+		"a member that is to be left": {func(w *world) { w.bind("z", placementv1beta1.BindingUnscheduled) }, `member "z" has been unscheduled`},
+		"a binding that another run changed": {func(w *world) { w.binding("a").GetSpec().ResourceSnapshotName = "web-9-snapshot" },
+			`binding "to-a" of member "a" in stage "canary" was changed by somebody else`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := begun(t, stageConfigs{stage("canary", "env=canary", nil), stage("prod", "env=prod", nil)}, "a env=canary", "b env=prod")
+			w.step()
+			c.change(w)
+			w.step()
+			if !strings.Contains(w.last.Refused, c.want) {
+				t.Errorf("fails because %q, want %q", w.last.Refused, c.want)
+			}
+			if got := w.says()[0]; got != "run: Progressing=False/UpdateRunFailed Succeeded=False/UpdateRunFailed" {
+				t.Errorf("says %s", got)
+			}
+			if !Over(w.Run) || len(w.last.Bind) > 0 {
+				t.Errorf("goes on: %+v", w.last.Bind)
+			}
+		})
+	}
+}
+
+func TestTheSameStepTwiceChangesNothing(t *testing.T) {
+	w := begun(t, stageConfigs{stage("all", "", after(wait(time.Hour)))}, "a", "b")
+	for _, play := range []func(){func() { w.step() }, func() { w.works("a").step() }, func() { w.works("b").step() }, func() { w.want(placementv1beta1.UpdateRunStop).step() }} {
+		play()
+		status := w.Run.GetStatus().DeepCopy()
+		w.later(time.Second).step()
+		if diff := cmp.Diff(status, w.Run.GetStatus()); diff != "" {
+			t.Errorf("the status changes though nothing has happened:\n%s", diff)
+		}
+		if len(w.last.Bind)+len(w.last.Ask)+len(w.last.Delete)+len(w.last.Accept) > 0 {
+			t.Errorf("does again what it has done: %+v", w.last)
+		}
+	}
+}
+
+func TestAForeignApprovalRequestIsNoApproval(t *testing.T) {
+	w := begun(t, stageConfigs{stage("all", "", before)}, "a")
+	w.Approvals["run-before-all"] = &placementv1beta1.ClusterApprovalRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "run-before-all"}, Spec: placementv1beta1.ApprovalRequestSpec{ParentStageRollout: "other", TargetStage: "all"}}
+	w.step()
+	if want := `approval request "run-before-all" is there already`; !strings.HasPrefix(w.last.Refused, want) {
+		t.Errorf("fails because %q, want %q ...", w.last.Refused, want)
+	}
+	if got, want := w.says()[1], "all: Progressing=False/StageUpdatingFailed Succeeded=False/StageUpdatingFailed <>"; got != want {
+		t.Errorf("stage says %s, want %s", got, want)
+	}
+}
+
+func TestAPausedPlacementWaits(t *testing.T) {
+	w := begun(t, stageConfigs{stage("all", "", nil)}, "a")
+	w.Placement.SetAnnotations(map[string]string{placementv1beta1.PausedAnnotation: "true"})
+	if step, v := Next(&w.Observed); v.Waits == "" || len(step.Bind) > 0 {
+		t.Errorf("Next() = %+v, %+v", step, v)
+	}
+}

@@ -1,0 +1,277 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunneltest
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What a client asks of the benchmarks' server with its first byte.
+const (
+	askDownload = 'd' // send without end
+	askUpload   = 'u' // read without end
+	askEcho     = 'e' // send back what comes
+)
+
+const (
+	bulkBlock     = 256 << 10
+	roundTripSize = 128
+)
+
+// ServeBenchmark is the server behind every path.
+func ServeBenchmark(c net.Conn) {
+	ask := make([]byte, 1)
+	if _, err := io.ReadFull(c, ask); err != nil {
+		return
+	}
+	switch ask[0] {
+	case askDownload:
+		buffer := make([]byte, bulkBlock)
+		for {
+			if _, err := c.Write(buffer); err != nil {
+				return
+			}
+		}
+	case askUpload:
+		buffer := make([]byte, bulkBlock)
+		for {
+			if _, err := c.Read(buffer); err != nil {
+				return
+			}
+		}
+	case askEcho:
+		_, _ = io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{c}, make([]byte, 4<<10))
+	}
+}
+
+// Path is a way to the benchmarks' server.
+type Path struct {
+	Name string
+	// Open prepares the path and returns what dials over it.
+	Open func(b *testing.B) BenchmarkDialer
+	// CPU is what processes beside this one have used for it; nil if there are none.
+	CPU func() time.Duration
+	// Most is how many connections the path takes at a time; 0 is as many as are asked
+	// for.
+	Most int
+}
+
+// BenchmarkDialer opens one connection to the benchmarks' server.
+type BenchmarkDialer func() (net.Conn, error)
+
+// DirectTCP is the path without anything between.
+func DirectTCP() Path {
+	return Path{Name: "direct", Open: func(b *testing.B) BenchmarkDialer {
+		address := Serve(b, loopback, func(c *net.TCPConn) { ServeBenchmark(c) })
+		return func() (net.Conn, error) { return net.Dial("tcp", address) }
+	}}
+}
+
+// DirectTLS is the baseline: TLS straight to the server.
+func DirectTLS() Path {
+	return Path{Name: "direct-tls", Open: func(b *testing.B) BenchmarkDialer {
+		server, client := BenchmarkTLS()
+		address := Serve(b, loopback, func(c *net.TCPConn) {
+			secured := tls.Server(c, server)
+			defer secured.Close()
+			ServeBenchmark(secured)
+		})
+		return func() (net.Conn, error) { return tls.Dial("tcp", address, client) }
+	}}
+}
+
+// BenchmarkTLS is a certificate for the benchmarks' TLS servers, and who trusts it.
+func BenchmarkTLS() (server, client *tls.Config) {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return &tls.Config{Certificates: s.TLS.Certificates, MinVersion: tls.VersionTLS13},
+		&tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS13}
+}
+
+// RunBenchmark measures every path, one after the other.
+func RunBenchmark(b *testing.B, paths ...Path) {
+	for _, path := range paths {
+		b.Run(path.Name, func(b *testing.B) {
+			m := measured{dial: path.Open(b), path: path}
+			b.Run("download", func(b *testing.B) { m.bulk(b, askDownload, 1) })
+			b.Run("upload", func(b *testing.B) { m.bulk(b, askUpload, 1) })
+			b.Run("download8", func(b *testing.B) { m.bulk(b, askDownload, 8) })
+			b.Run("roundtrip", func(b *testing.B) { m.roundTrip(b, 0) })
+			b.Run("roundtrip-under-bulk", func(b *testing.B) { m.roundTrip(b, 2) })
+			b.Run("dial", func(b *testing.B) { m.dials(b) })
+			b.Run("idle10000", func(b *testing.B) { m.held(b, 10_000, false) })
+			b.Run("busy1000", func(b *testing.B) { m.held(b, 1_000, true) })
+		})
+	}
+}
+
+// measured is a path that is open.
+type measured struct {
+	dial BenchmarkDialer
+	path Path
+}
+
+// ask opens a connection and says what it is for.
+func (m measured) ask(b *testing.B, what byte) net.Conn {
+	b.Helper()
+	conn, err := m.dial()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := conn.Write([]byte{what}); err != nil {
+		b.Fatal(err)
+	}
+	return conn
+}
+
+// bulk moves blocks through so many connections at a time.
+func (m measured) bulk(b *testing.B, what byte, connections int) {
+	blocks := make(chan struct{})
+	var moving sync.WaitGroup
+	for range connections {
+		conn := m.ask(b, what)
+		defer conn.Close()
+		moving.Go(func() {
+			buffer := make([]byte, bulkBlock)
+			for range blocks {
+				var err error
+				if what == askDownload {
+					_, err = io.ReadFull(conn, buffer)
+				} else {
+					_, err = conn.Write(buffer)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	b.SetBytes(bulkBlock)
+	began := m.cpuTime(b)
+	for b.Loop() {
+		blocks <- struct{}{}
+	}
+	close(blocks)
+	moving.Wait()
+	const gib = 1 << 30
+	b.ReportMetric((m.cpuTime(b)-began).Seconds()*gib/(float64(b.N)*bulkBlock), "cpu-s/GiB")
+}
+
+// cpuTime is what this process has used, with the ends in it, and those beside it.
+func (m measured) cpuTime(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	used := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	if m.path.CPU != nil {
+		used += m.path.CPU()
+	}
+	return used
+}
+
+// roundTrip measures small messages, beside so many downloads.
+func (m measured) roundTrip(b *testing.B, bulk int) {
+	var moving sync.WaitGroup
+	defer moving.Wait()
+	for range bulk {
+		conn := m.ask(b, askDownload)
+		defer conn.Close()
+		moving.Go(func() { _, _ = io.CopyBuffer(io.Discard, struct{ io.Reader }{conn}, make([]byte, bulkBlock)) })
+	}
+	conn := m.ask(b, askEcho)
+	defer conn.Close()
+	buffer := make([]byte, roundTripSize)
+	var each []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := conn.Write(buffer); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, buffer); err != nil {
+			b.Fatal(err)
+		}
+		each = append(each, time.Since(began))
+	}
+	slices.Sort(each)
+	b.ReportMetric(float64(each[len(each)/2]), "p50-ns")
+	b.ReportMetric(float64(each[len(each)*99/100]), "p99-ns")
+}
+
+// dials counts connections that are ready to use: opened, and one round trip.
+func (m measured) dials(b *testing.B) {
+	answer := make([]byte, 1)
+	for b.Loop() {
+		conn := m.ask(b, askEcho)
+		if _, err := conn.Write(answer); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, answer); err != nil {
+			b.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "dials/s")
+}
+
+// held says what so many open connections cost, both ends of all of them and
+// the server's in this process, and how long they take to be made. Busy ones have
+// each asked for more than they are given.
+func (m measured) held(b *testing.B, connections int, busy bool) {
+	connections = min(connections, affordable(b))
+	if m.path.Most > 0 {
+		connections = min(connections, m.path.Most)
+	}
+	for b.Loop() {
+		goroutines, memory := runtime.NumGoroutine(), memoryUsed()
+		conns := make([]net.Conn, connections)
+		what := byte(askEcho)
+		if busy {
+			what = askDownload
+		}
+		for i := range conns {
+			conns[i] = m.ask(b, what)
+			if busy {
+				_, _ = io.ReadFull(conns[i], make([]byte, 1))
+			}
+		}
+		b.ReportMetric(float64(connections), "conns")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(connections), "goroutines/conn")
+		b.ReportMetric(float64(int64(memoryUsed()-memory))/float64(connections), "B/conn")
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}
+}
+
+func memoryUsed() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapInuse + stats.StackInuse
+}
+
+// affordable is how many connections this process can hold both ends of: it may have
+// only so many descriptors.
+func affordable(b *testing.B) int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		b.Fatal(err)
+	}
+	const others, ends = 500, 2
+	return (int(min(limit.Cur, 1<<20)) - others) / ends
+}

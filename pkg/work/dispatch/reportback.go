@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// reportBack is how a placement wants the status of objects reported back. It is not in
+// the binding, as it changes nothing on the member.
+func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.ReportBackStrategy {
+	if placement == nil {
+		return nil
+	}
+	return placement.GetSpec().Strategy.ReportBackStrategy
+}
+
+// placement reads a binding's placement; nil if it is gone.
+func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
+	key, ok := family.KeyOf(b)
+	if !ok {
+		return nil, nil
+	}
+	placement, err := family.Placement(ctx, r.Client, key)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil //nolint:nilerr // Its binding goes too.
+	}
+	return placement, nil
+}
+
+// reportBackChanges lets pass that a placement wants status reported back otherwise.
+func reportBackChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
+			after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
+			return ok && also && !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// bindingsFor queues the bindings of a placement.
+func (r *Reconciler) bindingsFor() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, placement client.Object) []reconcile.Request {
+		bindings, err := family.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
+		if err != nil {
+			// The list comes from memory: it fails when the gateway stops, only.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a placement", "placement", placement.GetName())
+		}
+		requests := make([]reconcile.Request, 0, len(bindings))
+		for _, b := range bindings {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+		return requests
+	})
+}

@@ -1,0 +1,264 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+)
+
+const (
+	// crowdPatience is what a thousand members may take.
+	crowdPatience = 15 * time.Minute
+	// idle is how long writes are counted when all have joined: a period of their
+	// heartbeats.
+	idle = time.Minute
+)
+
+// joinCrowd has that many simulated members join, and prints what they cost: seconds, writes
+// and the gateway's memory, then writes a second when nothing happens. An agent is the
+// product's own code for enrolling and for reporting, without a cluster, a tunnel or a
+// watch; all of them share one process.
+func joinCrowd(b *testing.B, members int) {
+	f := startFleet(b, fmt.Sprintf("membership-%d", members), "member-1")
+	j := newJoiner(b, f)
+	values, err := os.ReadFile(j.values)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := newCrowd(b, values)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		before, err := j.writes(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		took, err := j.joinSimulated(b.Context(), c, members)
+		if err != nil {
+			b.Fatal(err)
+		}
+		after, err := j.writes(b.Context())
+		if err := errors.Join(err, j.settle(b.Context())); err != nil {
+			b.Fatal(err)
+		}
+		resident, err := residentMiB(f.Gateway.PID())
+		if err != nil {
+			b.Fatal(err)
+		}
+		rate, err := j.idleWrites(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(took.Seconds(), "s/join")
+		b.ReportMetric(float64(total(since(before, after)))/float64(members), "writes/member")
+		b.ReportMetric(resident, "gateway-MiB")
+		b.ReportMetric(rate, "idle-writes/s")
+	}
+}
+
+// crowd are simulated members.
+type crowd struct {
+	bootstrap enroll.Bootstrap
+	discovery discovery.DiscoveryInterfaces
+	scheme    *runtime.Scheme
+	mapper    meta.RESTMapper
+	running   sync.WaitGroup
+}
+
+func newCrowd(b *testing.B, values []byte) (*crowd, error) {
+	c := &crowd{scheme: runtime.NewScheme()}
+	if err := yaml.Unmarshal(values, &c.bootstrap); err != nil {
+		return nil, err
+	}
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme} {
+		if err := add(c.scheme); err != nil {
+			return nil, err
+		}
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"), meta.RESTScopeNamespace)
+	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	c.mapper = mapper
+	member := httptest.NewServer(http.HandlerFunc(answerAsMember))
+	b.Cleanup(member.Close)
+	b.Cleanup(c.running.Wait)
+	var err error
+	c.discovery, err = discovery.NewDiscoveryClientForConfig(&rest.Config{Host: member.URL, QPS: -1})
+	return c, err
+}
+
+// answerAsMember is what all members' API servers say of themselves.
+func answerAsMember(w http.ResponseWriter, request *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch request.URL.Path {
+	case "/readyz":
+		_, _ = w.Write([]byte("ok"))
+	case "/version":
+		_, _ = w.Write([]byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`))
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
+	}
+}
+
+// simulatedMember keeps objects in memory, and answers for itself as all do.
+type simulatedMember struct {
+	kubernetes.Interface
+	discovery discovery.DiscoveryInterfaces
+}
+
+func (m simulatedMember) Discovery() discovery.DiscoveryInterfaces { return m.discovery }
+
+func (c *crowd) member() kubernetes.Interface {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"), corev1.ResourcePods: resource.MustParse("110"),
+	}
+	node.Status.Allocatable = node.Status.Capacity
+	return simulatedMember{Interface: fake.NewClientset(node), discovery: c.discovery}
+}
+
+// join runs one agent until the context ends.
+func (c *crowd) join(ctx context.Context, name string) error {
+	ctx = log.IntoContext(ctx, logr.Discard())
+	member := c.member()
+	bootstrap := c.bootstrap
+	bootstrap.ClientID = name
+	enroller := enroll.New(enroll.Options{Member: member, Namespace: name, Bootstrap: enroll.Given(&bootstrap)})
+	c.running.Go(func() { _ = enroller.Run(ctx) })
+	registered, err := enroller.Member(ctx)
+	if err != nil {
+		return err
+	}
+	config, err := enroller.HubConfig(ctx)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	hub, err := client.New(config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
+	if err != nil {
+		return err
+	}
+	reporter := &heartbeat.Reconciler{Hub: hub, Member: member, Name: registered, Server: "https://member.example", Clock: clock.RealClock{}}
+	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(registered), Name: registered}}
+	for {
+		next, err := reporter.Reconcile(ctx, request)
+		if err != nil {
+			next.RequeueAfter = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(next.RequeueAfter):
+		}
+	}
+}
+
+// joinSimulated returns how long a crowd took to join. It lives on until the context ends.
+func (j *joiner) joinSimulated(ctx context.Context, c *crowd, members int) (time.Duration, error) {
+	waiting, names := map[string]bool{}, make([]string, members)
+	for i := range names {
+		j.joined++
+		names[i] = fmt.Sprintf("simulated-%d", j.joined)
+		waiting[registrationv1alpha1.ClusterName(names[i])] = true
+	}
+	joining, cancel := context.WithTimeout(ctx, crowdPatience)
+	defer cancel()
+	seen, err := j.watch(joining)
+	if err != nil {
+		return 0, err
+	}
+	defer seen.stop()
+	for _, name := range names {
+		c.running.Go(func() { _ = c.join(ctx, name) })
+	}
+	return seen.await(joining, waiting)
+}
+
+// anyWrite counts all writes that an API server took, also those of Leases.
+var anyWrite = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_count\{group="[^"]*",resource="[^"]*",verb="(?:create|update|patch)"\} (\S+)$`)
+
+// idleWrites is how many writes a second the hub gets when nothing happens, its own
+// controllers' among them.
+func (j *joiner) idleWrites(ctx context.Context) (float64, error) {
+	before, err := j.allWrites(ctx)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(idle):
+	}
+	after, err := j.allWrites(ctx)
+	return (after - before) / time.Since(begin).Seconds(), err
+}
+
+func (j *joiner) allWrites(ctx context.Context) (float64, error) {
+	metrics, err := j.metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, match := range anyWrite.FindAllStringSubmatch(metrics, -1) {
+		count, err := strconv.ParseFloat(match[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the hub's metrics: %w", err)
+		}
+		sum += count
+	}
+	return sum, nil
+}
+
+var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
+
+// residentMiB is how much memory a process has.
+func residentMiB(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading how much memory the gateway has: %w", err)
+	}
+	match := resident.FindSubmatch(status)
+	if match == nil {
+		return 0, errors.New("the system does not say how much memory the gateway has")
+	}
+	kib, err := strconv.ParseFloat(string(match[1]), 64)
+	const kibPerMiB = 1024
+	return kib / kibPerMiB, err
+}

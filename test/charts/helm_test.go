@@ -1,0 +1,80 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../.."
+
+// update makes the tests write what they otherwise compare.
+var update = flag.Bool("update", false, "write what is made from charts and code")
+
+func names() []string { return []string{"gateway", "agent"} }
+
+func chart(name string) string { return filepath.Join(root, "charts", name) }
+
+// helm runs Helm and returns what it prints; the error holds what it says is wrong.
+func helm(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	path := filepath.Join(root, ".fleetgate", "bin", "helm")
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not there: run make tools", path)
+	}
+	command := exec.CommandContext(t.Context(), path, args...)
+	// No file of the user's own decides what happens.
+	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG=")
+	out, err := command.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return string(out), errors.New(string(exit.Stderr))
+	}
+	return string(out), err
+}
+
+// render is what the chart makes of the values.
+func render(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	return helm(t, append([]string{"template", releaseOf(name), chart(name), "--namespace=fleet-system"}, args...)...)
+}
+
+// releaseOf is what the documents call a release.
+func releaseOf(name string) string {
+	if name == "agent" {
+		return "fleet-agent"
+	}
+	return name
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// compare compares a file with what it should be, or writes it.
+func compare(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, read(t, path)); diff != "" {
+		t.Errorf("%s is old, run make update (-want +got):\n%s", strings.TrimPrefix(path, root+"/"), diff)
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// A value of a chart, as its values.yaml documents it.
+type value struct{ path, standard, meaning string }
+
+// valuesOf reads values.yaml. A value without a comment is an error, unless all that is in
+// it has one.
+func valuesOf(t *testing.T, name string) []value {
+	t.Helper()
+	var document yamlv3.Node
+	if err := yamlv3.Unmarshal([]byte(read(t, chart(name)+"/values.yaml")), &document); err != nil {
+		t.Fatal(err)
+	}
+	return valuesIn(t, document.Content[0], "")
+}
+
+func valuesIn(t *testing.T, parent *yamlv3.Node, prefix string) []value {
+	t.Helper()
+	var all []value
+	for i := 0; i < len(parent.Content); i += 2 {
+		key, child := parent.Content[i], parent.Content[i+1]
+		path := prefix + key.Value
+		isMap := child.Kind == yamlv3.MappingNode && len(child.Content) > 0
+		switch meaning := commentOf(key); {
+		case isMap && (meaning == "" || child.Content[0].HeadComment != ""):
+			all = append(all, valuesIn(t, child, path+".")...)
+		case meaning == "":
+			t.Errorf("values.yaml says nothing of %s: put a comment above it", path)
+		default:
+			all = append(all, value{path, standardOf(t, child), meaning})
+		}
+	}
+	return all
+}
+
+// commentOf is the last paragraph above a key: titles of sections stand before it.
+func commentOf(key *yamlv3.Node) string {
+	paragraphs := strings.Split(strings.TrimSpace(key.HeadComment), "\n\n")
+	var words []string
+	for _, line := range strings.Split(paragraphs[len(paragraphs)-1], "\n") {
+		words = append(words, strings.TrimSpace(strings.TrimPrefix(line, "#")))
+	}
+	return strings.Join(words, " ")
+}
+
+// standardOf is the default as JSON, empty for what is empty.
+func standardOf(t *testing.T, node *yamlv3.Node) string {
+	t.Helper()
+	var content any
+	if err := node.Decode(&content); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains([]string{`""`, "[]", "{}", "null"}, string(text)) {
+		return ""
+	}
+	return "`" + strings.Trim(string(text), `"`) + "`"
+}
+
+// TestTablesOfValuesAreThoseOfTheCharts keeps docs/install.md from telling of values that
+// there are not, and charts from having any that it does not tell of.
+func TestTablesOfValuesAreThoseOfTheCharts(t *testing.T) {
+	path := root + "/docs/install.md"
+	text := read(t, path)
+	for _, name := range names() {
+		var table strings.Builder
+		table.WriteString("| value | default | meaning |\n|---|---|---|\n")
+		for _, v := range valuesOf(t, name) {
+			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, v.standard, v.meaning)
+		}
+		text = between(t, text, "<!-- values: "+name+".", "<!-- end of values -->", table.String())
+	}
+	compare(t, path, text)
+}
+
+// between replaces what stands between a marker's line and its end.
+func between(t *testing.T, text, begin, end, content string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(text, begin)
+	marker, rest, alsoOK := strings.Cut(rest, "\n")
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !alsoOK || !ended {
+		t.Fatalf("there is no place between %q and %q", begin, end)
+	}
+	return before + begin + marker + "\n" + content + end + after
+}
+
+// TestSchemasKnowEveryValueAndNoOther compares values.yaml with values.schema.json, at
+// every depth at which the schema lists properties.
+func TestSchemasKnowEveryValueAndNoOther(t *testing.T) {
+	for _, name := range names() {
+		var standard, schema map[string]any
+		unmarshal(t, read(t, chart(name)+"/values.yaml"), &standard)
+		if err := json.Unmarshal([]byte(read(t, chart(name)+"/values.schema.json")), &schema); err != nil {
+			t.Fatal(err)
+		}
+		standard["global"] = map[string]any{} // Helm's own
+		compareKeys(t, name, standard, schema)
+	}
+}
+
+func compareKeys(t *testing.T, path string, standard, schema map[string]any) {
+	t.Helper()
+	properties, ok := schema["properties"].(map[string]any)
+	if !ok {
+		return
+	}
+	if schema["additionalProperties"] == nil {
+		t.Errorf("the schema of %s does not say what becomes of misspelled values", path)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(standard)), slices.Sorted(maps.Keys(properties))); diff != "" {
+		t.Errorf("the schema of %s lists other values (-values.yaml +schema):\n%s", path, diff)
+	}
+	for key, property := range properties {
+		inner, isMap := standard[key].(map[string]any)
+		if of, ok := property.(map[string]any); ok && isMap {
+			compareKeys(t, path+"."+key, inner, of)
+		}
+	}
+}

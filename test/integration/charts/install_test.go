@@ -1,0 +1,340 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	gatewayApplication   = "fleetgate-gateway"
+	uninstallApplication = "fleetgate-gateway-uninstall"
+	agentApplication     = "fleetgate-agent"
+	memberName           = "member-1"
+)
+
+// least is what the agent may place in this suite: its own rights have to do for the rest.
+const least = `
+rbac:
+  placement:
+    clusterAdmin: false
+    rules:
+    - {apiGroups: [""], resources: [namespaces, configmaps], verbs: [get, list, watch, create, patch, update, delete]}
+`
+
+var _ = Describe("The charts", Ordered, func() {
+	var gateway, agent *container
+	var started []*container // all that ran, for their logs and their end
+	var values, limits, agentPorts string
+
+	BeforeAll(func() {
+		dir := GinkgoT().TempDir()
+		values, limits = filepath.Join(dir, "values.yaml"), filepath.Join(dir, "limits.yaml")
+		Expect(os.WriteFile(limits, []byte(least), 0o600)).To(Succeed())
+		ports, err := env.FreePorts(2)
+		Expect(err).NotTo(HaveOccurred())
+		agentPorts = fmt.Sprintf("ports.metrics=%d,ports.probes=%d", ports[0], ports[1])
+	})
+
+	AfterEach(func() {
+		if CurrentSpecReport().Failed() {
+			for _, c := range started {
+				GinkgoWriter.Printf("%s of Pod %s:\n%s\n", c.Name(), c.pod.Name, c.log())
+			}
+		}
+	})
+
+	AfterAll(func() {
+		for _, c := range started {
+			Expect(c.Kill()).To(Succeed())
+		}
+	})
+
+	It("install a gateway, whose account may do what it has to", func(ctx SpecContext) {
+		ports, err := env.FreePorts(5)
+		Expect(err).NotTo(HaveOccurred())
+		ended := inBackground(ctx, hub, "install", "gateway", chart("gateway"), "--wait", "--timeout=4m",
+			"--set=hubURL="+hub.URL+",replicas=1",
+			fmt.Sprintf("--set=ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d", ports[0], ports[1], ports[2], ports[3], ports[4]))
+		leadToLoopback(ctx)
+		gateway = prepare(ctx, hub, hubClient, findPod(ctx, hubClient, gatewayApplication), "gateway", "--kubeconfig")
+		started = append(started, gateway)
+		gateway.startReady(ctx)
+		Eventually(ended, patience).Should(Receive(Succeed()))
+
+		Eventually(func(g Gomega) {
+			for _, name := range []string{"v1alpha1.cluster.core.oam.dev", "v1alpha1.tunnel.fleetgate.io"} {
+				api := &apiregistrationv1.APIService{}
+				g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, api)).To(Succeed())
+				g.Expect(api.Status.Conditions).To(ContainElement(And(HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))))
+			}
+		}).Should(Succeed())
+	})
+
+	It("install an agent with the values as the hub gave them, and wait until it is registered", func(ctx SpecContext) {
+		makeToken(ctx, values)
+		ended := inBackground(ctx, member, "install", "fleet-agent", chart("agent"), "--wait", "--timeout=4m",
+			"--values="+values, "--values="+limits, "--set="+agentPorts, "--set=clientID=client-of-member-1", "--set-string=labels.env=dev")
+		agent = prepare(ctx, member, memberClient, findPod(ctx, memberClient, agentApplication), "agent", "--member-kubeconfig")
+		started = append(started, agent)
+		Expect(agent.pod.Labels).To(HaveKeyWithValue("app", "fleet-agent"))
+		agent.startReady(ctx)
+		Eventually(ended, patience).Should(Receive(Succeed()))
+
+		bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enroll.BootstrapSecret}}
+		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(bootstrap), bootstrap)).To(Satisfy(apierrors.IsNotFound), "the token is forgotten")
+		expectJoined(ctx)
+	})
+
+	It("let the hub place what the agent may apply, and no more", func(ctx SpecContext) {
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Data: map[string]string{"greeting": "hello"}})
+		Eventually(func(g Gomega) { g.Expect(placed(ctx, "shop")).To(BeTrue()) }).Should(Succeed())
+		greeting := &corev1.ConfigMap{}
+		Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web"}, greeting)).To(Succeed())
+
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "accounts"}},
+			&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "forbidden"}})
+		Eventually(func(g Gomega) {
+			crp := &placementv1beta1.ClusterResourcePlacement{}
+			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: "accounts"}, crp)).To(Succeed())
+			status, err := json.Marshal(crp.Status)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(status)).To(ContainSubstring("its role lacks the rule"))
+		}).Should(Succeed())
+	})
+
+	It("bring a network add-on to a cluster that gets its label", func(ctx SpecContext) {
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "calico-system"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "calico-system", Name: "cni-config"}, Data: map[string]string{"mtu": "1400"}},
+			&placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{
+				{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"cni": "calico"}}},
+			}})
+		Eventually(func(g Gomega) {
+			crp := &placementv1beta1.ClusterResourcePlacement{}
+			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: "calico-system"}, crp)).To(Succeed())
+			g.Expect(meta.IsStatusConditionTrue(crp.Status.Conditions, "ClusterResourcePlacementScheduled")).To(BeTrue())
+		}).Should(Succeed())
+		config := &corev1.ConfigMap{}
+		Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: "calico-system", Name: "cni-config"}, config)).To(Satisfy(apierrors.IsNotFound))
+
+		Eventually(func() error {
+			cluster := &registrationv1alpha1.Cluster{}
+			if err := hubClient.Get(ctx, client.ObjectKey{Namespace: "clusters", Name: memberName}, cluster); err != nil {
+				return err
+			}
+			metav1.SetMetaDataLabel(&cluster.ObjectMeta, "cni", "calico")
+			return hubClient.Update(ctx, cluster)
+		}).Should(Succeed())
+		Eventually(func() error {
+			return memberClient.Get(ctx, client.ObjectKey{Namespace: "calico-system", Name: "cni-config"}, config)
+		}).Should(Succeed())
+	})
+
+	It("let a user of the hub in, as whom the member knows", func(ctx SpecContext) {
+		for _, of := range []client.Client{hubClient, memberClient} {
+			Expect(of.Create(ctx, &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-admins"},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "fleetgate:admins"}},
+			})).To(Succeed())
+		}
+		config, err := hub.ConfigFor("admin", "fleetgate:admins")
+		Expect(err).NotTo(HaveOccurred())
+		config.Host += "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/" + memberName + "/proxy"
+		through, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error {
+			_, err := through.CoreV1().Pods(namespace).Get(ctx, agent.pod.Name, metav1.GetOptions{})
+			return err
+		}).Should(Succeed())
+	})
+
+	It("upgrade an agent without a token, and it is the same member", func(ctx SpecContext) {
+		before := memberCluster(ctx)
+		ended := inBackground(ctx, member, "upgrade", "fleet-agent", chart("agent"), "--wait", "--timeout=4m", "--reset-values",
+			"--values="+limits, "--set="+agentPorts, "--set=logging.verbosity=2")
+		agent.stopWithPod(ctx)
+		former := agent
+		agent = prepare(ctx, member, memberClient, findPod(ctx, memberClient, agentApplication, former), "agent", "--member-kubeconfig")
+		started = append(started, agent)
+		agent.startReady(ctx)
+		Eventually(ended, patience).Should(Receive(Succeed()))
+		Expect(memberCluster(ctx).UID).To(Equal(before.UID))
+		expectJoined(ctx)
+	})
+
+	It("show the fleet on one page, without a credential", func(ctx SpecContext) {
+		Eventually(func(g Gomega) {
+			command := exec.CommandContext(ctx, filepath.Join(home, ".fleetgate", "bin", "gateway"), "diagnose",
+				"--kubeconfig="+filepath.Join(hub.Dir, env.BreakGlass+".kubeconfig"))
+			page, err := command.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(page))
+			g.Expect(string(page)).To(MatchRegexp(`(?m)^member-1 +True +True .* connected `))
+			g.Expect(string(page)).To(MatchRegexp(`(?m)^v1alpha1.tunnel.fleetgate.io +True`))
+			g.Expect(string(page)).NotTo(Or(ContainSubstring("could not be read"), ContainSubstring("eyJ")))
+		}).Should(Succeed())
+	})
+
+	It("have refused nothing that the two needed", func() {
+		// Only what is placed without the right to it may have been refused.
+		for _, c := range started {
+			for _, line := range strings.Split(c.log(), "\n") {
+				if strings.Contains(line, "cannot ") && strings.Contains(line, "is forbidden") {
+					Expect(line).To(MatchRegexp(`resource \\?"roles`), c.Name())
+				}
+			}
+		}
+	})
+
+	It("leave nothing of the agent but its key, its credential, and the record of what it applied", func(ctx SpecContext) {
+		Eventually(inBackground(ctx, member, "uninstall", "fleet-agent", "--wait"), patience).Should(Receive(Succeed()))
+		agent.stopWithPod(ctx)
+		Eventually(func(g Gomega) {
+			var secrets corev1.SecretList
+			g.Expect(memberClient.List(ctx, &secrets, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(secrets.Items).To(ConsistOf(HaveField("Name", enroll.KeySecret), HaveField("Name", enroll.CredentialSecret)))
+		}).Should(Succeed())
+		for _, left := range []client.Object{
+			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-impersonate"}},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-impersonate"}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fleet-agent"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "open-cluster-management-managed-serviceaccount"}},
+		} {
+			Eventually(func() error { return memberClient.Get(ctx, client.ObjectKeyFromObject(left), left) }).Should(Satisfy(apierrors.IsNotFound))
+		}
+	})
+
+	It("stop the gateway and remove all that leads to it before it is gone", func(ctx SpecContext) {
+		ended := inBackground(ctx, hub, "uninstall", "gateway", "--wait", "--timeout=3m")
+		job := prepare(ctx, hub, hubClient, findPod(ctx, hubClient, uninstallApplication), "gateway", "--kubeconfig")
+		started = append(started, job)
+		stopped := make(chan struct{})
+		go func() {
+			defer GinkgoRecover()
+			defer close(stopped)
+			gateway.stopWithPod(ctx)
+		}()
+		job.runToEnd(ctx)
+		Eventually(stopped, patience).Should(BeClosed())
+		Eventually(ended, patience).Should(Receive(Succeed()))
+
+		ours := client.MatchingLabels{install.LabelManagedBy: install.ManagedBy}
+		for _, list := range []client.ObjectList{
+			&k8sadmissionv1.MutatingWebhookConfigurationList{}, &k8sadmissionv1.ValidatingWebhookConfigurationList{},
+			&k8sadmissionv1.ValidatingAdmissionPolicyList{}, &k8sadmissionv1.ValidatingAdmissionPolicyBindingList{},
+			&apiregistrationv1.APIServiceList{},
+		} {
+			Expect(hubClient.List(ctx, list, ours)).To(Succeed())
+			Expect(meta.LenList(list)).To(BeZero(), fmt.Sprintf("%T", list))
+		}
+		var roles rbacv1.ClusterRoleList
+		Expect(hubClient.List(ctx, &roles, client.MatchingLabels{"app.kubernetes.io/instance": "gateway"})).To(Succeed())
+		Expect(roles.Items).To(BeEmpty(), "the hook's own rights go too")
+		Expect(memberCluster(ctx).UID).NotTo(BeEmpty(), "what users stored stays")
+	})
+})
+
+// leadToLoopback is what kube-proxy would do: the Service leads to the process.
+func leadToLoopback(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		service := &corev1.Service{}
+		if err := hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "gateway"}, service); err != nil {
+			return err
+		}
+		service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "127.0.0.1"
+		service.Spec.ClusterIP, service.Spec.ClusterIPs, service.Spec.Selector = "", nil, nil
+		return hubClient.Update(ctx, service)
+	}).Should(Succeed())
+}
+
+// makeToken makes what an administrator makes, and writes the values to a file.
+func makeToken(ctx context.Context, file string) {
+	GinkgoHelper()
+	clusters := "clusters"
+	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}})).To(Succeed())
+	Expect(hubClient.Create(ctx, &registrationv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: memberName}, Spec: registrationv1alpha1.ClusterSpec{ClientID: "client-of-member-1"},
+	})).To(Succeed())
+	token := &registrationv1alpha1.ClusterRegistrationToken{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: "new-token"},
+		Spec:       registrationv1alpha1.ClusterRegistrationTokenSpec{TTL: &metav1.Duration{Duration: time.Hour}},
+	}
+	Expect(hubClient.Create(ctx, token)).To(Succeed())
+	secret := &corev1.Secret{}
+	Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(token), secret) }).Should(Succeed())
+	Expect(os.WriteFile(file, secret.Data[registrationv1alpha1.RegistrationValuesKey], 0o600)).To(Succeed())
+}
+
+func memberCluster(ctx context.Context) *clusterv1beta1.MemberCluster {
+	GinkgoHelper()
+	mc := &clusterv1beta1.MemberCluster{}
+	Expect(hubClient.Get(ctx, client.ObjectKey{Name: memberName}, mc)).To(Succeed())
+	return mc
+}
+
+func expectJoined(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		mc := &clusterv1beta1.MemberCluster{}
+		g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: memberName}, mc)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined)).To(BeTrue())
+	}).Should(Succeed())
+}
+
+// place makes a namespace with an object in it, and a placement of that name that takes
+// both to every member, or to those that are required.
+func place(ctx context.Context, of *corev1.Namespace, object client.Object, required ...*placementv1beta1.ClusterSelector) {
+	GinkgoHelper()
+	var policy *placementv1beta1.PlacementPolicy
+	for _, selector := range required {
+		policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Affinity: &placementv1beta1.Affinity{
+			ClusterAffinity: &placementv1beta1.ClusterAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector},
+		}}
+	}
+	Expect(hubClient.Create(ctx, of)).To(Succeed())
+	Expect(hubClient.Create(ctx, object)).To(Succeed())
+	Expect(hubClient.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
+		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
+		Spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
+			{Group: "", Version: "v1", Kind: "Namespace", Name: of.Name},
+		}, Policy: policy},
+	})).To(Succeed())
+}
+
+func placed(ctx context.Context, name string) bool {
+	crp := &placementv1beta1.ClusterResourcePlacement{}
+	if err := hubClient.Get(ctx, client.ObjectKey{Name: name}, crp); err != nil {
+		return false
+	}
+	return meta.IsStatusConditionTrue(crp.Status.Conditions, "ClusterResourcePlacementAvailable")
+}

@@ -1,0 +1,163 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook"
+)
+
+// warnings remembers what an API server warned of.
+type warnings struct {
+	mu   sync.Mutex
+	told []string
+}
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told = append(w.told, text)
+}
+
+// take returns them, and forgets them.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told := w.told
+	w.told = nil
+	return told
+}
+
+// startedOn is a member's condition RolloutStarted in the placement's status.
+func startedOn(ctx context.Context, placement, member string) func() (string, error) {
+	return func() (string, error) {
+		crp, err := statusOf(ctx, placement)
+		for _, s := range crp.Status.PlacementStatuses {
+			for _, c := range s.Conditions {
+				if s.ClusterName == member && c.Type == placementv1beta1.ConditionRolloutStarted {
+					return string(c.Status) + " " + c.Message, err
+				}
+			}
+		}
+		return "", err
+	}
+}
+
+var _ = Describe("Pausing", func() {
+	pauseMember := func(ctx context.Context, name, value string) {
+		GinkgoHelper()
+		edit(ctx, name, func(m *clusterv1beta1.MemberCluster) {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, "fleetgate.io/paused", value)
+		})
+	}
+
+	It("a placement keeps its members as they are until it goes on", func(ctx SpecContext) {
+		shop(ctx, "xa-shop")
+		joinAll(ctx, "xa", nil, nil)
+		place(ctx, "xa", "xa-shop", nil)
+		expectAvailable(ctx, "xa", "0")
+		annotate(ctx, "xa", "fleetgate.io/paused", "true")
+		changeSettings(ctx, "xa-shop", "green")
+		for _, member := range []string{"xa-1", "xa-2"} {
+			Eventually(startedOn(ctx, "xa", member)).WithTimeout(soon).WithPolling(often).Should(HavePrefix("False The placement is paused"))
+			Expect(workSays(ctx, member, "xa", "red")()).To(BeTrue())
+		}
+		annotate(ctx, "xa", "fleetgate.io/paused", "false")
+		expectAvailable(ctx, "xa", "1")
+	})
+
+	It("a member lets the others go on, and keeps what is to be taken off it", func(ctx SpecContext) {
+		shop(ctx, "xb-shop")
+		joinAll(ctx, "xb", nil, nil)
+		crp := place(ctx, "xb", "xb-shop", nil)
+		expectAvailable(ctx, "xb", "0")
+		pauseMember(ctx, "xb-1", "true")
+		changeSettings(ctx, "xb-shop", "green")
+		Eventually(workSays(ctx, "xb-2", "xb", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Eventually(startedOn(ctx, "xb", "xb-1")).WithTimeout(soon).WithPolling(often).Should(HavePrefix(`False Member "xb-1" is paused`))
+		Expect(workSays(ctx, "xb-1", "xb", "red")()).To(BeTrue())
+
+		By("deleting the placement, which takes it off the other")
+		Expect(hub.Delete(ctx, crp)).To(Succeed())
+		Eventually(func() error { _, err := workOf(ctx, "xb-2", "xb"); return err }).WithTimeout(soon).WithPolling(often).Should(MatchError(ContainSubstring("not found")))
+		work, err := workOf(ctx, "xb-1", "xb")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(work.DeletionTimestamp).To(BeNil())
+		pauseMember(ctx, "xb-1", "false")
+		Eventually(func() error { _, err := workOf(ctx, "xb-1", "xb"); return err }).WithTimeout(soon).WithPolling(often).Should(MatchError(ContainSubstring("not found")))
+	})
+})
+
+var _ = Describe("Deleting what many members have", func() {
+	It("has to be confirmed", func(ctx SpecContext) {
+		shop(ctx, "xc-shop")
+		joinAll(ctx, "xc", nil, nil)
+		crp := place(ctx, "xc", "xc-shop", nil)
+		expectAvailable(ctx, "xc", "0")
+		warned := &warnings{}
+		config := rest.CopyConfig(hubConf)
+		config.WarningHandler = warned
+		user, err := client.New(config, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "xc-shop"}}
+		try := func(object client.Object) func() error {
+			return func() error { return user.Delete(ctx, object, client.DryRunAll) }
+		}
+		ofPlacement := ContainSubstring("deleting ClusterResourcePlacement xc takes what it placed off 2 members; annotate it fleetgate.io/confirm-delete=true first")
+		ofNamespace := ContainSubstring("placement xc selects namespace xc-shop: deleting it takes all that is in it off the members; annotate it fleetgate.io/confirm-delete=true first")
+
+		By("warning")
+		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteWarn, 1))
+		Eventually(func() ([]string, error) { err := try(crp)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofPlacement))
+		Eventually(func() ([]string, error) { err := try(namespace)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofNamespace))
+
+		By("refusing")
+		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteDeny, 1))
+		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
+		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofNamespace))
+		Expect(try(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})()).NotTo(MatchError(ContainSubstring("confirm-delete")))
+
+		By("confirming")
+		annotate(ctx, "xc", webhook.ConfirmDeleteAnnotation, "true")
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		before := namespace.DeepCopy()
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, webhook.ConfirmDeleteAnnotation, "true")
+		Expect(hub.Patch(ctx, namespace, client.MergeFrom(before))).To(Succeed())
+		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(Succeed())
+
+		By("a placement on no more members than the limit, which needs no word")
+		annotate(ctx, "xc", webhook.ConfirmDeleteAnnotation, "no")
+		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
+		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteDeny, 2))
+		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		warned.take()
+	})
+})
+
+// install applies policies as --install does, and takes them away after the spec.
+func install(ctx context.Context, objects []client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		have := object.DeepCopyObject().(client.Object)
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); err == nil {
+			object.SetResourceVersion(have.GetResourceVersion())
+			Expect(hub.Update(ctx, object)).To(Succeed())
+			continue
+		}
+		create(ctx, object)
+	}
+}

@@ -1,0 +1,223 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tokens_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/leak"
+)
+
+var (
+	// issued are the tokens that any API server has issued to any part, and those
+	// that specs made of them.
+	issued sync.Map
+	// failures are what API servers answered to what they refused, and what parts
+	// made of it.
+	failures = &logBuffer{}
+	// keepers are what parts keep things in, by keys that are looked at in the end.
+	keepers keeperList
+)
+
+// ours are the packages that have caches in which tokens come near.
+var ours = []string{"fleetgate.io/fleetgate/", "sigs.k8s.io/controller-runtime/pkg/cache", "k8s.io/client-go/tools/cache"}
+
+type keeperList struct {
+	lock sync.Mutex
+	all  []any
+}
+
+func (k *keeperList) add(values ...any) {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	k.all = append(k.all, values...)
+}
+
+func (k *keeperList) keys() string {
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	return leak.Keys(ours, k.all...)
+}
+
+// noted keeps an error for the search, and returns it.
+func noted(err error) error {
+	if err != nil {
+		fmt.Fprintln(failures, err)
+	}
+	return err
+}
+
+// noteTokens notes which tokens are issued, and what is refused.
+func noteTokens(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return nil, noted(err)
+		}
+		isIssue := request.Method == http.MethodPost && path.Base(request.URL.Path) == "token"
+		if !isIssue && response.StatusCode < http.StatusBadRequest {
+			return response, nil
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return nil, err
+		}
+		response.Body = io.NopCloser(bytes.NewReader(body))
+		if response.StatusCode >= http.StatusBadRequest {
+			_, err := failures.Write(append(body, '\n'))
+			return response, err
+		}
+		var answer struct{ Status struct{ Token string } }
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return nil, err
+		}
+		issued.Store(answer.Status.Token, nil)
+		return response, nil
+	})
+}
+
+// haystack is everything in which no token may be, by what it is.
+var haystack = map[string]func(context.Context) string{
+	"log":       func(context.Context) string { return logs.String() },
+	"error":     func(context.Context) string { return failures.String() },
+	"object":    everythingButSecrets,
+	"metric":    everyMetric,
+	"cache key": func(context.Context) string { return keepers.keys() },
+}
+
+// everythingButSecrets is all that the hub and the members store of the kinds that
+// any part writes, in JSON: status and events are in it.
+func everythingButSecrets(ctx context.Context) string {
+	GinkgoHelper()
+	var all strings.Builder
+	for _, cluster := range []*rest.Config{hub.Config(), first.cluster.Config(), second.cluster.Config()} {
+		c := clientFor(cluster)
+		for _, list := range []client.ObjectList{
+			&msav1beta1.ManagedServiceAccountList{}, &clusterv1beta1.MemberClusterList{}, &eventsv1.EventList{}, &corev1.ServiceAccountList{},
+			&corev1.ConfigMapList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{},
+		} {
+			if err := c.List(quiet(ctx), list); meta.IsNoMatchError(err) {
+				continue // Members have no kinds of the hub.
+			} else {
+				Expect(err).NotTo(HaveOccurred())
+			}
+			text, err := json.Marshal(list)
+			Expect(err).NotTo(HaveOccurred())
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// everyMetric is what this process would answer at /metrics.
+func everyMetric(context.Context) string {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	var all strings.Builder
+	for _, family := range families {
+		all.WriteString(family.String() + "\n")
+	}
+	return all.String()
+}
+
+// AfterSuite looks for every token of the run, whatever specs ran, when all parts
+// have stopped.
+var _ = AfterSuite(func(ctx SpecContext) {
+	if second == nil {
+		return // It did not start.
+	}
+	var tokens []string
+	issued.Range(func(token, _ any) bool {
+		tokens = append(tokens, token.(string))
+		return true
+	})
+	for kind, read := range haystack {
+		text := read(ctx)
+		GinkgoWriter.Printf("Looking for %d tokens in %d bytes of kind %s\n", len(tokens), len(text), kind)
+		Expect(leak.Search(text, tokens...)).To(BeEmpty(), "a token is in a %s", kind)
+	}
+})
+
+var _ = Describe("The search for tokens that got out", func() {
+	// planted looks like a token, and is in no one else's way.
+	planted := func() string { return "header.payload." + rand.String(60) }
+
+	DescribeTable("finds one in", func(ctx SpecContext, kind string, plant func(ctx SpecContext, token string)) {
+		token := planted()
+		Expect(leak.Search(haystack[kind](ctx), token)).To(BeEmpty())
+		plant(ctx, token)
+		Expect(leak.Search(haystack[kind](ctx), token)).To(Equal([]int{0}))
+	},
+		Entry("a log, when a part reads a Secret with bodies in the log", "log", func(ctx SpecContext, token string) {
+			readLoudly(ctx, "planted-loud", token, readable(hub.Config()))
+		}),
+		Entry("a log of binary bodies", "log", func(ctx SpecContext, token string) {
+			readLoudly(ctx, "planted-binary", token, hub.Config())
+		}),
+		Entry("an event", "object", func(ctx SpecContext, token string) {
+			Expect(hubClient.Create(quiet(ctx), &eventsv1.Event{
+				ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, GenerateName: "planted-"}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal,
+				Action: "Plant", Reason: "Planted", ReportingController: "test", ReportingInstance: "test", Note: "the token is " + token,
+				Regarding: corev1.ObjectReference{Kind: "Namespace", Namespace: hubNamespace, Name: hubNamespace},
+			})).To(Succeed())
+		}),
+		Entry("a status", "object", func(ctx SpecContext, token string) {
+			account := askFor(ctx, "planted-status", msav1beta1.MinValidity)
+			base := account.DeepCopy()
+			meta.SetStatusCondition(&account.Status.Conditions, metav1.Condition{Type: "Planted", Status: metav1.ConditionTrue, Reason: "Planted", Message: token})
+			Expect(hubClient.Status().Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+		}),
+		Entry("a metric", "metric", func(_ SpecContext, token string) {
+			counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "planted_total"}, []string{"token"})
+			Expect(metrics.Registry.Register(counter)).To(Succeed())
+			DeferCleanup(func() { metrics.Registry.Unregister(counter) })
+			counter.WithLabelValues(token).Inc()
+		}),
+		Entry("an error of an API server", "error", func(ctx SpecContext, token string) {
+			err := clientFor(readable(hub.Config())).Get(quiet(ctx), client.ObjectKey{Namespace: hubNamespace, Name: token}, &corev1.Secret{})
+			Expect(err).To(MatchError(ContainSubstring(token)))
+		}),
+		Entry("a cache key", "cache key", func(_ SpecContext, token string) {
+			keepers.add(map[struct{ member, token string }]bool{{memberName, token}: true})
+		}),
+	)
+})
+
+// readLoudly stores a token in a Secret and reads it as nobody should: with a logger
+// that shows bodies. The token was issued by nobody, so that the search at the end
+// does not look for it.
+func readLoudly(ctx SpecContext, name, token string, config *rest.Config) {
+	GinkgoHelper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}, StringData: map[string]string{"token": token}}
+	Expect(hubClient.Create(quiet(ctx), secret)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(hubClient.Delete(quiet(ctx), secret)).To(Succeed()) })
+	loud := klog.NewContext(ctx, klog.Background())
+	Expect(clientFor(config).Get(loud, client.ObjectKeyFromObject(secret), &corev1.Secret{})).To(Succeed())
+}
