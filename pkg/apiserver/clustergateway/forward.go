@@ -62,7 +62,11 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	defer leaveQuietly(ctx)
-	h.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+	proxy := h.replies
+	if x.request.Info.IsResourceRequest && x.request.Info.Verb == "watch" {
+		proxy = h.watches
+	}
+	proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
 // leaveQuietly ends the panic with which a reverse proxy gives a reply up, if the
@@ -308,15 +312,18 @@ func (w *countedWriter) status() int {
 	return w.code
 }
 
-// bufferPool keeps buffers between responses.
-type bufferPool struct{ pool sync.Pool }
+// bufferPool keeps buffers of one size between responses.
+type bufferPool struct {
+	size int
+	pool sync.Pool
+}
 
 // Get returns a buffer.
 func (p *bufferPool) Get() []byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
 		return *b
 	}
-	return make([]byte, copyBuffer)
+	return make([]byte, p.size)
 }
 
 // Put takes a buffer back.

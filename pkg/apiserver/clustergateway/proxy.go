@@ -32,7 +32,13 @@ const (
 	DefaultMaxInFlightPerUser = 200
 )
 
-const copyBuffer = 32 << 10
+const (
+	// copyBuffer is what a reply is copied with.
+	copyBuffer = 32 << 10
+	// watchBuffer is the same for a watch, which holds it while nothing happens. It
+	// takes most events in one piece.
+	watchBuffer = 4 << 10
+)
 
 // Config is what a Handler needs. Those up to Serializer are required.
 type Config struct {
@@ -81,8 +87,9 @@ type Handler struct {
 	record       Recorder
 	serverName   string
 	metrics      *metrics
-	proxy        *httputil.ReverseProxy
-	lasting      lasting
+	// replies and watches differ in the buffers that they copy with.
+	replies, watches *httputil.ReverseProxy
+	lasting          lasting
 }
 
 // New makes a Handler.
@@ -110,19 +117,23 @@ func New(c Config) (*Handler, error) {
 			serverName: h.serverName, grants: newGrants(member, c.Dialer),
 		}
 	}}
-	h.proxy = &httputil.ReverseProxy{
-		Rewrite:        h.rewrite,
-		Transport:      roundTripperFunc(roundTrip),
-		ModifyResponse: checkReply,
-		ErrorHandler:   h.fail,
-		BufferPool:     &bufferPool{},
-		ErrorLog:       log.New(io.Discard, "", 0),
-	}
+	h.replies, h.watches = h.newProxy(copyBuffer), h.newProxy(watchBuffer)
 	c.Members.OnGone(func(member string) {
 		h.links.forget(member)
 		h.metrics.forget(member)
 	})
 	return h, nil
+}
+
+func (h *Handler) newProxy(buffer int) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        h.rewrite,
+		Transport:      roundTripperFunc(roundTrip),
+		ModifyResponse: checkReply,
+		ErrorHandler:   h.fail,
+		BufferPool:     &bufferPool{size: buffer},
+		ErrorLog:       log.New(io.Discard, "", 0),
+	}
 }
 
 // StopLongRunning ends all requests that may last, so that a server that stops

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -105,6 +106,10 @@ var _ = Describe("docs/access.md", func() {
 		programs, err := env.Program("kubectl")
 		Expect(err).NotTo(HaveOccurred())
 		_, port, _ := strings.Cut(served.address, ":")
+		// All that differs is told at once.
+		var differences []string
+		tells := NewGomega(func(message string, _ ...int) { differences = append(differences, message) })
+		const patience = 90 * time.Second
 		for _, c := range commands {
 			By(c.who + "$ " + c.command)
 			Expect(homes).To(HaveKey(c.who))
@@ -117,11 +122,12 @@ var _ = Describe("docs/access.md", func() {
 				return string(out)
 			}
 			if strings.Contains(c.command, " apply ") || strings.Contains(c.command, "gateway kubeconfig") {
-				Expect(run(ctx)).To(MatchRegexp(pattern(c.prints)))
+				tells.Expect(run(ctx)).To(MatchRegexp(pattern(c.prints)))
 				continue
 			}
 			// The gateway believes the hub's last answer for some seconds, and the hub has to have read the role.
-			Eventually(run).WithContext(ctx).Should(MatchRegexp(pattern(c.prints)))
+			tells.Eventually(run).WithContext(ctx).WithTimeout(patience).Should(MatchRegexp(pattern(c.prints)))
 		}
+		Expect(differences).To(BeEmpty())
 	})
 })

@@ -247,15 +247,22 @@ var _ = Describe("A client of the member", func() {
 	})
 
 	It("is served by kubectl proxy", func(ctx SpecContext) {
-		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "proxy", "--port=0")
+		_, out, errs := begin(ctx, "WebSocket", configFor(memberName, editor, team), nil, "proxy", "--port=0", "--append-server-path")
 		line, err := out.ReadString('\n')
 		Expect(err).NotTo(HaveOccurred(), errs.String())
 		address := regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(line)
 		Expect(address).NotTo(BeEmpty(), line)
-		response, err := http.Get("http://" + address + "/api/v1/namespaces/" + namespace + "/configmaps?limit=1")
+		response, err := http.Post("http://"+address+"/apis/authentication.k8s.io/v1/selfsubjectreviews", "application/json",
+			strings.NewReader(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(response.Body.Close)
 		body, err := io.ReadAll(response.Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(body)).To(ContainSubstring(`"username":"editor","groups":["team-a","system:authenticated"]`))
+		response, err = http.Get("http://" + address + "/api/v1/namespaces/" + namespace + "/configmaps?limit=1")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(response.Body.Close)
+		body, err = io.ReadAll(response.Body)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(response.StatusCode).To(Equal(http.StatusOK), string(body))
 		Expect(string(body)).To(ContainSubstring(`"kind":"ConfigMapList"`))
@@ -301,7 +308,7 @@ var _ = Describe("A Service of the member", func() {
 		port := int32(listener.Addr().(*net.TCPAddr).Port)
 		create(ctx, memberClient,
 			&corev1.Service{ObjectMeta: in(namespace, "backend"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
-			//nolint:staticcheck // The API server proxies by Endpoints, whatever is said of them.
+			//lint:ignore SA1019 The API server proxies by Endpoints, whatever is said of them.
 			&corev1.Endpoints{ObjectMeta: in(namespace, "backend"), Subsets: []corev1.EndpointSubset{{
 				Addresses: []corev1.EndpointAddress{{IP: ip, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "backend"}}},
 				Ports:     []corev1.EndpointPort{{Name: "http", Port: port}},
