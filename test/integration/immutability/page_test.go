@@ -63,7 +63,7 @@ func newShell(policy string) *shell {
 	return s
 }
 
-// run returns all that the user sees.
+// run returns all that the user sees: not the blanks at the ends of lines.
 func (s *shell) run(ctx context.Context, command string) string {
 	GinkgoHelper()
 	sh := exec.CommandContext(ctx, "sh", "-c", command)
@@ -74,7 +74,7 @@ func (s *shell) run(ctx context.Context, command string) string {
 	if err != nil {
 		Expect(err).To(BeAssignableToTypeOf(&exec.ExitError{}), "a refusal")
 	}
-	return string(output)
+	return regexp.MustCompile(`(?m) +$`).ReplaceAllString(string(output), "")
 }
 
 // takesEffect waits until a hub does what the policy of the page says now.
