@@ -142,6 +142,8 @@ lint: ## Run go vet, staticcheck and the import table.
 
 # FLAKE_ATTEMPTS=2 lets a spec on real API servers fail once: it is then listed as flaky,
 # and is still a bug, but does not hold up a change that has nothing to do with it.
+# SUITES is how many of them run at a time: they wait more than they compute.
+SUITES ?= 2
 ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 
 .PHONY: test
@@ -153,7 +155,7 @@ test-unit: ## Run the unit tests with the race detector.
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p 1 -count=1 -timeout 20m ./test/env/... ./test/integration/... $(ATTEMPTS) -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p $(SUITES) -count=1 -timeout 20m ./test/env/... ./test/integration/... $(ATTEMPTS) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the main job end to end, with its assertions.

@@ -64,8 +64,8 @@ var _ = Describe("Resource selectors", func() {
 		both.Name = "ka-inside"
 		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "ka-both"}}
 		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{both}
-		Expect(hub.Create(ctx, crp)).To(MatchError(And(
-			ContainSubstring("name and labelSelector are mutually exclusive in a resource selector"), WithTransform(apierrors.IsInvalid, BeTrue()))))
+		Expect(hub.Create(ctx, crp)).To(And(Satisfy(apierrors.IsInvalid),
+			MatchError(ContainSubstring("name and labelSelector are mutually exclusive in a resource selector"))))
 	})
 })
 
