@@ -8,6 +8,7 @@ import (
 	"time"
 
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	policyvalidating "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -19,7 +20,7 @@ import (
 const gatewayUser = "system:serviceaccount:fleet-system:gate\"way'"
 
 func allPolicies() []client.Object {
-	all := append(MemberPolicies(time.Hour), GatewayPolicy(gatewayUser, "fleet-system")...)
+	all := append(MemberPolicies(time.Hour), GatewayPolicy(gatewayUser, "fleet-system", types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"})...)
 	for _, mode := range AllGuardRails() {
 		all = append(all, GuardRailPolicies(mode, gatewayUser)...)
 	}

@@ -23,6 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -304,7 +305,7 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 		webhook.ObsoleteConfirmDelete(webhook.ConfirmDelete(g.ConfirmDelete))...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
-		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace)...)
+		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace, g.argoCDAccount())...)
 	}
 	for {
 		ca, err := g.certificates.CABundle(ctx)
@@ -354,7 +355,7 @@ func (g *gateway) whoAmI(ctx context.Context) (account, error) {
 func (g *gateway) admission(ca []byte, self account) []client.Object {
 	objects := slices.Concat(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies(), registration.OriginPolicy())
 	if !self.administrator {
-		objects = append(objects, webhook.GatewayPolicy(self.name, g.Namespace)...)
+		objects = append(objects, webhook.GatewayPolicy(self.name, g.Namespace, g.argoCDAccount())...)
 	}
 	if g.serves(apiFleet) {
 		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
@@ -576,6 +577,11 @@ func (g *gateway) tokenControllers(secretsOfMembers cache.Cache) ([]controller, 
 			Namespace: g.ArgoCDNamespace, HubURL: g.HubURL, HubCA: g.HubCA,
 		},
 	}, nil
+}
+
+// argoCDAccount is the account whose token Argo CD gets.
+func (g *gateway) argoCDAccount() types.NamespacedName {
+	return types.NamespacedName{Namespace: g.ArgoCDNamespace, Name: argocd.Account}
 }
 
 // memberRules are the rights of a member's agent in its namespace on the hub:

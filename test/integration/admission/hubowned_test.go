@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
 )
 
@@ -119,15 +120,42 @@ var _ = Describe("What the hub owns", func() {
 				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "b"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "admin"}}})
 		}),
-		Entry("no cluster-wide binding", "binds the ClusterRoles of members only", func(ctx SpecContext, c client.Client, _ string) error {
+		Entry("no cluster-wide binding", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, _ string) error {
 			return c.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"},
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}})
+		}),
+		Entry("no role of Argo CD for somebody else", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, ns string) error {
+			makeRoleOfArgoCD(ctx)
+			return c.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: argocd.Account},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: argocd.Account},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: argocd.Account}}})
+		}),
+		Entry("no token of one that is called like Argo CD's", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, ns string) error {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: argocd.Account}}
+			Expect(masters.Create(ctx, account)).To(Succeed())
+			return c.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
 		}),
 		Entry("nothing in Kubernetes' own namespaces", "requests tokens of members' accounts", func(ctx SpecContext, c client.Client, _ string) error {
 			Expect(masters.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token-" + uid}})).To(Succeed())
 			return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "token-" + uid}}, &authenticationv1.TokenRequest{})
 		}),
 	)
+
+	// The policy and Argo CD's part came from two hands, and the one refused the other.
+	It("leaves the gateway Argo CD's account", func(ctx SpecContext) {
+		Expect(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})).To(Succeed())
+		makeRoleOfArgoCD(ctx)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "argocd", Name: argocd.Account}}
+		for _, object := range []client.Object{
+			account,
+			&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: argocd.Account},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: argocd.Account},
+				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "argocd", Name: argocd.Account}}},
+		} {
+			Expect(gateway.client.Create(ctx, object)).To(Succeed(), "%T", object)
+		}
+		Expect(gateway.client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})).To(Succeed())
+	})
 
 	It("leaves the gateway its registrations", func(ctx SpecContext) {
 		namespace, account := newNamespace(ctx), "new-token-"+uid
@@ -245,3 +273,10 @@ var _ = Describe("While the gateway is down", Serial, func() {
 		Eventually(func() error { return masters.Create(ctx, clusterPlacement(selecting("v1", "Namespace", "shop"))) }).Should(Succeed())
 	})
 })
+
+// makeRoleOfArgoCD makes the role, which is bound only if it is there.
+func makeRoleOfArgoCD(ctx SpecContext) {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: argocd.Account}}
+	Expect(client.IgnoreAlreadyExists(masters.Create(ctx, role))).To(Succeed())
+}

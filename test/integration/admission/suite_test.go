@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -40,6 +41,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/env"
@@ -184,7 +186,7 @@ func (g *runningGateway) want(ctx context.Context) {
 	g.installer.Hub.CABundle = ca
 	g.installer.Extra = slices.Concat(
 		webhook.MemberPolicies(tokenLifetime),
-		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace),
+		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace, types.NamespacedName{Namespace: "argocd", Name: argocd.Account}),
 		webhook.GuardRailPolicies(g.guardRails, gatewayUser),
 		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
 	)
