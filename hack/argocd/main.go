@@ -101,10 +101,15 @@ func deploy(ctx context.Context, o options, cluster *v1alpha1.Cluster, manifests
 	if err != nil {
 		return fmt.Errorf("making a client configuration: %w", err)
 	}
+	// What applies hands the configuration on in a file, which holds no transport.
+	plain, err := cluster.RawRestConfig()
+	if err != nil {
+		return fmt.Errorf("making a client configuration: %w", err)
+	}
 	logger := klog.Background()
 	state := cache.NewClusterCache(config, cache.SetLogr(logger),
 		cache.SetPopulateResourceInfoHandler(func(*unstructured.Unstructured, bool) (any, bool) { return nil, true }))
-	gitops := engine.NewEngine(config, state, engine.WithLogr(logger))
+	gitops := engine.NewEngine(plain, state, engine.WithLogr(logger))
 	stop, err := gitops.Run()
 	if err != nil {
 		return fmt.Errorf("reading the cluster: %w", err)
@@ -118,9 +123,9 @@ func deploy(ctx context.Context, o options, cluster *v1alpha1.Cluster, manifests
 	}
 	var failures []error
 	for _, result := range results {
-		fmt.Fprintf(out, "%s %s: %s\n", result.ResourceKey, result.Status, result.Message)
+		fmt.Fprintf(out, "%s %s: %s\n", result.ResourceKey.String(), result.Status, result.Message)
 		if result.Status != "Synced" {
-			failures = append(failures, fmt.Errorf("%s is %s: %s", result.ResourceKey, result.Status, result.Message))
+			failures = append(failures, fmt.Errorf("%s is %s: %s", result.ResourceKey.String(), result.Status, result.Message))
 		}
 	}
 	return errors.Join(failures...)

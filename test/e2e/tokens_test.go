@@ -151,7 +151,7 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 			return err
 		}).Should(Succeed(), "Secret and rights arrive by themselves")
 		Expect(told).To(ContainSubstring("is at " + f.Hub.URL + "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy\n"))
-		for _, object := range []string{"/Namespace//by-argo", "/ConfigMap/by-argo/web", "apps/Deployment/by-argo/web"} {
+		for _, object := range []string{"/Namespace/default/by-argo", "/ConfigMap/by-argo/web", "apps/Deployment/by-argo/web"} {
 			Expect(told).To(ContainSubstring(object + " Synced"))
 		}
 		Expect(run(ctx, breakGlassOf(f.Members[0].Cluster), "", "get", "configmap", "web", "--namespace=by-argo", "--output=jsonpath={.data.greeting}")).To(Equal("Hello"))
