@@ -32,6 +32,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // GrantControllerName is the name of the controller that GrantReconciler is.
@@ -137,6 +138,7 @@ func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *meta
 
 // Reconcile implements reconcile.Reconciler.
 func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx = serviceaccount.WithoutBodies(ctx)
 	var request registrationv1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
