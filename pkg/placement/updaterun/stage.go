@@ -210,17 +210,14 @@ func (p *advance) leave(stage *placementv1beta1.StageUpdatingStatus) flight {
 			continue
 		}
 		b, stays := p.found.leaving[c.ClusterName]
-		switch {
-		case !stays:
+		if !stays {
 			f.finished++
 			p.memberSucceeded(c)
-		case p.Paused[c.ClusterName]:
-			f.under++
-		case b.GetDeletionTimestamp() == nil:
-			f.under++
+			continue
+		}
+		f.under++
+		if b.GetDeletionTimestamp() == nil && !p.Paused[c.ClusterName] {
 			p.step.Delete = append(p.step.Delete, b)
-		default:
-			f.under++
 		}
 	}
 	return f
