@@ -101,6 +101,11 @@ images: ## Build images of gateway and agent, without Docker, into .fleetgate/im
 			$(if $(PUSH),-push=$(PUSH)/$$name) $$flags || exit 1; \
 	done
 
+.PHONY: kind
+kind: $(BIN)/helm ## Make a hub and a member with kind, and install our images and charts there (needs kind and Docker).
+	@$(MAKE) --no-print-directory images PLATFORMS=linux/$$($(GO) env GOARCH)
+	@hack/kind.sh
+
 .PHONY: charts
 charts: $(BIN)/helm ## Pack the charts, and an install manifest beside them, into .fleetgate/charts.
 	@mkdir -p $(DIR)/charts
@@ -151,7 +156,7 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
-	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e)')
+	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e|pods)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
@@ -161,10 +166,17 @@ test-integration: tools ## Run the integration suites on real API servers.
 test-e2e: tools ## Run the main job end to end, with its assertions.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter='!matrix' $(ATTEMPTS)
 
+.PHONY: test-pods
+test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, containerd, our images), as root on Linux; installs Debian's packages that are missing.
+	@$(MAKE) --no-print-directory images PLATFORMS=linux/$$($(GO) env GOARCH)
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
+
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port and over Konnectivity, repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=agent $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
@@ -174,6 +186,6 @@ test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the m
 # stderr: stdout is for benchstat.
 .PHONY: bench
 bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|placement|works|admission|membership|tokens chooses a group.
-	$(if $(strip $(foreach group,all admission proxy works membership,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
+	$(if $(strip $(foreach group,all admission proxy placement works membership tunnel,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'

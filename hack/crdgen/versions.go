@@ -57,6 +57,7 @@ var differences = []difference{
 	{version: "v1", apply: func(field string, schema *apiextensionsv1.JSONSchemaProps) {
 		if field == "envelope" {
 			withoutEnum(schema, "type", `"ConfigMap"`)
+			withoutEnum(schema, "type", `"Secret"`)
 		}
 	}},
 	// A wait of no time could be written as a plain 0.

@@ -32,9 +32,14 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
-	dir := flags.String("dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
-	verbosity := flags.Int("v", 0, "Verbosity of gateway and agents.")
-	tunnel := flags.String("tunnel", fleet.TunnelNative, "Which way the members' tunnels go: native, port (native, straight to the gateway's own port for agents) or konnectivity.")
+	var o fleet.Options
+	flags.StringVar(&o.Dir, "dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
+	flags.IntVar(&o.Verbosity, "v", 0, "Verbosity of gateway and agents.")
+	flags.StringVar(&o.GatewayPath, "gateway", "", "Gateway of another version. Empty: .fleetgate/bin/gateway.")
+	flags.StringVar(&o.AgentPath, "agent", "", "Agent of another version. Empty: .fleetgate/bin/agent.")
+	flags.StringVar(&o.HubBinDir, "hub-bin", "", "Folder with the hub's Kubernetes programs. Empty: .fleetgate/bin.")
+	flags.StringVar(&o.MemberBinDir, "member-bin", "", "Folder with the members' Kubernetes programs. Empty: .fleetgate/bin.")
+	flags.StringVar(&o.Tunnel, "tunnel", fleet.TunnelNative, "Which way the members' tunnels go: native, port (native, straight to the gateway's own port for agents) or konnectivity.")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|down\n")
 		flags.PrintDefaults()
@@ -42,21 +47,22 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{fleet.TunnelNative, fleet.TunnelPort, fleet.TunnelKonnectivity}, *tunnel) {
-		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", *tunnel)
+	if !slices.Contains([]string{fleet.TunnelNative, fleet.TunnelPort, fleet.TunnelKonnectivity}, o.Tunnel) {
+		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", o.Tunnel)
 	}
 	home, err := env.Home()
 	if err != nil {
 		return err
 	}
-	if *dir == "" {
-		*dir = filepath.Join(home, "up")
+	o.BinDir = filepath.Join(home, "bin")
+	if o.Dir == "" {
+		o.Dir = filepath.Join(home, "up")
 	}
 	switch flags.Arg(0) {
 	case "up":
-		return up(ctx, filepath.Join(home, "bin"), *dir, *tunnel, *verbosity)
+		return up(ctx, o)
 	case "down":
-		return down(ctx, *dir)
+		return down(ctx, o.Dir)
 	default:
 		flags.Usage()
 		return errors.New("say up or down")

@@ -29,12 +29,13 @@ type job struct {
 }
 
 // up makes the fleet run and does the main job on it, as often as it is called.
-func up(ctx context.Context, binDir, dir, tunnel string, verbosity int) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func up(ctx context.Context, o fleet.Options) error {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
 	begin := time.Now()
-	j := &job{dir: dir}
+	o.Members, o.Detached, o.Progress = []string{"member-1", "member-2"}, true, progress()
+	j := &job{dir: o.Dir}
 	steps := []struct {
 		name string
 		do   func(context.Context) error
@@ -42,9 +43,7 @@ func up(ctx context.Context, binDir, dir, tunnel string, verbosity int) error {
 		{"Starting a hub and two members", func(ctx context.Context) (err error) {
 			fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
 			fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
-			j.fleet, err = fleet.Start(ctx, fleet.Options{
-				Dir: dir, Members: []string{"member-1", "member-2"}, Detached: true, BinDir: binDir, Tunnel: tunnel, Verbosity: verbosity, Progress: progress(),
-			})
+			j.fleet, err = fleet.Start(ctx, o)
 			return err
 		}},
 		{"Waiting until both members have joined", j.waitJoined},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -85,6 +87,8 @@ type Config struct {
 	ReadyChecks map[string]func(*http.Request) error
 	// Metrics are registered here; nil means that nobody reads them.
 	Metrics prometheus.Registerer
+	// Spans are made here; nil makes none. Whoever hands it in shuts it down.
+	Spans trace.TracerProvider
 }
 
 // CompletedConfig is a Config that can be built.
@@ -106,6 +110,9 @@ func (c Config) Complete() (CompletedConfig, error) {
 	}
 	if c.Connected == nil {
 		c.Connected = func(string) bool { return false }
+	}
+	if c.Spans == nil {
+		c.Spans = noop.NewTracerProvider()
 	}
 	var missing []error
 	need := func(present bool, what string) {

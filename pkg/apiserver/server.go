@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/tracing"
 
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apis/openapi"
@@ -91,7 +93,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
 		NotConnected: c.config.NotConnected, MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		AuthorizeInner: c.config.AuthorizeInner, Recorder: c.config.Recorder,
-		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics,
+		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,
 	})
 	if err != nil {
 		return nil, err
@@ -162,6 +164,7 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.LoopbackClientConfig = &rest.Config{}
 	generic.EnableProfiling = false
 	generic.EnableIndex = false
+	generic.TracerProvider = keptOpen{c.config.Spans}
 	generic.RequestTimeout = c.config.RequestTimeout
 	generic.ShutdownDelayDuration = c.config.ShutdownDelay
 	generic.MaxRequestsInFlight = maxInFlight
@@ -180,6 +183,14 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 		generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck(name, check))
 	}
 }
+
+// keptOpen is a provider of spans that somebody else shuts down.
+type keptOpen struct{ trace.TracerProvider }
+
+var _ tracing.TracerProvider = keptOpen{}
+
+// Shutdown does nothing.
+func (keptOpen) Shutdown(context.Context) error { return nil }
 
 // maxAuditLogs bounds what the audit log has on disk, in files of 100 MiB.
 const maxAuditLogs = 10

@@ -26,8 +26,8 @@ type Members struct {
 // member, as long as it exists. A Group identity speaks for nobody: who may open
 // a tunnel must be one user, who can be told from all others.
 func (m *Members) MembersOf(ctx context.Context, username string) ([]string, error) {
-	var members clusterv1beta1.MemberClusterList
-	if err := m.Reader.List(ctx, &members); err != nil {
+	var members clusterv1beta1.MemberClusterList // only looked at, so not copied
+	if err := m.Reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	return membersOf(username, members.Items), nil

@@ -57,7 +57,7 @@ func fleetOf() []client.Object {
 			Status: clusterv1beta1.MemberClusterStatus{
 				Conditions: []metav1.Condition{condition(clusterv1beta1.ConditionJoined, joined, "Said", why)},
 				Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
-					clusterv1beta1.PropertyKubernetesVersion: {Value: "v1.36.3"}, "secret.example.org/token": {Value: jwt},
+					clusterv1beta1.PropertyAgentVersion: {Value: "v0.1.0"}, clusterv1beta1.PropertyKubernetesVersion: {Value: "v1.36.3"}, "secret.example.org/token": {Value: jwt},
 				},
 				AgentStatus: []clusterv1beta1.AgentStatus{{
 					Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: at(heartbeat),
@@ -144,9 +144,9 @@ APISERVICE                     AVAILABLE  WHY NOT
 v1alpha1.cluster.core.oam.dev  False      FailedDiscoveryCheck: https://[removed]@10.0.0.1:8443 refused
 
 MEMBERS
-MEMBER    JOINED   HEALTHY  HEARTBEAT  TUNNEL        KUBERNETES  WHY NOT
-member-b  Unknown  True     60m ago    NotConnected  v1.36.3     Said: silent; its agent wrote Authorization: Bearer [removed]
-member-a  True     True     30s ago    connected     v1.36.3     -
+MEMBER    JOINED   HEALTHY  HEARTBEAT  TUNNEL        AGENT   KUBERNETES  WHY NOT
+member-b  Unknown  True     60m ago    NotConnected  v0.1.0  v1.36.3     Said: silent; its agent wrote Authorization: Bearer [removed]
+member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 
 REGISTRATION TOKENS
 NAMESPACE  NAME       READY  EXPIRES  WHY NOT

@@ -83,7 +83,7 @@ func (r *Reporter) apis(ctx context.Context) (section, error) {
 
 // members are those of the fleet, with their tunnels as the gateway sees them.
 func (r *Reporter) members(ctx context.Context) (section, error) {
-	s := section{title: "Members", head: []string{"MEMBER", "JOINED", "HEALTHY", "HEARTBEAT", "TUNNEL", "KUBERNETES", "WHY NOT"}}
+	s := section{title: "Members", head: []string{"MEMBER", "JOINED", "HEALTHY", "HEARTBEAT", "TUNNEL", "AGENT", "KUBERNETES", "WHY NOT"}}
 	var members clusterv1beta1.MemberClusterList
 	note, err := r.list(ctx, &members)
 	if err != nil {
@@ -101,7 +101,8 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 		}
 		tunnel := cmp.Or(tunnels[member.Name], "-")
 		line := row{rank: troubled, cells: []string{
-			member.Name, cells[0], healthy, heartbeat, tunnel, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
+			member.Name, cells[0], healthy, heartbeat, tunnel,
+			member.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
 		}}
 		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected {
 			line.rank = well

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -19,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/reportback"
@@ -40,11 +43,18 @@ type Options struct {
 	// means 8.
 	Workers int
 	// DispatchWorkers is how many bindings are turned into Works at a time; 0
-	// means 16.
+	// means 64: they wait for the hub most of the time.
 	DispatchWorkers int
 	// Settle is how long changes of selected resources, or of bindings, are
 	// gathered before they are acted upon; 0 means 50 ms.
 	Settle time.Duration
+	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
+	ConfigMapEnvelopes bool
+	// Charts renders ConfigMaps and Secrets with the annotation
+	// placementv1beta1.HelmChartAnnotation; nil leaves them what they are.
+	Charts helmchart.Engine
+	// ChartPackages fetches charts that are elsewhere; nil if they may not be.
+	ChartPackages helmchart.Packages
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 }
@@ -84,8 +94,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("adding the watcher of selected resources: %w", err)
 	}
 	recorder := mgr.GetEventRecorder(recorderName)
-	contents := snapshot.NewContents(cached, live)
-	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Changes: watcher.Source(), Recorder: recorder, Workers: o.Workers}
+	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
+	contents := snapshot.NewContents(cached, live, envelopes)
+	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
@@ -104,7 +116,30 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	return dispatch.SetupWithManager(ctx, mgr, dispatch.Options{Client: cached, Snapshots: contents, Workers: o.DispatchWorkers})
+	works := dispatch.Options{Client: cached, Snapshots: contents, Workers: o.DispatchWorkers}
+	if o.Charts != nil {
+		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, scopesOf(mgr.GetRESTMapper()), o.Clock)
+		if err := mgr.Add(charts); err != nil {
+			return fmt.Errorf("adding the renderer of charts: %w", err)
+		}
+		works.Charts = charts
+	}
+	return dispatch.SetupWithManager(ctx, mgr, works)
+}
+
+// scopesOf asks the hub's own discovery. A kind that the hub serves in another version only
+// has the same scope.
+func scopesOf(mapper meta.RESTMapper) helmchart.Scopes {
+	return func(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
+		mapping, err := mapper.RESTMapping(kind.GroupKind())
+		if meta.IsNoMatchError(err) {
+			return false, false, nil
+		}
+		if err != nil {
+			return false, false, err
+		}
+		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
+	}
 }
 
 // clients returns one client that reads from the manager's cache and sees there

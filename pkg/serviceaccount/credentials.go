@@ -72,7 +72,7 @@ func (c *Credentials) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the gateway's credentials: %w", err)
 	}
-	factory.StartWithContext(WithoutBodies(ctx))
+	factory.StartWithContext(ctx)
 	defer factory.Shutdown()
 	if cache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
 		close(c.synced)

@@ -92,9 +92,10 @@ func parseHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// parseRelay reads what gateways add; what is not of that form is of a later version.
+// parseRelay reads what gateways add; what is not of that form, or names no member, is
+// of a later version.
 func parseRelay(b []byte) (hops uint8, member string) {
-	if len(b) < relayFixed || len(b) < relayFixed+int(b[1]) {
+	if len(b) < relayFixed || b[1] == 0 || len(b) < relayFixed+int(b[1]) {
 		return 0, ""
 	}
 	return b[0], string(b[relayFixed : relayFixed+int(b[1])])

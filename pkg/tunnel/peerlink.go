@@ -159,7 +159,7 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 }
 
 // dialPeers asks the gateways that hold a session of the member. here is why this one
-// has none, the answer if no other has.
+// has none of use, the answer if no other has.
 func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
 	for _, link := range r.peerLinks(member) {
 		h := headerFor(ctx, target)
@@ -168,9 +168,11 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		if err == nil {
 			return &relayedConn{Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target)}, nil
 		}
-		var refused *RefusedError
-		if ctx.Err() != nil || errors.As(err, &refused) && refused.Code != NotHere && refused.Code != Busy {
+		if ctx.Err() != nil || isFinal(err) && !isRefusedAs(err, NotHere) {
 			return nil, err
+		}
+		if isRefusedAs(err, UnknownTarget) {
+			here = err
 		}
 	}
 	return nil, here

@@ -202,3 +202,29 @@ func TestAGatewayThatEndsLetsRelayedStreamsFinish(t *testing.T) {
 	<-closed
 	stopTwo()
 }
+
+func TestATargetThatNoAgentHereKnowsIsAskedOfTheOtherGateway(t *testing.T) {
+	ca := newAuthority(t)
+	one, _ := startReplica(t, "gateway-1", ca)
+	two, _ := startReplica(t, "gateway-2", ca)
+	tunneltest.Join(t, one.Registry, "member", map[string]tunnel.Target{"a": says("here")})
+	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"b": says("there")})
+	one.addresses <- []string{two.address}
+	tunneltest.Eventually(t, "the gateways are linked", func() bool { return one.peers.Replicas() == 2 })
+	tunneltest.Eventually(t, "the other gateway is asked", func() bool {
+		conn, err := one.DialMember(t.Context(), "member", "b")
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	for target, want := range map[string]string{"a": "here", "b": "there"} {
+		if got := hear(t, one.Registry, "member", target); got != want {
+			t.Errorf("target %s: heard %q, want %q", target, got, want)
+		}
+	}
+	var refused *tunnel.RefusedError
+	if _, err := one.DialMember(t.Context(), "member", "c"); !errors.As(err, &refused) || refused.Code != tunnel.UnknownTarget {
+		t.Errorf("a target that nobody knows: %v", err)
+	}
+}

@@ -52,7 +52,8 @@ type Port struct {
 	Others map[string]func(ctx context.Context, conn *tls.Conn)
 }
 
-// Serve takes agents until ctx ends; sessions go on, until the Registry is closed.
+// Serve takes agents until ctx ends. Sessions go on until the Registry is closed, and
+// connections of other protocols until who took them over closes them.
 func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	config := p.TLS.Clone()
 	config.MinVersion = tls.VersionTLS13
@@ -64,13 +65,16 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: portHeaderTime,
-		MaxHeaderBytes:    portMaxHeader,
-		TLSNextProto:      p.takeovers(ctx),
-		ErrorLog:          log.New(debugLines{ctx}, "", 0),
+		// For those who were refused: a stranger does not keep a connection.
+		IdleTimeout:    portHeaderTime,
+		MaxHeaderBytes: portMaxHeader,
+		TLSNextProto:   p.takeovers(ctx),
+		ErrorLog:       log.New(debugLines{ctx}, "", 0),
 		// Sessions outlive ctx: they drain.
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	// With a context that has ended it waits for nobody, and cuts nobody.
+	stop := context.AfterFunc(ctx, func() { _ = server.Shutdown(ctx) })
 	defer stop()
 	if err := server.Serve(tls.NewListener(batchListener{listener}, config)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the port of agents: %w", err)

@@ -4,6 +4,7 @@
 package tunnel_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -20,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
@@ -314,4 +316,91 @@ func FuzzParseInfo(f *testing.F) {
 			t.Errorf("a port that nothing verifies was accepted: %+v", info.Port)
 		}
 	})
+}
+
+// pipes is a listener whose connections stay within the process.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	conn, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func TestAStrangerDoesNotKeepAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		port := &tunnel.Port{
+			Registry:     tunneltest.NewRegistry(t, tunnel.Options{}),
+			TLS:          &tls.Config{Certificates: []tls.Certificate{ca.issue(t, portName)}},
+			Path:         func(string) (string, bool) { return "one", true },
+			Authenticate: func(context.Context, string) (string, bool, error) { return "", false, nil },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		listener, ended := make(pipes), make(chan error, 1)
+		go func() { ended <- port.Serve(ctx, listener) }()
+		raw, gateway := net.Pipe()
+		listener <- gateway
+		conn := tls.Client(raw, &tls.Config{RootCAs: ca.pool(), ServerName: portName})
+		reader := bufio.NewReader(conn)
+		if _, err := io.WriteString(conn, "POST /tunnels/one HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer bad\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil || response.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%v, %v", response, err)
+		}
+		if _, err := io.ReadAll(response.Body); err != nil {
+			t.Fatal(err)
+		}
+		// Asking for nothing more, it would wait here for ever.
+		if _, err := reader.ReadByte(); err != io.EOF {
+			t.Errorf("the connection ended with %v", err)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAPortThatEndsCutsNoOtherProtocol(t *testing.T) {
+	ca := newAuthority(t)
+	taken, release := make(chan struct{}), make(chan struct{})
+	port := &tunnel.Port{
+		TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue(t, portName)}},
+		Others: map[string]func(context.Context, *tls.Conn){"h2": func(_ context.Context, conn *tls.Conn) {
+			close(taken)
+			<-release
+			_, _ = io.WriteString(conn, "later")
+			_ = conn.Close()
+		}},
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- port.Serve(ctx, listener) }()
+	conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: ca.pool(), ServerName: portName, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	<-taken
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	if got, err := io.ReadAll(conn); string(got) != "later" {
+		t.Errorf("read %q, %v", got, err)
+	}
 }

@@ -71,8 +71,9 @@ type Registry struct {
 
 	// mu guards the fields below it. It is never held while dialing or closing.
 	mu sync.RWMutex
-	// members holds each connected member's sessions, the newest first. The slices
-	// are replaced, never changed: a dial walks one without the lock.
+	// members holds each connected member's sessions, the newest first, those of other
+	// protocols behind all of this one's. The slices are replaced, never changed: a dial
+	// walks one without the lock.
 	members map[string][]*session
 	closed  bool
 	// serving counts the calls of Serve; it grows only while closed is false.
@@ -127,7 +128,6 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn) erro
 		return err
 	}
 	s := &nativeSession{Carrier: carrier}
-	r.tell(s)
 	guarded := make(chan error, 1)
 	go func() { guarded <- s.guard(ctx) }()
 	err = r.serveSession(ctx, member, s)
@@ -155,6 +155,11 @@ func (r *Registry) serveSession(ctx context.Context, member string, inner Sessio
 	}
 	defer r.serving.Done()
 	defer r.remove(s)
+	// An agent that is told lets the session go that this one replaces: dials find this
+	// one by then.
+	if own, ok := inner.(*nativeSession); ok {
+		r.tell(own)
+	}
 	draining := s.Draining()
 	for {
 		select {
@@ -196,7 +201,15 @@ func (r *Registry) add(s *session) error {
 		r.mu.Unlock()
 		return err
 	}
-	r.members[s.member] = append([]*session{s}, r.members[s.member]...)
+	others := r.members[s.member]
+	at := 0
+	if _, own := s.Session.(*nativeSession); !own {
+		at = slices.IndexFunc(others, func(o *session) bool { _, own := o.Session.(*nativeSession); return !own })
+		if at < 0 {
+			at = len(others)
+		}
+	}
+	r.members[s.member] = slices.Insert(slices.Clone(others), at, s)
 	r.serving.Add(1)
 	r.mu.Unlock()
 	s.meter.sessions.Inc()
@@ -271,13 +284,13 @@ func (r *Registry) dialCounted(ctx context.Context, member, target string, eager
 
 // dial tries the member's sessions, the newest first: after a cut it is the one that
 // surely works. An agent's refusal counts for all of them, unless that session alone
-// is busy.
+// is busy, or that agent alone does not know the target.
 func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
 	defer cancel()
 	conn, err := r.dialHere(ctx, member, target, eager)
 	switch {
-	case err == nil || !errors.Is(err, ErrNotConnected):
+	case err == nil || !errors.Is(err, ErrNotConnected) && !isRefusedAs(err, UnknownTarget):
 		return conn, err
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -313,8 +326,12 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 
 // isFinal says that another session would give the same answer.
 func isFinal(err error) bool {
+	return IsRefused(err) && !isRefusedAs(err, Busy, UnknownTarget)
+}
+
+func isRefusedAs(err error, codes ...Code) bool {
 	var refused *RefusedError
-	return errors.As(err, &refused) && refused.Code != Busy
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Code)
 }
 
 // Connected says whether the member has a session here that takes dials.

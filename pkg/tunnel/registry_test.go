@@ -420,3 +420,34 @@ func eventually(t *testing.T, done func() bool) {
 	stacks := make([]byte, 1<<20)
 	t.Fatalf("it never came true:\n%s", stacks[:runtime.Stack(stacks, true)])
 }
+
+// An agent that hears from a gateway lets the session go that the new one replaces: if
+// dials did not find the new one yet, the member would be away for a moment.
+func TestAnAgentIsToldOnceDialsFindItsSession(t *testing.T) {
+	var r *tunnel.Registry
+	found := make(chan bool, 1)
+	r = tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
+		found <- r.Connected("one")
+		return tunnel.Info{Replica: "gateway-1"}
+	}})
+	tunneltest.Join(t, r, "one", nil)
+	if !<-found {
+		t.Error("the agent was told before dials found its session")
+	}
+}
+
+// Two agents of a member may be of different versions, or one of them of another kind.
+func TestATargetThatOneAgentDoesNotKnowIsAskedOfTheOther(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("older")})
+	serveAgent(t, r, "one", map[string]tunnel.Target{"b": says("newer"), "echo": echo})
+	for target, want := range map[string]string{"a": "older", "b": "newer"} {
+		if got := hear(t, r, "one", target); got != want {
+			t.Errorf("target %s: heard %q, want %q", target, got, want)
+		}
+	}
+	var refused *tunnel.RefusedError
+	if _, err := r.DialMember(t.Context(), "one", "c"); !errors.As(err, &refused) || refused.Code != tunnel.UnknownTarget {
+		t.Errorf("a target that both do not know: %v", err)
+	}
+}

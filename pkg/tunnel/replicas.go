@@ -21,12 +21,21 @@ type replicas struct {
 	count int
 	// taken are the gateways' names, by slot.
 	taken map[int]string
+	// unheard are slots with a session whose gateway has not told its name yet.
+	unheard map[int]bool
 	// changed is closed, and made anew, with every change.
 	changed chan struct{}
 }
 
 func newReplicas() *replicas {
-	return &replicas{taken: map[int]string{}, changed: make(chan struct{})}
+	return &replicas{taken: map[int]string{}, unheard: map[int]bool{}, changed: make(chan struct{})}
+}
+
+// arrive says that the slot has a new session.
+func (r *replicas) arrive(slot int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unheard[slot] = true
 }
 
 // claim says that the slot's session ends in the gateway that told info. An error says
@@ -34,6 +43,10 @@ func newReplicas() *replicas {
 func (r *replicas) claim(slot int, info Info) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.unheard, slot)
+	if info.Replica == "" {
+		return nil
+	}
 	defer r.tell()
 	r.count = info.Replicas
 	if r.heldByOther(slot, info.Replica) {
@@ -43,10 +56,19 @@ func (r *replicas) claim(slot int, info Info) error {
 	return nil
 }
 
-// isFree says whether the slot could have a session to that gateway.
+// isFree says whether the slot could have a session to that gateway. One that it is not
+// in already may be another slot's which has not heard so yet: then it is not free.
 func (r *replicas) isFree(slot int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.taken[slot] == replica {
+		return true
+	}
+	for other := range r.unheard {
+		if other != slot {
+			return false
+		}
+	}
 	return !r.heldByOther(slot, replica)
 }
 
@@ -65,6 +87,7 @@ func (r *replicas) leave(slot int) {
 	defer r.mu.Unlock()
 	defer r.tell()
 	delete(r.taken, slot)
+	delete(r.unheard, slot)
 }
 
 func (r *replicas) tell() {

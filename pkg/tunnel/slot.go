@@ -127,6 +127,7 @@ func (s *slot) connect(ctx, serving context.Context, on *road) (next *road, err 
 	carrier := on.carrier
 	klog.FromContext(ctx).Info("Tunnel to the hub is up", "member", s.Member, "way", on.way)
 	s.held.replace(carrier)
+	s.replicas.arrive(s.index)
 	ended := make(chan error, 1)
 	s.sessions.Go(func() {
 		ended <- serveStreams(serving, carrier, s.Targets, s.MaxStreams)
@@ -172,10 +173,8 @@ func (s *slot) heard(message []byte, search *search) error {
 	if err != nil {
 		return nil // one of a later version
 	}
-	if info.Replica != "" {
-		if err := s.replicas.claim(s.index, info); err != nil {
-			return err
-		}
+	if err := s.replicas.claim(s.index, info); err != nil {
+		return err
 	}
 	if info.Port != nil {
 		search.heard(*info.Port)

@@ -21,6 +21,7 @@ const gatewayUser = "system:serviceaccount:fleet-system:gate\"way'"
 
 func allPolicies() []client.Object {
 	all := append(MemberPolicies(time.Hour), GatewayPolicy(gatewayUser, "fleet-system", types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"})...)
+	all = append(all, HelmChartPolicy()...)
 	for _, mode := range AllGuardRails() {
 		all = append(all, GuardRailPolicies(mode, gatewayUser)...)
 	}

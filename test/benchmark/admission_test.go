@@ -35,7 +35,8 @@ const enforcedBy = "enforced-by"
 // BenchmarkAdmission is what an update of a managed control plane takes: with the
 // whole pack for Cluster API on Azure enforced by the gateway; with those of its
 // policies that the API server can enforce itself, once by the gateway and once
-// natively; and with none.
+// natively; and with none. "gateway-cpu-ms" and "hub-cpu-ms" are what one update costs
+// the gateway and the hub's control plane: other programs move those least.
 func BenchmarkAdmission(b *testing.B) {
 	f := startFleet(b, "admission")
 	scheme := runtime.NewScheme()
@@ -51,9 +52,13 @@ func BenchmarkAdmission(b *testing.B) {
 		b.Fatal(err)
 	}
 	prepareHub(b, hub)
+	processes := map[string][]int{"gateway-cpu-ms": {f.Gateway.PID()}}
+	for _, p := range f.Hub.Processes() {
+		processes["hub-cpu-ms"] = append(processes["hub-cpu-ms"], p.PID())
+	}
 	var ways []way
 	for _, by := range []string{"gateway", "gateway-exportable", "native", "nobody"} {
-		ways = append(ways, updating(b, hub, by))
+		ways = append(ways, updating(b, hub, by, processes))
 	}
 	b.Run("update", func(b *testing.B) { sideBySide(b, ways...) })
 }
@@ -85,6 +90,7 @@ func prepareHub(b *testing.B, hub client.Client) {
 		definition.Spec.Conversion, definition.Status = nil, apiextensionsv1.CustomResourceDefinitionStatus{}
 		createWithin(b, hub, definition)
 	}
+	createWithin(b, hub, clusterDefinition())
 	policies, err := capz.Policies()
 	if err != nil {
 		b.Fatal(err)
@@ -101,6 +107,22 @@ func prepareHub(b *testing.B, hub client.Client) {
 	}
 }
 
+// clusterDefinition is Cluster API's own kind, which the pack looks up. Its schema
+// does not matter here.
+func clusterDefinition() *apiextensionsv1.CustomResourceDefinition {
+	keep, group := true, "cluster.x-k8s.io"
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters." + group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, for a benchmark"}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Cluster", Plural: "clusters"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1beta1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}},
+			}},
+		},
+	}
+}
+
 // by is the policy for the namespaces of one way.
 func by(policy *admissionv1alpha1.ImmutabilityPolicy, way string) *admissionv1alpha1.ImmutabilityPolicy {
 	policy = policy.DeepCopy()
@@ -109,7 +131,7 @@ func by(policy *admissionv1alpha1.ImmutabilityPolicy, way string) *admissionv1al
 }
 
 // updating is a way: one object in a namespace of its own, whose tags change.
-func updating(b *testing.B, hub client.Client, by string) way {
+func updating(b *testing.B, hub client.Client, by string, processes map[string][]int) way {
 	b.Helper()
 	createWithin(b, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: by, Labels: map[string]string{enforcedBy: by}}})
 	object := &unstructured.Unstructured{}
@@ -122,19 +144,36 @@ func updating(b *testing.B, hub client.Client, by string) way {
 		awaitRefusal(b, hub, object)
 	}
 	var took []time.Duration
+	used := map[string]time.Duration{}
 	w := way{name: by, figures: map[string]float64{}}
 	w.do = func(ctx context.Context) (time.Duration, error) {
 		if err := unstructured.SetNestedField(object.Object, fmt.Sprint(len(took)), "spec", "additionalTags", "n"); err != nil {
 			return 0, err
 		}
+		before := cpuOfAll(b, processes)
 		spent, err := timed(func(ctx context.Context) error { return hub.Update(ctx, object) })(ctx)
 		took = append(took, spent)
+		for unit, after := range cpuOfAll(b, processes) {
+			used[unit] += after - before[unit]
+			w.figures[unit] = used[unit].Seconds() * 1000 / float64(len(took))
+		}
 		sorted := slices.Sorted(slices.Values(took))
 		w.figures["p50-ms"] = sorted[len(sorted)/2].Seconds() * 1000
 		w.figures["p99-ms"] = sorted[len(sorted)*99/100].Seconds() * 1000
 		return spent, err
 	}
 	return w
+}
+
+func cpuOfAll(b *testing.B, processes map[string][]int) map[string]time.Duration {
+	b.Helper()
+	used := map[string]time.Duration{}
+	for unit, pids := range processes {
+		for _, pid := range pids {
+			used[unit] += cpuOf(b, pid)
+		}
+	}
+	return used
 }
 
 // awaitRefusal waits until what must not change does not.
@@ -158,6 +197,9 @@ func createWithin(b *testing.B, hub client.Client, object client.Object) {
 	var last error
 	err := wait.PollUntilContextTimeout(b.Context(), 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = hub.Create(ctx, object)
+		if apierrors.IsInvalid(last) {
+			return false, last // Waiting does not mend it.
+		}
 		return last == nil || apierrors.IsAlreadyExists(last), nil
 	})
 	if err != nil {

@@ -40,19 +40,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 )
 
-const (
-	// crowdPatience is what a thousand members may take.
-	crowdPatience = 15 * time.Minute
-	// idle is how long writes are counted when all have joined: a period of their
-	// heartbeats.
-	idle = time.Minute
-)
+// crowdPatience is what a thousand members may take.
+const crowdPatience = 15 * time.Minute
 
 // joinCrowd has that many simulated members join, and prints what they cost: seconds, writes
 // and the gateway's memory, then writes a second when nothing happens. An agent is the
 // product's own code for enrolling and for reporting, without a cluster, a tunnel or a
-// watch; all of them share one process.
-func joinCrowd(b *testing.B, members int) {
+// watch; all of them share one process. idle is how long writes are counted when all have
+// joined: in five minutes every member reports once though nothing has changed.
+func joinCrowd(b *testing.B, members int, idle time.Duration) {
 	f := startFleet(b, fmt.Sprintf("membership-%d", members), "member-1")
 	j := newJoiner(b, f)
 	values, err := os.ReadFile(j.values)
@@ -73,14 +69,14 @@ func joinCrowd(b *testing.B, members int) {
 			b.Fatal(err)
 		}
 		after, err := j.writes(b.Context())
-		if err := errors.Join(err, j.settle(b.Context())); err != nil {
+		if err := errors.Join(err, j.settleCrowd(b.Context())); err != nil {
 			b.Fatal(err)
 		}
 		resident, err := residentMiB(f.Gateway.PID())
 		if err != nil {
 			b.Fatal(err)
 		}
-		rate, err := j.idleWrites(b.Context())
+		rate, err := j.idleWrites(b.Context(), idle)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -89,6 +85,12 @@ func joinCrowd(b *testing.B, members int) {
 		b.ReportMetric(resident, "gateway-MiB")
 		b.ReportMetric(rate, "idle-writes/s")
 	}
+}
+
+// settleCrowd waits until nothing is made any more: a crowd's heartbeats never rest.
+func (j *joiner) settleCrowd(ctx context.Context) error {
+	const quiet = 3 * time.Second
+	return j.rest(ctx, quiet, crowdPatience, func(w written) bool { return w.verb == "create" })
 }
 
 // crowd are simulated members.
@@ -215,7 +217,7 @@ var anyWrite = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_count\
 
 // idleWrites is how many writes a second the hub gets when nothing happens, its own
 // controllers' among them.
-func (j *joiner) idleWrites(ctx context.Context) (float64, error) {
+func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64, error) {
 	before, err := j.allWrites(ctx)
 	if err != nil {
 		return 0, err
@@ -224,7 +226,7 @@ func (j *joiner) idleWrites(ctx context.Context) (float64, error) {
 	select {
 	case <-ctx.Done():
 		return 0, ctx.Err()
-	case <-time.After(idle):
+	case <-time.After(during):
 	}
 	after, err := j.allWrites(ctx)
 	return (after - before) / time.Since(begin).Seconds(), err

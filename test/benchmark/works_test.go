@@ -30,6 +30,8 @@ import (
 const (
 	perWork = 100 // objects in a Work that is one of many of the same rollout
 	writers = 8   // who write side by side where that is free to choose
+
+	noChange = 10 * time.Second // for how long it is counted what a Work costs to which nothing happens
 )
 
 // BenchmarkWorks is the way of objects from Works to a member, with an agent in this
@@ -41,9 +43,9 @@ const (
 //   - repair: from a change by hand until the object is as it was.
 //   - watch: heap of the agent for each 1,000 objects that it has applied, and that it
 //     sees beside them.
-//   - many: one more Work beside 5,000 others, while all is quiet and while an agent
-//     that has just started looks at all of them; what that one costs in requests,
-//     what the others cost meanwhile, and what a start does.
+//   - many: 5,000 Works, what they cost in requests while nothing happens to them; one
+//     more beside them, while all is quiet and while an agent that has just started
+//     looks at all of them; what that one costs, and what a start does.
 func BenchmarkWorks(b *testing.B) {
 	bed := newWorksBed(b)
 	b.Run("apply", func(b *testing.B) {
@@ -75,19 +77,28 @@ func configMaps(namespace string, from, to int) []*corev1.ConfigMap {
 	return list
 }
 
+// worksOf are Works for objects of a namespace, each for some of them.
+func worksOf(namespace string, objects, each int) ([]*placementv1beta1.Work, error) {
+	var works []*placementv1beta1.Work
+	for from := 0; from < objects; from += each {
+		work, err := workOf(fmt.Sprintf("%s-%d", namespace, from), configMaps(namespace, from, min(from+each, objects)))
+		if err != nil {
+			return nil, err
+		}
+		works = append(works, work)
+	}
+	return works, nil
+}
+
 // apply delivers objects in Works of perWork.
 func (w *worksBed) apply(ctx context.Context, objects int) (time.Duration, error) {
 	namespace, err := w.namespace(ctx)
 	if err != nil {
 		return 0, err
 	}
-	var works []*placementv1beta1.Work
-	for from := 0; from < objects; from += perWork {
-		work, err := workOf(fmt.Sprintf("%s-%d", namespace, from), configMaps(namespace, from, min(from+perWork, objects)))
-		if err != nil {
-			return 0, err
-		}
-		works = append(works, work)
+	works, err := worksOf(namespace, objects, perWork)
+	if err != nil {
+		return 0, err
 	}
 	begin := time.Now()
 	if err := w.deliver(ctx, works); err != nil {
@@ -130,18 +141,19 @@ func (w *worksBed) bare(ctx context.Context, objects int) (time.Duration, error)
 	return time.Since(begin), err
 }
 
-// benchmarkRepair changes one object after the other by hand.
+// benchmarkRepair changes one object after the other by hand: so many that none is
+// taken for contested.
 func (w *worksBed) benchmarkRepair(b *testing.B) {
-	const objects = 200
+	const objects = 1000
 	namespace, err := w.namespace(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	work, err := workOf(namespace, configMaps(namespace, 0, objects))
+	works, err := worksOf(namespace, objects, perWork)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := w.deliver(b.Context(), []*placementv1beta1.Work{work}); err != nil {
+	if err := w.deliver(b.Context(), works); err != nil {
 		b.Fatal(err)
 	}
 	watched, err := w.member.Watch(b.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace))
@@ -166,7 +178,7 @@ func (w *worksBed) benchmarkRepair(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	if err := w.withdraw(b.Context(), []*placementv1beta1.Work{work}); err != nil {
+	if err := w.withdraw(b.Context(), works); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -210,15 +222,11 @@ func (w *worksBed) benchmarkWatch(b *testing.B) {
 		}
 		foreign = nil
 		withForeign := heap()
-		works := []*placementv1beta1.Work{one}
-		for from := 0; from < objects; from += perWork {
-			work, err := workOf(fmt.Sprintf("%s-%d", namespace, from), configMaps(namespace, from, from+perWork))
-			if err != nil {
-				b.Fatal(err)
-			}
-			works = append(works, work)
+		works, err := worksOf(namespace, objects, perWork)
+		if err != nil {
+			b.Fatal(err)
 		}
-		if err := w.deliver(ctx, works[1:]); err != nil {
+		if err := w.deliver(ctx, works); err != nil {
 			b.Fatal(err)
 		}
 		for _, work := range works {
@@ -227,7 +235,7 @@ func (w *worksBed) benchmarkWatch(b *testing.B) {
 		applied := heap()
 		b.ReportMetric(float64(withForeign-before)/1024/(objects/1000), "KiB/1000-foreign")
 		b.ReportMetric(float64(applied-withForeign)/1024/(objects/1000), "KiB/1000-applied")
-		if err := w.withdraw(ctx, works); err != nil {
+		if err := w.withdraw(ctx, append(works, one)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -249,20 +257,18 @@ func (w *worksBed) benchmarkMany(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var works []*placementv1beta1.Work
-	for i := range many {
-		work, err := workOf(fmt.Sprintf("%s-%d", namespace, i), configMaps(namespace, i, i+1))
-		if err != nil {
-			b.Fatal(err)
-		}
-		works = append(works, work)
+	works, err := worksOf(namespace, many, 1)
+	if err != nil {
+		b.Fatal(err)
 	}
 	begin := time.Now()
 	if err := w.deliver(ctx, works); err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(many/time.Since(begin).Seconds(), "works/s")
-	settle(w.asked.total)
+	rate := many / time.Since(begin).Seconds()
+	settled := settle(w.asked.total)
+	time.Sleep(noChange)
+	unchanged := float64(w.asked.total()-settled) / many
 	nth := many
 	newcomer := func() time.Duration {
 		nth++
@@ -296,6 +302,8 @@ func (w *worksBed) benchmarkMany(b *testing.B) {
 		b.ReportMetric(float64(readsAfter-reads)/many, "start-reads/work")
 		b.ReportMetric(float64(writesAfter-writes-writesOfOne), "start-writes")
 	}
+	b.ReportMetric(rate, "works/s")
+	b.ReportMetric(unchanged, "requests/unchanged")
 }
 
 // settle waits until nothing is counted any more.

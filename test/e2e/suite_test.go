@@ -79,6 +79,7 @@ func (l *launched) launcher(ctx context.Context, verb string) (string, error) {
 	if tunnel := os.Getenv("FLEETGATE_TUNNEL"); tunnel != "" {
 		args = append([]string{"-tunnel=" + tunnel}, args...)
 	}
+	args = append(skew.flags(), args...)
 	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), args...)
 	var out strings.Builder
 	command.Stdout = io.MultiWriter(&out, GinkgoWriter)

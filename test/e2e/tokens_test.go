@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -17,13 +18,21 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 	"fleetgate.io/fleetgate/test/leak"
 )
 
-// bodies is the verbosity at which Kubernetes' client logs whole bodies.
+// bodies is the verbosity at which Kubernetes' client would log whole bodies.
 const bodies = 10
 
 // argoSettings is what an installation of Argo CD has at least.
@@ -60,6 +69,25 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: example.org/web:v1}]}
+`
+
+// consumerOfProfiles is a program on the hub that works with one member.
+const consumerOfProfiles = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: consumer, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: consumer}
+rules:
+- {apiGroups: [cluster.core.oam.dev], resources: [clustergateways/proxy], resourceNames: [member-1], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: consumer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: consumer}
+subjects: [{kind: ServiceAccount, name: consumer, namespace: default}]
 `
 
 var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Label("matrix"), func() {
@@ -160,6 +188,41 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 		Expect(err).To(MatchError(ContainSubstring(`"member-2"`)), "nobody asked for a Secret of this one")
 	})
 
+	// A consumer of ClusterProfiles makes its configuration of the profile's address
+	// and of a plug-in of its own, as the inventory's library does.
+	It("are not needed by who reads ClusterProfiles", func(ctx context.Context) {
+		onHub(ctx, consumerOfProfiles, "apply", "--filename=-")
+		run(ctx, breakGlassOf(f.Members[0].Cluster), "", "create", "clusterrolebinding", "consumer", "--clusterrole=view", "--user=hub:system:serviceaccount:default:consumer")
+		profile := &multiclusterv1alpha1.ClusterProfile{}
+		Expect(json.Unmarshal([]byte(onHub(ctx, "", "get", "clusterprofile", "member-1", "--namespace="+clusterv1beta1.SystemNamespace, "--output=json")), profile)).To(Succeed())
+		Expect(profile.Status.AccessProviders).To(HaveLen(1))
+		access := profile.Status.AccessProviders[0].Cluster
+		Expect(access.Extensions).To(HaveLen(1))
+		plugin := filepath.Join(f.Dir, "profile-plugin.sh")
+		Expect(os.WriteFile(plugin, []byte(`#!/bin/sh
+case "$KUBERNETES_EXEC_INFO" in *'"config":{"clusterName":"member-1"}'*) ;; *) echo "not told which member" >&2; exit 1;; esac
+token=$(kubectl create token consumer --kubeconfig="$HUB") || exit 1
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$token"
+`), 0o700)).To(Succeed())
+		config := &rest.Config{Host: access.Server, TLSClientConfig: rest.TLSClientConfig{CAData: access.CertificateAuthorityData}}
+		config.ExecProvider = &clientcmdapi.ExecConfig{
+			APIVersion: "client.authentication.k8s.io/v1", Command: plugin, InteractiveMode: clientcmdapi.NeverExecInteractiveMode, ProvideClusterInfo: true,
+			Env:    []clientcmdapi.ExecEnvVar{{Name: "HUB", Value: breakGlassOf(f.Hub)}, {Name: "PATH", Value: f.BinDir + ":" + os.Getenv("PATH")}},
+			Config: &runtime.Unknown{Raw: access.Extensions[0].Extension.Raw, ContentType: runtime.ContentTypeJSON},
+		}
+		member, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error {
+			_, err := member.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{})
+			return err
+		}).Should(Succeed())
+		_, err = member.CoreV1().Secrets("default").List(ctx, metav1.ListOptions{})
+		Expect(err).To(Satisfy(apierrors.IsForbidden))
+
+		may, _ := f.Kubectl(ctx, breakGlassOf(f.Hub), "", "auth", "can-i", "get", "secrets", "--namespace=fleet-member-member-1", "--as=system:serviceaccount:default:consumer")
+		Expect(strings.TrimSpace(may)).To(Equal("no"))
+	})
+
 	It("are in no log, object or metric", func(ctx context.Context) {
 		tokens := tokensOf(ctx, f)
 		Expect(len(tokens)).To(BeNumerically(">=", 7), "of the registration, the agents, the gateway, the accounts, Argo CD")
@@ -178,7 +241,7 @@ var _ = Describe("Tokens of a fleet whose parts log all they can", Ordered, Labe
 			Expect(leak.Search(texts[place], planted)).To(Equal([]int{0}), place)
 		}
 		for _, process := range []string{"gateway", "member-1-agent", "member-2-agent"} {
-			Expect(texts[process+"'s log"]).To(ContainSubstring("Response Body"), "as verbose as can be")
+			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "as verbose as can be")
 			Expect(texts[process+"'s metrics"]).To(ContainSubstring("go_goroutines"))
 		}
 	})

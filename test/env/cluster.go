@@ -35,7 +35,7 @@ type Cluster struct {
 	Etcd              *Process
 	APIServer         *Process
 	ControllerManager *Process
-	// Scheduler and KWOK are nil in a cluster without nodes.
+	// Scheduler and KWOK are nil in a cluster without nodes, KWOK in one whose nodes are real.
 	Scheduler *Process
 	KWOK      *Process
 

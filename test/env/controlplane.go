@@ -35,11 +35,16 @@ type ports struct {
 // programs are those that a cluster with these options runs.
 func (o Options) programs() []string {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager"}
+	if o.hasScheduler() {
+		names = append(names, "kube-scheduler")
+	}
 	if o.Nodes > 0 {
-		names = append(names, "kube-scheduler", "kwok")
+		names = append(names, "kwok")
 	}
 	return names
 }
+
+func (o Options) hasScheduler() bool { return o.Nodes > 0 || o.Address != "" }
 
 // checkPrograms refuses before anything is started that could not be started.
 func (o Options) checkPrograms() error {
@@ -127,6 +132,9 @@ func (c *Cluster) apiServerArgs() []string {
 	if c.options.Audit {
 		args = append(args, flags("audit-policy-file", c.path(auditPolicyFile), "audit-log-path", c.path(auditLogFile))...)
 	}
+	if c.options.Address != "" {
+		args = append(args, c.realNodesArgs()...)
+	}
 	return append(args, c.options.APIServerFlags...)
 }
 
@@ -191,11 +199,13 @@ func (c *Cluster) makeProcesses() error {
 	if c.ControllerManager, err = c.process("kube-controller-manager", c.controllerManagerArgs(), c.controllersWork); err != nil {
 		return err
 	}
+	if c.options.hasScheduler() {
+		if c.Scheduler, err = c.process("kube-scheduler", c.schedulerArgs(), nil); err != nil {
+			return err
+		}
+	}
 	if c.options.Nodes == 0 {
 		return nil
-	}
-	if c.Scheduler, err = c.process("kube-scheduler", c.schedulerArgs(), nil); err != nil {
-		return err
 	}
 	c.KWOK, err = c.process("kwok", c.kwokArgs(), c.nodesWork)
 	return err

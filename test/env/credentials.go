@@ -7,14 +7,27 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Config is the break-glass administrator (system:masters), without a client-side limit.
 // Each call returns a copy.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client speaks as the break-glass administrator, of the kinds that the functions add to
+// a scheme: those called AddToScheme of their packages.
+func (c *Cluster) Client(kinds ...func(*runtime.Scheme) error) (client.Client, error) {
+	known := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(kinds...)
+	if err := builder.AddToScheme(known); err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", c.Name, err)
+	}
+	return client.New(c.Config(), client.Options{Scheme: known})
+}
 
 // ConfigFor issues a client certificate for the user and returns a configuration with it.
 func (c *Cluster) ConfigFor(user string, groups ...string) (*rest.Config, error) {

@@ -6,6 +6,7 @@ package env
 import (
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"time"
 )
@@ -34,6 +35,10 @@ type Options struct {
 	// Nodes is how many simulated nodes the cluster has. 0 means no scheduler and no KWOK:
 	// pods then stay pending.
 	Nodes int
+	// Address is one of this machine at which pods and other clusters reach the API server,
+	// for a cluster with real nodes (StartNode). A kube-scheduler joins it. Empty means that
+	// the API server listens on loopback only.
+	Address string
 	// Admin gets a kubeconfig in Dir, named after it; no RBAC rule is made for it.
 	// The default is the user "admin" in the group "fleetgate:admins".
 	Admin User
@@ -60,6 +65,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Nodes < 0 {
 		return o, errors.New("a cluster cannot have fewer than 0 nodes")
+	}
+	if o.Address != "" && (o.Nodes > 0 || net.ParseIP(o.Address) == nil) {
+		return o, errors.New("a cluster with an address has an IP address, and no simulated nodes")
 	}
 	if o.Detached && o.Dir == "" {
 		return o, errors.New("a detached cluster needs a folder of its own, or nobody finds it again")

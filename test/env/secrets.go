@@ -94,8 +94,14 @@ func (c *Cluster) loadSecrets() (*authority, error) {
 }
 
 func (c *Cluster) makeServing(users *authority) error {
-	serving, err := users.server("kube-apiserver", serviceAddress, "kubernetes", "kubernetes.default",
-		"kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	hosts := []string{serviceAddress, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	if c.options.Address != "" {
+		if err := c.makeKubeletClient(users); err != nil {
+			return err
+		}
+		hosts = append(hosts, c.options.Address)
+	}
+	serving, err := users.server("kube-apiserver", hosts...)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ func progress(line string) { GinkgoWriter.Println(line) }
 func expectNothingLeft(c *env.Cluster) {
 	GinkgoHelper()
 	for _, p := range c.Processes() {
-		Expect(p.Running()).To(BeFalse(), p.Name())
+		// Whoever started it learns of its end a moment after whoever ended it.
+		Eventually(p.Running).Should(BeFalse(), p.Name())
 		expectGone(GinkgoTB(), p.PID())
 	}
 }

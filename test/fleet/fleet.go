@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +42,19 @@ type Options struct {
 	Detached bool
 	// BinDir is where gateway, agent and the Kubernetes programs are.
 	BinDir string
+	// HubBinDir and MemberBinDir are where the Kubernetes programs of hub and members are,
+	// if they are of another version than those of BinDir. Empty means BinDir.
+	HubBinDir, MemberBinDir string
+	// GatewayPath and AgentPath are programs of another version than those of BinDir.
+	// Empty means those.
+	GatewayPath, AgentPath string
 	// Verbosity is the -v of gateway and agents.
 	Verbosity int
 	// Tunnel is which way the members' tunnels go: one of the constants Tunnel*. Empty
 	// means TunnelNative.
 	Tunnel string
+	// GatewayArgs are further flags of the gateways.
+	GatewayArgs []string
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int
@@ -119,10 +128,10 @@ func (f *Fleet) startClusters(ctx context.Context) error {
 
 func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
 	options := env.Options{
-		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: f.BinDir, Progress: f.Progress,
+		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: cmp.Or(f.HubBinDir, f.BinDir), Progress: f.Progress,
 	}
 	if name != "hub" {
-		options.Nodes = 1
+		options.Nodes, options.BinDir = 1, cmp.Or(f.MemberBinDir, f.BinDir)
 	}
 	cluster, err := env.Load(options.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 		name = fmt.Sprintf("gateway-%d", replica+1)
 	}
 	options := env.ProcessOptions{
-		Name: name, Dir: f.Dir, Path: f.binary("gateway"), Detached: f.Detached, Grace: gatewayGrace,
+		Name: name, Dir: f.Dir, Path: cmp.Or(f.GatewayPath, f.binary("gateway")), Detached: f.Detached, Grace: gatewayGrace,
 		Args: append(f.gatewayTunnelArgs(),
 			"--kubeconfig="+kubeconfig,
 			"--install",
@@ -98,6 +99,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 	if peers := f.peers(replica); len(peers) > 0 {
 		options.Args = append(options.Args, fmt.Sprintf("--peer-port=%d", f.ports[portPeers]), "--peers="+strings.Join(peers, ","))
 	}
+	options.Args = append(options.Args, f.GatewayArgs...)
 	return env.NewProcess(options)
 }
 
@@ -107,7 +109,7 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 		return nil, err
 	}
 	return env.NewProcess(env.ProcessOptions{
-		Name: m.Name + "-agent", Dir: f.Dir, Path: f.binary("agent"), Detached: f.Detached,
+		Name: m.Name + "-agent", Dir: f.Dir, Path: cmp.Or(f.AgentPath, f.binary("agent")), Detached: f.Detached,
 		Args: append(f.agentTunnelArgs(),
 			"--member-kubeconfig="+kubeconfig,
 			"--bootstrap-file="+f.valuesFile(m),

@@ -29,7 +29,7 @@ func (f *Fleet) gatewayTunnelArgs() []string {
 		return nil
 	}
 	args := []string{
-		"--agents-address=" + onPort(f.front(), f.tunnelPort),
+		"--agents-address=" + f.AgentsAddress(),
 		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
 	}
 	if f.Tunnel == TunnelKonnectivity {
@@ -44,11 +44,18 @@ func (f *Fleet) agentTunnelArgs() []string {
 	}
 	return []string{
 		"--tunnel-protocol=" + TunnelKonnectivity,
-		"--tunnel-server=" + onPort(f.front(), f.tunnelPort),
+		"--tunnel-server=" + f.AgentsAddress(),
 		"--tunnel-server-name=localhost",
 		"--tunnel-ca-file=" + f.tunnelCAFile(),
 	}
 }
+
+// AgentsAddress is where agents come in at the gateway's own port.
+func (f *Fleet) AgentsAddress() string { return onPort(f.front(), f.tunnelPort) }
+
+// TunnelCA is the CA, PEM, by which the gateway's own ports are verified as localhost.
+// Agents that speak Konnectivity need it: a fleet of others does not have it.
+func (f *Fleet) TunnelCA() ([]byte, error) { return os.ReadFile(f.tunnelCAFile()) }
 
 func (f *Fleet) tunnelCAFile() string { return filepath.Join(f.Dir, "tunnel-ca.pem") }
 

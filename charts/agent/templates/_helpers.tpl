@@ -52,20 +52,29 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not .Values.config.memberClusterName -}}true{{- end -}}
 {{- end -}}
 
+{{/* Namespace for the accounts of ManagedServiceAccounts. */}}
+{{- define "agent.accounts" -}}
+{{- $first := "open-cluster-management-managed-serviceaccount" -}}
+{{- .Values.accounts.namespace | default (ternary (printf "%s-%s" $first .Values.hubName) $first (not (empty .Values.hubName))) -}}
+{{- end -}}
+
 {{/* The role with which the gateway acts on this cluster for its callers, as the agent names it. */}}
 {{- define "agent.impersonation" -}}
-{{- if eq .Values.accounts.namespace "open-cluster-management-managed-serviceaccount" -}}fleetgate-impersonate{{- else -}}fleetgate-impersonate-{{ .Values.accounts.namespace }}{{- end -}}
+{{- if eq (include "agent.accounts" .) "open-cluster-management-managed-serviceaccount" -}}fleetgate-impersonate{{- else -}}fleetgate-impersonate-{{ include "agent.accounts" . }}{{- end -}}
 {{- end -}}
 
 {{/* What cannot be checked by the schema: values that must fit each other. */}}
 {{- define "agent.validate" -}}
+{{- if and (.Values.tracing).samplingRatePerMillion (not .Values.tracing.endpoint) -}}
+{{- fail "tracing.samplingRatePerMillion does nothing without tracing.endpoint, the host:port of a collector" -}}
+{{- end -}}
 {{- if .Values.strictNames -}}
 {{- $namespace := .Values.internal.systemNamespace | default "cattle-fleet-system" -}}
 {{- if or (ne .Release.Name "fleet-agent") (ne .Release.Namespace $namespace) -}}
 {{- fail (printf "strictNames: the release must be fleet-agent in namespace %s, this is %s in %s" $namespace .Release.Name .Release.Namespace) -}}
 {{- end -}}
 {{- end -}}
-{{- if eq .Values.accounts.namespace .Release.Namespace -}}
+{{- if eq (include "agent.accounts" .) .Release.Namespace -}}
 {{- fail "accounts.namespace must not be the release's own: whoever holds an account there would read the agent's key" -}}
 {{- end -}}
 {{- if and .Values.config.hubURL (not .Values.config.memberClusterName) -}}

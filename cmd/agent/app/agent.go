@@ -41,6 +41,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/pkg/tracing"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 
@@ -79,12 +81,21 @@ var (
 // what is in the way. What the hub or the network can mend is retried instead,
 // and told by /readyz and the log.
 func Run(ctx context.Context, config *Config) error {
+	spans, err := config.Tracing.Provider(ctx, "agent", config.Member)
+	if err != nil {
+		return err
+	}
+	defer tracing.Stop(ctx, spans)
 	a, err := newAgent(config)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.serveProbes(ctx) })
+	group.Go(func() error {
+		a.tellDeployment(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		if !a.prepareMember(ctx) {
 			return nil
@@ -93,6 +104,14 @@ func Run(ctx context.Context, config *Config) error {
 		return a.serveHub(ctx)
 	})
 	return explain(group.Wait())
+}
+
+// tellDeployment tells those who wait for the agent's Deployment what they wait for.
+func (a *agent) tellDeployment(ctx context.Context) {
+	if a.Deployment == "" {
+		return
+	}
+	(&deploymentStatus{client: a.clientset, namespace: a.Namespace, name: a.Deployment, ready: a.enroller.Ready, clock: clock.RealClock{}}).run(ctx)
 }
 
 // explain adds the remedy to errors that have one.
@@ -195,8 +214,8 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, add := range []func(ctrl.Manager, string) error{a.addWorks, a.addHeartbeat, a.addTokens} {
-		if err := add(hub, member); err != nil {
+	for _, add := range []func(context.Context, ctrl.Manager, string) error{a.addWorks, a.addHeartbeat, a.addTokens} {
+		if err := add(ctx, hub, member); err != nil {
 			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
 		}
 	}
@@ -231,22 +250,22 @@ func (a *agent) newHubManager(hub *rest.Config, namespace string) (ctrl.Manager,
 	return mgr, nil
 }
 
-func (a *agent) addWorks(hub ctrl.Manager, member string) error {
-	works, err := apply.New(apply.Options{Member: member, MemberConfig: a.Member})
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string) error {
+	works, err := apply.New(apply.Options{Member: member, HubName: a.HubName, MemberConfig: a.Member, NamespacedApplier: a.NamespacedApplier})
 	if err != nil {
 		return err
 	}
-	return works.SetupWithManager(hub)
+	return works.SetupWithManager(ctx, hub)
 }
 
-func (a *agent) addHeartbeat(hub ctrl.Manager, member string) error {
+func (a *agent) addHeartbeat(_ context.Context, hub ctrl.Manager, member string) error {
 	return (&heartbeat.Reconciler{
 		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Tunnel: a.way.told, Clock: clock.RealClock{},
+		Version: version.Get(), Tunnel: a.way.told, Clock: clock.RealClock{},
 	}).SetupWithManager(hub)
 }
 
-func (a *agent) addTokens(hub ctrl.Manager, member string) error {
+func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) error {
 	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
 	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
 		o.Scheme = a.scheme
@@ -262,7 +281,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string) error {
 		return err
 	}
 	return (&rotator.Reconciler{
-		Hub: hub.GetClient(), Member: a.direct, MemberCache: accounts.GetCache(),
+		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
 		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
 	}).SetupWithManager(hub)

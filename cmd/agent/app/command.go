@@ -6,13 +6,11 @@
 package app
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
@@ -29,11 +27,10 @@ which the hub reaches this cluster. Nothing listens for the hub.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
-				return fmt.Errorf("setting up logs: %w", err)
+			logger, err := logs.Apply(logging)
+			if err != nil {
+				return err
 			}
-			logger := klog.Background()
-			ctrl.SetLogger(logger)
 			if err := options.Validate(); err != nil {
 				return err
 			}

@@ -4,11 +4,13 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpproxy"
@@ -19,21 +21,31 @@ import (
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-const maxBootstrapBytes = 1 << 20
+const (
+	maxBootstrapBytes = 1 << 20
+	// maxHubName is what fits behind the longest name that carries it, which is that of
+	// the accounts' namespace.
+	maxHubName = 16
+)
 
-// Options are the agent's flags. This file is the only one that reads them.
+// Options are the agent's flags. This file is the only one that reads them. Config says
+// which namespaces are meant where they are left empty.
 type Options struct {
 	MemberKubeconfig string
+	HubName          string
 	Namespace        string
 	BootstrapFile    string
 	ClientID         string
 	Labels           map[string]string
 	AccountNamespace string
+	Deployment       string
 	Metrics          string
 	HealthProbes     string
+	Tracing          tracing.Config
 	HTTPSProxy       string
 	NoProxy          string
 
@@ -51,6 +63,8 @@ type Options struct {
 	HubCAFile           string
 	HubTokenFile        string
 	HubKubeconfig       string
+
+	NamespacedApplier string
 }
 
 // The protocols of a tunnel.
@@ -63,12 +77,10 @@ const (
 func NewOptions() *Options {
 	proxy := httpproxy.FromEnvironment()
 	return &Options{
-		Namespace:        clusterv1beta1.SystemNamespace,
-		AccountNamespace: msav1beta1.AccountNamespace,
-		Metrics:          ":8080",
-		HealthProbes:     ":8081",
-		HTTPSProxy:       proxy.HTTPSProxy,
-		NoProxy:          proxy.NoProxy,
+		Metrics:      ":8080",
+		HealthProbes: ":8081",
+		HTTPSProxy:   proxy.HTTPSProxy,
+		NoProxy:      proxy.NoProxy,
 
 		TunnelProtocol: tunnelNative,
 	}
@@ -77,7 +89,10 @@ func NewOptions() *Options {
 // AddFlags binds the options to a command line.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MemberKubeconfig, "member-kubeconfig", o.MemberKubeconfig, "Kubeconfig of the member. Empty: the account of the Pod that the agent runs in.")
-	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the agent on the member, where it keeps its key and its credential.")
+	flags.StringVar(&o.HubName, "hub-name", o.HubName, "Name that tells this hub from others that the member belongs to, "+
+		"at most "+strconv.Itoa(maxHubName)+" characters: it is part of the names of what the agent makes on the member. Empty for the only hub, or the first. Choose it before the agent registers.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace,
+		"Namespace of the agent on the member, where it keeps its key and its credential. Empty: "+clusterv1beta1.SystemNamespace+", and with --hub-name that, a hyphen and the name.")
 	flags.StringVar(&o.BootstrapFile, "bootstrap-file", o.BootstrapFile,
 		"File with the values of a ClusterRegistrationToken, as its Secret holds them. Needed until the agent is registered; empty: Secret "+enroll.BootstrapSecret+" in --namespace.")
 	flags.StringVar(&o.BootstrapKubeconfig, "bootstrap-kubeconfig", o.BootstrapKubeconfig,
@@ -90,7 +105,10 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
 	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
-		"Namespace on the member for the accounts of ManagedServiceAccounts. Agents of several hubs on one member need one each. Accounts in a former one stay: delete that namespace.")
+		"Namespace on the member for the accounts of ManagedServiceAccounts. Empty: "+msav1beta1.AccountNamespace+", and with --hub-name that, a hyphen and the name. Accounts in a former one stay: delete that namespace.")
+	flags.StringVar(&o.NamespacedApplier, "namespaced-applier", o.NamespacedApplier,
+		"Name of the ServiceAccount as which Works of ResourcePlacements are applied, in the placement's namespace on the member. Empty: as the agent.")
+	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
 	flags.StringVar(&o.TunnelServer, "tunnel-server", o.TunnelServer, "With konnectivity: address (host:port) at which the server takes agents.")
@@ -99,18 +117,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.TunnelCertFile, "tunnel-cert-file", o.TunnelCertFile, "With konnectivity: PEM file of the agent's own certificate, read anew for each connection. Empty: a token of the agent's account on the hub.")
 	flags.StringVar(&o.TunnelKeyFile, "tunnel-key-file", o.TunnelKeyFile, "With konnectivity: PEM file of that certificate's key.")
 	flags.StringSliceVar(&o.TunnelAllow, "tunnel-allow", o.TunnelAllow, "With konnectivity: what may be dialed beside the member's API server: name:port, address:port or network:port, where the port may be *.")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Host and port of a collector of OpenTelemetry traces nearby, reached by gRPC without TLS. Empty: no traces.")
+	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "How many of a million requests of the agent are traced.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 }
 
 // Validate returns every error at once.
 func (o *Options) Validate() error {
 	var all []error
-	for _, problem := range validation.IsDNS1123Label(o.Namespace) {
-		all = append(all, fmt.Errorf("--namespace %q: %s", o.Namespace, problem))
-	}
-	for _, problem := range validation.IsDNS1123Label(o.AccountNamespace) {
-		all = append(all, fmt.Errorf("--account-namespace %q: %s", o.AccountNamespace, problem))
-	}
+	all = append(all, o.validateNames()...)
 	for key, value := range o.Labels {
 		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
 			all = append(all, fmt.Errorf("--labels %s=%s: %s", key, value, problem))
@@ -122,9 +137,47 @@ func (o *Options) Validate() error {
 	if _, _, err := net.SplitHostPort(o.HealthProbes); err != nil {
 		all = append(all, fmt.Errorf("--health-probe-bind-address %q is not host:port", o.HealthProbes))
 	}
+	if err := o.Tracing.Validate(); err != nil {
+		all = append(all, fmt.Errorf("--tracing-endpoint, --tracing-sampling-rate-per-million: %w", err))
+	}
 	all = append(all, o.validateTunnel())
 	all = append(all, o.validateHub()...)
 	return errors.Join(all...)
+}
+
+// validateNames looks at what agents of several hubs on one member must not share.
+func (o *Options) validateNames() []error {
+	var all []error
+	if o.HubName != "" {
+		for _, problem := range validation.IsDNS1123Label(o.HubName) {
+			all = append(all, fmt.Errorf("--hub-name %q: %s", o.HubName, problem))
+		}
+		if len(o.HubName) > maxHubName {
+			all = append(all, fmt.Errorf("--hub-name %q has more than %d characters", o.HubName, maxHubName))
+		}
+	}
+	for _, given := range []struct{ flag, namespace string }{{"--namespace", o.Namespace}, {"--account-namespace", o.AccountNamespace}} {
+		if given.namespace == "" {
+			continue
+		}
+		for _, problem := range validation.IsDNS1123Label(given.namespace) {
+			all = append(all, fmt.Errorf("%s %q: %s", given.flag, given.namespace, problem))
+		}
+	}
+	if o.NamespacedApplier != "" {
+		for _, problem := range validation.IsDNS1123Subdomain(o.NamespacedApplier) {
+			all = append(all, fmt.Errorf("--namespaced-applier %q: %s", o.NamespacedApplier, problem))
+		}
+	}
+	return all
+}
+
+// ofHub is a name of the first hub, or the one that the named hub has in its place.
+func (o *Options) ofHub(name string) string {
+	if o.HubName == "" {
+		return name
+	}
+	return name + "-" + o.HubName
 }
 
 func (o *Options) validateTunnel() error {
@@ -210,7 +263,10 @@ func (o *Options) Config() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Config{Options: *o, Member: member, Bootstrap: bootstrap, Hub: hub}, nil
+	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Hub: hub}
+	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
+	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(msav1beta1.AccountNamespace))
+	return config, nil
 }
 
 // loadHub returns nil for an agent that registers.

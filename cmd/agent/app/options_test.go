@@ -4,8 +4,13 @@
 package app
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
@@ -29,6 +34,10 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"no token":                  {external(func(o *Options) { o.HubTokenFile = "" }), []string{"--hub-token-file"}},
 		"plain HTTP and a name too long": {external(func(o *Options) { o.HubURL, o.MemberName = "http://hub", strings.Repeat("x", 51) }),
 			[]string{"--hub-url", "--member-name"}},
+		"names that are none": {func(o *Options) { o.HubName, o.Namespace, o.AccountNamespace = "A", "B", "C" },
+			[]string{`--hub-name "A"`, `--namespace "B"`, `--account-namespace "C"`}},
+		"the longest name of a hub":         {func(o *Options) { o.HubName = strings.Repeat("x", 16) }, nil},
+		"a name of a hub that is too long":  {func(o *Options) { o.HubName = strings.Repeat("x", 17) }, []string{"more than 16"}},
 		"registering with a given identity": {external(func(o *Options) { o.BootstrapFile = "values.yaml" }), []string{"does not register"}},
 	}
 	for name, tt := range tests {
@@ -46,4 +55,48 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The first hub's names are those that every document has.
+func TestNamespacesOfAHub(t *testing.T) {
+	member := writeKubeconfig(t)
+	tests := map[string]struct {
+		change                func(*Options)
+		namespace, ofAccounts string
+	}{
+		"the only hub":    {func(*Options) {}, "fleet-system", "open-cluster-management-managed-serviceaccount"},
+		"one with a name": {func(o *Options) { o.HubName = strings.Repeat("x", 16) }, "fleet-system-xxxxxxxxxxxxxxxx", "open-cluster-management-managed-serviceaccount-xxxxxxxxxxxxxxxx"},
+		"others that are given": {func(o *Options) { o.HubName, o.Namespace, o.AccountNamespace = "two", "agents", "accounts" },
+			"agents", "accounts"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := NewOptions()
+			options.MemberKubeconfig = member
+			tt.change(options)
+			config, err := options.Config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if config.Namespace != tt.namespace || config.AccountNamespace != tt.ofAccounts {
+				t.Errorf("got %s and %s, want %s and %s", config.Namespace, config.AccountNamespace, tt.namespace, tt.ofAccounts)
+			}
+			if problems := validation.IsDNS1123Label(config.AccountNamespace); len(problems) > 0 {
+				t.Errorf("%s is no namespace: %v", config.AccountNamespace, problems)
+			}
+		})
+	}
+}
+
+func writeKubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "member.kubeconfig")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["member"] = &clientcmdapi.Cluster{Server: "https://member.test"}
+	config.Contexts["member"] = &clientcmdapi.Context{Cluster: "member"}
+	config.CurrentContext = "member"
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -6,13 +6,11 @@
 package app
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
@@ -28,11 +26,10 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
-				return fmt.Errorf("setting up logs: %w", err)
+			logger, err := logs.Apply(logging)
+			if err != nil {
+				return err
 			}
-			logger := klog.Background()
-			ctrl.SetLogger(logger)
 			if err := options.Validate(); err != nil {
 				return err
 			}
@@ -50,6 +47,7 @@ and lets kubectl, Helm and other clients reach every member through the hub.`,
 	command.AddCommand(newPolicyCommand())
 	command.AddCommand(newUninstallCommand())
 	command.AddCommand(newDiagnoseCommand())
+	command.AddCommand(newRenderChartCommand())
 	return command
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	"go.opentelemetry.io/otel/trace"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
@@ -98,15 +100,22 @@ type gateway struct {
 	manager      ctrl.Manager
 	// members holds what the hub made for members.
 	members cache.Cache
+	spans   trace.TracerProvider
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
 // says what is in the way.
 func Run(ctx context.Context, config *Config) error {
+	spans, err := config.Tracing.Provider(ctx, "gateway", config.Hub)
+	if err != nil {
+		return err
+	}
 	g, err := newGateway(config)
 	if err != nil {
 		return err
 	}
+	g.spans = spans
+	defer tracing.Stop(ctx, spans)
 	if err := g.prepareHub(ctx); err != nil {
 		return err
 	}
@@ -360,6 +369,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	if g.serves(apiFleet) {
 		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
 		objects = append(objects, webhook.ConfirmDeletePolicies(webhook.ConfirmDelete(g.ConfirmDelete), g.ConfirmDeleteMembers)...)
+		objects = append(objects, webhook.HelmChartPolicy()...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
@@ -395,8 +405,7 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	registry := parts.registry
-	ways, err := g.addKonnectivity(parts)
-	if err != nil {
+	if err := g.addKonnectivity(parts); err != nil {
 		return err
 	}
 	credentials := serviceaccount.NewCredentials(g.clientset)
@@ -415,12 +424,13 @@ func (g *gateway) addProxy(context.Context) error {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err
 		}),
-		Dialer:       proxyDialer{ways},
+		Dialer:       proxyDialer{registry},
 		NotConnected: tunnel.ErrNotConnected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
-		Connected:    ways.Connected,
+		Connected:    registry.Reachable,
 		Metrics:      metrics.Registry,
+		Spans:        g.spans,
 
 		AuthorizeInner:       g.AuthorizeInner,
 		AuditPolicyFile:      g.AuditPolicyFile,
@@ -609,7 +619,11 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 	if !g.runs(componentControllers) || !g.serves(apiFleet) {
 		return nil
 	}
-	return placement.SetupWithManager(ctx, g.manager, placement.Options{})
+	charts, err := g.charts()
+	if err != nil {
+		return err
+	}
+	return placement.SetupWithManager(ctx, g.manager, placement.Options{ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages()})
 }
 
 type controller interface {

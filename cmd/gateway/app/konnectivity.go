@@ -19,6 +19,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	tokencache "k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
@@ -36,77 +38,55 @@ const (
 	// tunnelv1alpha1.TokenAudience, is worth nothing there, nor the reverse, nor either
 	// at the hub's API server.
 	frontendAudience = "frontends.tunnel.fleetgate.io"
-	// believedFor is how long the hub's decision on a dial is.
+	// konnectivityReplicas is to how many of the gateway's replicas agents connect, if
+	// there are so many: the others pass dials on.
+	konnectivityReplicas = 2
+	// believedFor is how long the hub's answers about a frontend are: whose token it is,
+	// and whether a dial is allowed.
 	believedFor = 10 * time.Second
 )
 
-// tunnelSet holds all ways into members. Native ones come first.
-type tunnelSet struct {
-	native       *tunnel.Registry
-	konnectivity *konnectivity.AgentServer
-}
-
-// DialMember opens a connection into a member.
-func (t tunnelSet) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	if t.needsKonnectivity(member) {
-		return t.konnectivity.DialMember(ctx, member, target)
-	}
-	return t.native.DialMember(ctx, member, target)
-}
-
-// needsKonnectivity says that the one tunnel of the member is of Konnectivity.
-func (t tunnelSet) needsKonnectivity(member string) bool {
-	return t.konnectivity != nil && !t.native.Reachable(member) && t.konnectivity.Connected(member)
-}
-
-// Connected says whether a dial to the member may succeed.
-func (t tunnelSet) Connected(member string) bool {
-	return t.native.Reachable(member) || t.konnectivity != nil && t.konnectivity.Connected(member)
-}
-
-// Disconnect ends a member's tunnels.
-func (t tunnelSet) Disconnect(member string) {
-	t.native.Disconnect(member)
-	if t.konnectivity != nil {
-		t.konnectivity.Disconnect(member)
-	}
-}
-
 // addKonnectivity takes Konnectivity's agents, at the port of the others, and its
-// frontends, where flags say so.
-func (g *gateway) addKonnectivity(parts *tunnelParts) (tunnelSet, error) {
-	ways := tunnelSet{native: parts.registry}
+// frontends, where flags say so. Their agents' tunnels join the registry of all.
+func (g *gateway) addKonnectivity(parts *tunnelParts) error {
 	if !g.KonnectivityAgents && g.KonnectivityFrontends == "" {
-		return ways, nil
+		return nil
 	}
 	exported, err := konnectivity.NewMetrics(metrics.Registry)
 	if err != nil {
-		return ways, err
+		return err
 	}
 	allow, err := konnectivity.ParseAllow(g.KonnectivityAllow)
 	if err != nil {
-		return ways, err
+		return err
 	}
 	if g.KonnectivityAgents {
-		if ways.konnectivity, err = g.newKonnectivityAgents(parts, allow, exported); err != nil {
-			return ways, fmt.Errorf("setting up Konnectivity's agents: %w", err)
+		agents, err := g.newKonnectivityAgents(parts, allow, exported)
+		if err != nil {
+			return fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}
-		parts.disconnect = ways.Disconnect
-		parts.others = map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: ways.konnectivity.Take}
+		parts.disconnect = func(member string) {
+			parts.registry.Disconnect(member)
+			agents.Disconnect(member)
+		}
+		parts.others = map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: agents.Take}
 		if err := g.manager.Add(everywhere(func(ctx context.Context) error {
-			return ways.konnectivity.Run(ctx, tunnelDrain)
+			// The registry has them drain with the others.
+			ctx, cancel := whileCarrying(ctx, parts.drained)
+			defer cancel()
+			return agents.Run(ctx, tunnelDrain)
 		})); err != nil {
-			return ways, err
+			return err
 		}
 	}
 	if g.KonnectivityFrontends == "" {
-		return ways, nil
+		return nil
 	}
-	frontends, err := g.newKonnectivityFrontends(ways, allow, exported)
+	frontends, err := g.newKonnectivityFrontends(parts.registry, allow, exported)
 	if err != nil {
-		return ways, fmt.Errorf("setting up Konnectivity's frontends: %w", err)
+		return fmt.Errorf("setting up Konnectivity's frontends: %w", err)
 	}
-	return ways, g.manager.Add(g.listening(g.KonnectivityFrontends, frontends.Serve))
+	return g.manager.Add(g.listening(g.KonnectivityFrontends, frontends.Serve))
 }
 
 // konnectivityNames are those by which Konnectivity's own agents and frontends reach
@@ -128,12 +108,13 @@ func (g *gateway) newKonnectivityAgents(parts *tunnelParts, allow konnectivity.A
 		// Certificates are the port's own matter.
 		Credentials: konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: tunnelv1alpha1.TokenAudience}).identify},
 		MembersOf:   parts.members.MembersOf,
+		Join:        parts.registry.ServeSession,
 		ID:          identity(),
 		Replicas: func() int {
 			if g.KonnectivityReplicas > 0 {
 				return g.KonnectivityReplicas
 			}
-			return parts.port.info().Replicas
+			return min(parts.port.info().Replicas, konnectivityReplicas)
 		},
 		Lanes:     g.KonnectivityLanes,
 		APIServer: g.KonnectivityAPIServer,
@@ -142,7 +123,7 @@ func (g *gateway) newKonnectivityAgents(parts *tunnelParts, allow konnectivity.A
 	})
 }
 
-func (g *gateway) newKonnectivityFrontends(ways tunnelSet, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.FrontendServer, error) {
+func (g *gateway) newKonnectivityFrontends(registry *tunnel.Registry, allow konnectivity.Allow, exported *konnectivity.Metrics) (*konnectivity.FrontendServer, error) {
 	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: g.clientset.AuthorizationV1(),
 		AllowCacheTTL:             believedFor,
@@ -152,7 +133,7 @@ func (g *gateway) newKonnectivityFrontends(ways tunnelSet, allow konnectivity.Al
 	if err != nil {
 		return nil, fmt.Errorf("delegating authorization: %w", err)
 	}
-	credentials := konnectivity.Credentials{Token: (&tokenReviews{client: g.clientset, audience: frontendAudience}).identify}
+	credentials := konnectivity.Credentials{Token: remembering((&tokenReviews{client: g.clientset, audience: frontendAudience}).identify)}
 	if g.KonnectivityFrontendsCA != "" {
 		credentials.ClientCAs = (&caBundle{path: g.KonnectivityFrontendsCA}).pool
 	}
@@ -162,7 +143,7 @@ func (g *gateway) newKonnectivityFrontends(ways tunnelSet, allow konnectivity.Al
 			decision, _, err := reviews.Authorize(ctx, dialOf(id, member))
 			return decision == authorizer.DecisionAllow, err
 		},
-		Dialer:      ways,
+		Dialer:      registry,
 		Certificate: g.certificates.GetCertificate,
 		Domain:      g.KonnectivityDomain,
 		Allow:       allow,
@@ -203,6 +184,22 @@ func (r *tokenReviews) identify(ctx context.Context, token string) (konnectivity
 		return konnectivity.Identity{}, false, nil
 	}
 	return konnectivity.Identity{Name: status.User.Username, Groups: status.User.Groups, Expires: expiryOf(token)}, true, nil
+}
+
+// remembering asks once about a token that is shown again and again: frontends show
+// theirs with every dial.
+func remembering(identify func(context.Context, string) (konnectivity.Identity, bool, error)) func(context.Context, string) (konnectivity.Identity, bool, error) {
+	answers := tokencache.New(authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+		id, ok, err := identify(ctx, token)
+		return &authenticator.Response{User: &user.DefaultInfo{Name: id.Name, Groups: id.Groups}}, ok, err
+	}), false, believedFor, believedFor)
+	return func(ctx context.Context, token string) (konnectivity.Identity, bool, error) {
+		answer, ok, err := answers.AuthenticateToken(ctx, token)
+		if err != nil || !ok {
+			return konnectivity.Identity{}, false, err
+		}
+		return konnectivity.Identity{Name: answer.User.GetName(), Groups: answer.User.GetGroups(), Expires: expiryOf(token)}, true, nil
+	}
 }
 
 // expiryOf reads when a token expires, which a review does not say. The hub has

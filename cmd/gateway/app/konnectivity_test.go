@@ -4,7 +4,9 @@
 package app
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -80,5 +82,32 @@ func TestTheCertificateIsForTheNamesThatKonnectivityVerifies(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestATokenThatIsShownAgainIsNotAskedAboutAgain(t *testing.T) {
+	asked := map[string]int{}
+	identify := remembering(func(_ context.Context, token string) (konnectivity.Identity, bool, error) {
+		asked[token]++
+		if token == "broken" {
+			return konnectivity.Identity{}, false, errors.New("the hub is away")
+		}
+		return konnectivity.Identity{Name: "u", Groups: []string{"g"}}, token == "good", nil
+	})
+	for range 3 {
+		id, ok, err := identify(t.Context(), "good")
+		if err != nil || !ok || id.Name != "u" || len(id.Groups) != 1 {
+			t.Errorf("a good token: %+v, %v, %v", id, ok, err)
+		}
+		if _, ok, err := identify(t.Context(), "bad"); ok || err != nil {
+			t.Errorf("a bad token: %v, %v", ok, err)
+		}
+		if _, _, err := identify(t.Context(), "broken"); err == nil {
+			t.Error("that nobody could tell was no error")
+		}
+	}
+	// What could not be found out is asked again.
+	if diff := cmp.Diff(map[string]int{"good": 1, "bad": 1, "broken": 3}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 }

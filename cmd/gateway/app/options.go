@@ -22,12 +22,15 @@ import (
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 	"fleetgate.io/fleetgate/pkg/webhook"
 )
@@ -122,10 +125,17 @@ type Options struct {
 	AuditLogPath         string
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
+	Tracing              tracing.Config
 
 	Install    bool
 	Adopt      bool
 	GuardRails string
+	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
+	ConfigMapEnvelopes bool
+	// HelmCharts renders annotated ConfigMaps and Secrets.
+	HelmCharts bool
+	// HelmChartRegistries are those from which charts may be fetched.
+	HelmChartRegistries []string
 	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
 	// more than ConfirmDeleteMembers members.
 	ConfirmDelete        string
@@ -223,6 +233,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
 	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+" and "+clustergateway.AnnotationAs+".")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Host and port of a collector of OpenTelemetry traces nearby, reached by gRPC without TLS. Empty: no traces.")
+	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "How many of a million requests are traced.")
 	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
 	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
 	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
@@ -231,6 +243,9 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
 	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+webhook.ConfirmDeleteAnnotation+"=true.")
+	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Take ConfigMaps with annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true for envelopes, as hubs of 2023 did. Nobody checks what is in them: who may write ConfigMaps in a namespace that is placed decides then what members get.")
+	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with annotation "+placementv1beta1.HelmChartAnnotation+" for each member that they are placed on. Who writes that annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
+	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
 	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
@@ -256,7 +271,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.KonnectivityAllow, "konnectivity-allow", o.KonnectivityAllow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
 	flags.StringVar(&o.KonnectivityAPIServer, "konnectivity-apiserver", o.KonnectivityAPIServer, "Where Konnectivity's own agents find their member's API server.")
-	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: as many as there are, which needs --peer-port.")
+	flags.IntVar(&o.KonnectivityReplicas, "konnectivity-replicas", o.KonnectivityReplicas, "Replicas of the gateway that Konnectivity agents connect to. 0: two, if there are so many, which needs --peer-port.")
 	flags.IntVar(&o.KonnectivityLanes, "konnectivity-lanes", o.KonnectivityLanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 
 	flags.StringVar(&o.HubURL, "hub-url", o.HubURL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
@@ -333,6 +348,12 @@ func (o *Options) Validate() error {
 	}
 	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
 		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
+	if err := oci.ParseAllowed(o.HelmChartRegistries); err != nil {
+		all = append(all, fmt.Errorf("--helm-chart-registries: %w", err))
+	}
+	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
+		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
+	}
 	if o.ConfirmDeleteMembers < 0 {
 		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
 	}
@@ -342,6 +363,9 @@ func (o *Options) Validate() error {
 	all = append(all, o.validateEndpointNames())
 	if (o.AuditPolicyFile == "") != (o.AuditLogPath == "") {
 		all = append(all, errors.New("--audit-policy-file goes with --audit-log-path, and it with that"))
+	}
+	if err := o.Tracing.Validate(); err != nil {
+		all = append(all, fmt.Errorf("--tracing-endpoint, --tracing-sampling-rate-per-million: %w", err))
 	}
 	if o.Silence <= 0 {
 		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))

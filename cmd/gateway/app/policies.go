@@ -61,7 +61,7 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 	}
 	handler := &immutability.Handler{
 		Policies: policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
-		Namespace: g.Namespace, Clock: clock.RealClock{},
+		FailClosed: sets.New(g.FailClosedGroups...), Namespace: g.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
 	server.Register(immutability.PathPrefix, handler.Serving())

@@ -77,14 +77,14 @@ func (g *gateway) newTunnels() (*tunnelParts, error) {
 // proxyDialer dials members' API servers without waiting for their agents: the TLS
 // handshake that follows hears of a refusal, and the first request of a connection
 // comes a round trip earlier.
-type proxyDialer struct{ tunnelSet }
+type proxyDialer struct{ *tunnel.Registry }
 
 // DialMember opens a stream to a target of the member.
 func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	if target == tunnel.APIServer && !d.needsKonnectivity(member) {
-		return d.native.DialEagerly(ctx, member, target)
+	if target == tunnel.APIServer {
+		return d.DialEagerly(ctx, member, target)
 	}
-	return d.tunnelSet.DialMember(ctx, member, target)
+	return d.Registry.DialMember(ctx, member, target)
 }
 
 // endOnNewIdentity ends the tunnels of members that are given to another identity.

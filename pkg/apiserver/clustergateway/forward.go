@@ -156,6 +156,7 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	if id := auditID(pr.In.Context()); id != "" {
 		pr.Out.Header.Set("Audit-Id", id)
 	}
+	h.spans.continueIn(pr.In.Context(), pr.Out.Header)
 }
 
 type roundTripperFunc func(*http.Request) (*http.Response, error)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
@@ -155,7 +156,7 @@ func FuzzIdentityHeaders(f *testing.F) {
 			}
 		}
 		var sent http.Header
-		h := &Handler{serverName: "member"}
+		h := &Handler{serverName: "member", spans: newSpans(noop.NewTracerProvider())}
 		proxy := &httputil.ReverseProxy{
 			Rewrite: h.rewrite,
 			Transport: roundTripperFunc(func(out *http.Request) (*http.Response, error) {

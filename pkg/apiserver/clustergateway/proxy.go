@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -70,6 +71,8 @@ type Config struct {
 	ServerName string
 	// Metrics are registered here; nil means that nobody reads them.
 	Metrics prometheus.Registerer
+	// Spans are made here.
+	Spans trace.TracerProvider
 }
 
 // Handler forwards requests to members. It is behind authentication and
@@ -87,6 +90,7 @@ type Handler struct {
 	record       Recorder
 	serverName   string
 	metrics      *metrics
+	spans        spans
 	// replies and watches differ in the buffers that they copy with.
 	replies, watches *httputil.ReverseProxy
 	lasting          lasting
@@ -101,7 +105,7 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
 		notConnected: c.NotConnected, serverName: c.ServerName, metrics: metrics,
-		inner: c.AuthorizeInner, record: c.Recorder,
+		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
 		inFlight:     newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
 		inFlightUser: newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
 	}
@@ -113,7 +117,7 @@ func New(c Config) (*Handler, error) {
 	}
 	h.links = &links{byMember: map[string]*link{}, newLink: func(member string) *link {
 		return &link{
-			member: member, credentials: c.Credentials, dialer: c.Dialer,
+			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
 			serverName: h.serverName, grants: newGrants(member, c.Dialer),
 		}
 	}}
@@ -190,7 +194,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		record.As = "ServiceAccount " + msav1beta1.GatewayAccount
 	}
 	annotate(r.Context(), record)
-	h.forward(counted, r, x)
+	ctx, end := h.spans.begin(r.Context(), p.request)
+	defer func() { end(counted.status()) }()
+	h.forward(counted, r.WithContext(ctx), x)
 }
 
 func orDefault(value, otherwise int) int {

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Targets of a dial into a member, as its agent knows them.
@@ -216,7 +218,7 @@ func (l *link) sendOnce(out *http.Request, upgrade bool) (*http.Response, string
 // authorized is the request with the token, and without the trace by which
 // informational replies of the member would reach the caller.
 func authorized(out *http.Request, token string) *http.Request {
-	r := out.WithContext(withoutValues{out.Context()})
+	r := out.WithContext(bare{out.Context()})
 	r.Header = maps.Clone(out.Header)
 	r.Header[headerAuthorization] = []string{"Bearer " + token}
 	return r
@@ -224,15 +226,20 @@ func authorized(out *http.Request, token string) *http.Request {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// withoutValues is a context that ends with its parent and carries nothing else
-// of it.
-type withoutValues struct{ context.Context }
+// bare is a context that ends with its parent and carries nothing else of it than
+// its span.
+type bare struct{ context.Context }
 
-// Value returns nil.
-func (withoutValues) Value(any) any { return nil }
+// Value returns the parent's if it is a span.
+func (c bare) Value(key any) any {
+	if span, ok := c.Context.Value(key).(trace.Span); ok {
+		return span
+	}
+	return nil
+}
 
 // AfterFunc spares a goroutine per context that is derived from this one.
-func (c withoutValues) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
+func (c bare) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
 
 // links holds the links of known members.
 type links struct {

@@ -45,6 +45,8 @@ type Reconciler struct {
 	Member kubernetes.Interface
 	// Name is the member's name.
 	Name string
+	// Version is the agent's own.
+	Version string
 	// Server is the URL of the member's API server, as the agent reaches it.
 	Server string
 	// ServerCA returns the PEM certificates that verify that server. Nil means that it
@@ -149,7 +151,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition()}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), agentVersion: r.Version}
 	if !f.health.ok {
 		return f
 	}

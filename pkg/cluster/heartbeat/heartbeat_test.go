@@ -158,6 +158,16 @@ func TestReports(t *testing.T) {
 	}
 }
 
+func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
+	imc := &clusterv1beta1.InternalMemberCluster{}
+	for _, version := range []string{"v0.1.0", "v0.2.0"} {
+		imc.Status = joinedReport(imc, facts{agentVersion: version}, time.Now())
+		if got := imc.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value; got != version {
+			t.Errorf("the agent is said to be of %q, want %q", got, version)
+		}
+	}
+}
+
 func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	imc := &clusterv1beta1.InternalMemberCluster{}

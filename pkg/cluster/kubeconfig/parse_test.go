@@ -118,6 +118,9 @@ func badKubeconfigs(t testing.TB) map[string]struct{ document, names string } {
 }
 
 func TestParseRefusesWhatActs(t *testing.T) {
+	if kinds := len(badKubeconfigs(t)); kinds < 20 {
+		t.Errorf("%d kinds are tried, of 20 at least", kinds)
+	}
 	for name, tc := range badKubeconfigs(t) {
 		t.Run(name, func(t *testing.T) {
 			access, err := Parse([]byte(tc.document))

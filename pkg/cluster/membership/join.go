@@ -171,8 +171,13 @@ func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, mc *clusterv1
 }
 
 func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	hub, err := r.hubUID(ctx)
+	if err != nil {
+		return err
+	}
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: objectMeta(mc.Name, mc.Name)}
 	result, err := r.ensure(ctx, imc, func() error {
+		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin
 		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
 		return controllerutil.SetControllerReference(mc, imc, r.Client.Scheme())
@@ -183,6 +188,17 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	r.event(mc, result, "InternalMemberCluster "+imc.Name,
 		clusterv1beta1.EventInternalMemberClusterCreated, clusterv1beta1.EventInternalMemberClusterSpecUpdated)
 	return nil
+}
+
+// hubUID tells this hub from every other by a namespace that each has from its first
+// moment on. Namespaces are watched anyway.
+func (r *Reconciler) hubUID(ctx context.Context) (string, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+		return "", fmt.Errorf("reading namespace %q: %w", metav1.NamespaceSystem, err)
+	}
+	return string(namespace.UID), nil
 }
 
 // ensure creates or updates obj so that mutate finds nothing more to change. It

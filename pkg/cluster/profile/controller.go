@@ -92,12 +92,13 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 		return fmt.Errorf("reading ClusterProfile %q: %w", mc.Name, err)
 	}
 	missing := err != nil
-	if !missing && profile.Spec.ClusterManager.Name != r.manager() {
+	foreign := !missing && profile.Spec.ClusterManager.Name != r.manager()
+	if !mc.DeletionTimestamp.IsZero() {
+		return r.withdraw(ctx, mc, profile, missing || foreign)
+	}
+	if foreign {
 		log.FromContext(ctx).Info("A ClusterProfile of another manager has the member's name; the member is not published", "manager", profile.Spec.ClusterManager.Name)
 		return nil
-	}
-	if !mc.DeletionTimestamp.IsZero() {
-		return r.withdraw(ctx, mc, profile, missing)
 	}
 	if err := r.ensure(ctx, mc, profile, missing); err != nil {
 		return err
@@ -105,10 +106,10 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	return r.writeStatus(ctx, mc, profile)
 }
 
-// withdraw deletes the profile of a member that leaves, and lets go a MemberCluster that
-// another product made wait for that.
-func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
-	if !missing && profile.DeletionTimestamp.IsZero() {
+// withdraw deletes the profile of a member that leaves, if it has one of ours, and lets go
+// a MemberCluster that another product made wait for that.
+func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, unpublished bool) error {
+	if !unpublished && profile.DeletionTimestamp.IsZero() {
 		if err := client.IgnoreNotFound(r.Client.Delete(ctx, profile)); err != nil {
 			return fmt.Errorf("deleting ClusterProfile %q: %w", profile.Name, err)
 		}

@@ -32,7 +32,6 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // GrantControllerName is the name of the controller that GrantReconciler is.
@@ -102,7 +101,8 @@ func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Obje
 		return nil
 	}
 	var list registrationv1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+	// Not copied: a thousand clusters that register at once would each copy all others.
+	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		log.FromContext(ctx).Error(err, "Listing ClusterRegistrations failed; a waiting one may be late", "namespace", cluster.Namespace)
 		return nil
 	}
@@ -138,7 +138,6 @@ func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *meta
 
 // Reconcile implements reconcile.Reconciler.
 func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx = serviceaccount.WithoutBodies(ctx)
 	var request registrationv1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -241,7 +240,8 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 // was handed on to it, or else the one that its token lets it have.
 func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
 	var clusters registrationv1alpha1.ClusterList
-	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace)); err != nil {
+	// Not copied, but for the one that is found.
+	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
 	}
 	cluster := clusterOf(clusters.Items, request.Spec.ClientID)

@@ -91,8 +91,8 @@ func (r *GroupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err := r.Client.Get(ctx, req.NamespacedName, &group); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	var clusters registrationv1alpha1.ClusterList
-	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace)); err != nil {
+	var clusters registrationv1alpha1.ClusterList // only counted, so not copied
+	if err := r.Client.List(ctx, &clusters, client.InNamespace(group.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Clusters: %w", err)
 	}
 	base := group.DeepCopy()

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // TokenControllerName is the name of the controller that TokenReconciler is.
@@ -71,7 +70,6 @@ func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *TokenReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx = serviceaccount.WithoutBodies(ctx)
 	var token registrationv1alpha1.ClusterRegistrationToken
 	if err := r.Client.Get(ctx, req.NamespacedName, &token); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -108,7 +108,7 @@ func operationOf(o placementv1beta1.JSONPatchOverride, member Member) (jsonpatch
 	if o.Operator == placementv1beta1.JSONPatchRemove {
 		return one, nil
 	}
-	value, err := expand(o.Value.Raw, member)
+	value, err := Expand(o.Value.Raw, member)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,13 @@ import (
 
 const web = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":2}}`
 
-var member = Member{Name: "member-1", Labels: map[string]string{"region": "eu", "example.com/tier": "gold"}}
+var member = Member{
+	Name: "member-1", Labels: map[string]string{"region": "eu", "example.com/tier": "gold"},
+	Annotations: map[string]string{"proxy.example.com/https": "http://10.0.109.153:3129"},
+	Properties: map[string]string{
+		"infrastructure.fleetgate.io/pod-cidrs": "10.244.0.0/16,fd00:244::/48", "sly": "${MEMBER-CLUSTER-ANNOTATION-KEY-proxy.example.com/https}",
+	},
+}
 
 func operation(op placementv1beta1.JSONPatchOverrideOperator, path, value string) placementv1beta1.JSONPatchOverride {
 	return placementv1beta1.JSONPatchOverride{Operator: op, Path: path, Value: apiextensionsv1.JSON{Raw: []byte(value)}}
@@ -72,6 +78,15 @@ func TestApply(t *testing.T) {
 				`{"${MEMBER-CLUSTER-NAME}":"${MEMBER-CLUSTER-NAME}.${MEMBER-CLUSTER-LABEL-KEY-example.com/tier}-${MEMBER-CLUSTER-LABEL-KEY-region}","n":"${OTHER} $"}`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"annotations":{"${MEMBER-CLUSTER-NAME}":"member-1.gold-eu","n":"${OTHER} $"},"name":"web","namespace":"shop"},"spec":{"replicas":2}}`, service},
 		},
+		"a cloud provider's networks and proxy, from properties and annotations": {
+			NewSet(ofWeb("a-0", patching(operation("replace", "/spec",
+				`{"args":["--cluster-cidr=${MEMBER-CLUSTER-PROPERTY-infrastructure.fleetgate.io/pod-cidrs}"],"proxy":"${MEMBER-CLUSTER-ANNOTATION-KEY-proxy.example.com/https}"}`)))),
+			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"args":["--cluster-cidr=10.244.0.0/16,fd00:244::/48"],"proxy":"http://10.0.109.153:3129"}}`, service},
+		},
+		"what a member says is not read for variables again": {
+			NewSet(ofWeb("a-0", patching(operation("replace", "/spec", `"${MEMBER-CLUSTER-PROPERTY-sly}, ${MEMBER-CLUSTER-OTHER}"`)))),
+			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":"${MEMBER-CLUSTER-ANNOTATION-KEY-proxy.example.com/https}, ${MEMBER-CLUSTER-OTHER}"}`, service},
+		},
 		"a number beside a variable keeps its digits": {
 			NewSet(ofWeb("a-0", patching(operation("replace", "/spec", `{"n":12345678901234567890,"of":["${MEMBER-CLUSTER-NAME}"]}`)))),
 			[]string{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"n":12345678901234567890,"of":["member-1"]}}`, service},
@@ -120,6 +135,8 @@ func TestApplyRefuses(t *testing.T) {
 	}{
 		"a path that leads nowhere":     {operation("replace", "/spec/paused", "true"), `Deployment.apps shop/web: override snapshot "shop/a-0": replace /spec/paused: `},
 		"a label that the member lacks": {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone}"`), `member "member-1" has no label "zone"`},
+		"a property that it lacks":      {operation("add", "/spec/x", `"${MEMBER-CLUSTER-PROPERTY-zone}"`), `member "member-1" has no property "zone"`},
+		"an annotation that it lacks":   {operation("add", "/spec/x", `"${MEMBER-CLUSTER-ANNOTATION-KEY-zone}"`), `member "member-1" has no annotation "zone"`},
 		"a variable without its end":    {operation("add", "/spec/x", `"${MEMBER-CLUSTER-LABEL-KEY-zone"`), "has no closing brace"},
 		"a value that is missing":       {operation("add", "/spec/x", ""), "value is missing"},
 		"another name":                  {operation("replace", "/metadata/name", `"evil"`), "may not change apiVersion, kind, name or namespace"},

@@ -18,7 +18,8 @@
 // resources first, and of one override every rule that chooses the member, so
 // what comes later wins. An override of a namespace is for everything in it.
 //
-// Rules are evaluated again when a member's labels change. What cannot be done (a
-// patch that does not fit, a label that the member lacks) keeps what the member
-// has as it is, and the binding's condition Overridden says why.
+// Rules are evaluated again when a member's labels change, variables also when its
+// annotations or properties do. What cannot be done (a patch that does not fit, a label
+// that the member lacks) keeps what the member has as it is, and the binding's condition
+// Overridden says why.
 package override

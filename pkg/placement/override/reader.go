@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -119,5 +122,26 @@ func Named(ctx context.Context, reader client.Reader, cluster []string, within [
 	return NewSet(all...), nil
 }
 
-// MemberOf is what rules look at of a member.
-func MemberOf(m *clusterv1beta1.MemberCluster) Member { return Member{Name: m.Name, Labels: m.Labels} }
+// MemberOf is what rules and variables look at of a member.
+func MemberOf(m *clusterv1beta1.MemberCluster) Member {
+	properties := make(map[string]string, len(m.Status.Properties))
+	for name, property := range m.Status.Properties {
+		properties[string(name)] = property.Value
+	}
+	return Member{Name: m.Name, Labels: m.Labels, Annotations: m.Annotations, Properties: properties}
+}
+
+// MemberChanges lets through members of which MemberOf returns something else than before,
+// and nothing else.
+func MemberChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			return ok && also && !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

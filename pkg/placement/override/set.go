@@ -20,6 +20,8 @@ import (
 type Member struct {
 	Name   string
 	Labels map[string]string
+	// Annotations and Properties are for variables only.
+	Annotations, Properties map[string]string
 }
 
 // Override is one snapshot of an override of either kind.

@@ -28,6 +28,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -144,7 +145,8 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	if err != nil {
 		return Steps{}, err
 	}
-	pace.Held = brake.holds
+	terms, _ := failover.TermsOf(placement.GetAnnotations()) // What is wrong with them is failover's to tell.
+	pace.Held, pace.Moves = brake.holds, !terms.Never()
 	steps := Plan(bindings, goal.reached, pace, r.Clock.Now())
 	return steps, r.take(ctx, steps, goal, strategy, brake)
 }

@@ -44,14 +44,15 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 	return pace, nil
 }
 
-// target is how many members the placement shall have.
+// target is how many members the placement shall have. One that is evicted counts as
+// long as its binding is there: another may take its place.
 func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta1.BindingObject) int {
 	if n, known := family.Wanted(policy); known {
 		return n
 	}
 	n := 0
 	for _, b := range bindings {
-		if b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled {
+		if b.GetSpec().State != placementv1beta1.BindingUnscheduled {
 			n++
 		}
 	}

@@ -23,6 +23,9 @@ type Pace struct {
 	// UnavailablePeriod is how long resources whose availability cannot be
 	// tracked count as unavailable.
 	UnavailablePeriod time.Duration
+	// Moves is set for a placement that leaves silent members. What is being taken off
+	// one does not count for the surge then: it may take for ever.
+	Moves bool
 	// Held reports whether nothing may change on a binding's member now; nil is never.
 	// Such bindings count for what they are, and take nobody's turn.
 	Held func(placementv1beta1.BindingObject) bool
@@ -94,6 +97,11 @@ func sort(bindings []placementv1beta1.BindingObject, upToDate func(placementv1be
 		if ready {
 			p.ready++
 		}
+		// One on its way out is still on its member, for as long as that takes.
+		gone := pace.Moves && b.GetDeletionTimestamp() != nil
+		if b.GetSpec().State != placementv1beta1.BindingScheduled && !gone && !Failed(b) && !diffReported(b) {
+			p.canBeReady++
+		}
 		if wait > 0 && (p.again == 0 || wait < p.again) {
 			p.again = wait
 		}
@@ -110,9 +118,6 @@ func sort(bindings []placementv1beta1.BindingObject, upToDate func(placementv1be
 
 func (p *sorted) add(b placementv1beta1.BindingObject, upToDate, held func(placementv1beta1.BindingObject) bool) {
 	spec, failed := b.GetSpec(), Failed(b)
-	if spec.State != placementv1beta1.BindingScheduled && !failed && !diffReported(b) {
-		p.canBeReady++
-	}
 	switch {
 	case held != nil && held(b) && (spec.State != placementv1beta1.BindingBound || !upToDate(b)):
 		p.held = append(p.held, b)

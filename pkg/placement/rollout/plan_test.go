@@ -141,6 +141,21 @@ func TestPlan(t *testing.T) {
 			pace:     Pace{Target: 2, MaxUnavailable: 1},
 			want:     counts{Update: 1, Blocked: 1},
 		},
+		"what is still being taken off a member counts for the surge": {
+			bindings: join(several(1, bound, "new", func(m maker) maker { return m.ready().going() }), several(1, bound, "new", maker.ready), several(1, scheduled, "", plain)),
+			pace:     Pace{Target: 2},
+			want:     counts{Blocked: 1, Settled: 1},
+		},
+		"but not for a placement that leaves silent members": {
+			bindings: join(several(2, bound, "new", func(m maker) maker { return m.ready().going() }), several(2, scheduled, "", plain)),
+			pace:     Pace{Target: 2, Moves: true},
+			want:     counts{Update: 2},
+		},
+		"what has failed there does not": {
+			bindings: join(several(1, bound, "new", func(m maker) maker { return m.failed().going() }), several(1, bound, "new", maker.ready), several(1, scheduled, "", plain)),
+			pace:     Pace{Target: 2},
+			want:     counts{Update: 1, Settled: 1},
+		},
 		"what cannot be tracked is ready after a while": {
 			bindings: join(several(1, bound, "new", func(m maker) maker { return m.untracked(20 * time.Second) }), several(1, bound, "old", maker.ready)),
 			pace:     Pace{Target: 2, MaxUnavailable: 1, UnavailablePeriod: time.Minute},
@@ -191,19 +206,19 @@ func TestFailedIgnoresWhatIsOnlyNotDone(t *testing.T) {
 
 func TestPaceOf(t *testing.T) {
 	percent, two, zero := intstr.FromString("30%"), intstr.FromInt32(2), 0
-	var four []placementv1beta1.BindingObject
+	var five []placementv1beta1.BindingObject // One of them is being evicted.
 	for _, m := range join(several(3, bound, "x", plain), several(1, scheduled, "", plain), several(2, unscheduled, "x", plain), several(1, bound, "x", maker.going)) {
-		four = append(four, m.ClusterResourceBinding)
+		five = append(five, m.ClusterResourceBinding)
 	}
 	cases := map[string]struct {
 		spec placementv1beta1.PlacementSpec
 		want Pace
 	}{
-		"nothing said": {want: Pace{Target: 4, MaxUnavailable: 1, MaxSurge: 1, UnavailablePeriod: time.Minute}},
+		"nothing said": {want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2, UnavailablePeriod: time.Minute}},
 		"percentages are rounded up": {
 			spec: placementv1beta1.PlacementSpec{Strategy: placementv1beta1.RolloutStrategy{RollingUpdate: &placementv1beta1.RollingUpdateConfig{
 				MaxUnavailable: &percent, MaxSurge: &two, UnavailablePeriodSeconds: &zero}}},
-			want: Pace{Target: 4, MaxUnavailable: 2, MaxSurge: 2},
+			want: Pace{Target: 5, MaxUnavailable: 2, MaxSurge: 2},
 		},
 		"PickFixed counts names": {
 			spec: placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}},
@@ -212,7 +227,7 @@ func TestPaceOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := PaceOf(&tc.spec, four)
+			got, err := PaceOf(&tc.spec, five)
 			if err != nil {
 				t.Fatal(err)
 			}

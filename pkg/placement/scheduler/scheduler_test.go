@@ -117,6 +117,9 @@ func TestScalingStandsInTheAnnotation(t *testing.T) {
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{}
 	s.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(3))}
 	for text, want := range map[string]int{"5": 5, "0": 0, "-1": -1, "many": -1} {
+		if want == 0 {
+			s.Spec.Policy.NumberOfClusters = nil // as in snapshots of another product
+		}
 		s.Annotations = map[string]string{placementv1beta1.NumberOfClustersAnnotation: text}
 		policy, err := policyOf(s)
 		if fault := (*policyError)(nil); want < 0 {

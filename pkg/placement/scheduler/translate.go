@@ -58,20 +58,20 @@ func PolicyOf(policy *placementv1beta1.PlacementPolicy, namespace string) (*fram
 }
 
 // policyOf translates the policy of a snapshot. How many clusters PickN wants
-// stands in its annotation, since scaling makes no new snapshot.
+// stands in its annotation, since scaling makes no new snapshot; what another product
+// made has it nowhere else.
 func policyOf(s placementv1beta1.PolicySnapshotObject) (*framework.Policy, error) {
-	policy, err := PolicyOf(s.GetSpec().Policy, s.GetNamespace())
-	if err != nil || policy.Kind != framework.PickN {
-		return policy, err
+	policy := s.GetSpec().Policy
+	text, counted := s.GetAnnotations()[placementv1beta1.NumberOfClustersAnnotation]
+	if counted && policy != nil && policy.PlacementType == placementv1beta1.PickN {
+		count, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || count < 0 {
+			return nil, unserved("annotation %s is %q, which is not a number of clusters", placementv1beta1.NumberOfClustersAnnotation, text)
+		}
+		policy = policy.DeepCopy()
+		policy.NumberOfClusters = ptr.To(int32(count))
 	}
-	text, ok := s.GetAnnotations()[placementv1beta1.NumberOfClustersAnnotation]
-	if !ok {
-		return policy, nil
-	}
-	if policy.Count, err = strconv.Atoi(text); err != nil || policy.Count < 0 {
-		return nil, unserved("annotation %s is %q, which is not a number of clusters", placementv1beta1.NumberOfClustersAnnotation, text)
-	}
-	return policy, nil
+	return PolicyOf(policy, s.GetNamespace())
 }
 
 // AddTerms makes a policy keep off members that the placement's terms of failover

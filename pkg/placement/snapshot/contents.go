@@ -54,7 +54,10 @@ type Part struct {
 	// Snapshot is the name of the snapshot.
 	Snapshot string
 	// Envelope is nil for what stands in the snapshot itself.
-	Envelope  *placementv1beta1.EnvelopeIdentifier
+	Envelope *placementv1beta1.EnvelopeIdentifier
+	// Chart says that the only manifest is the object that describes a chart, which has
+	// to be rendered for each member.
+	Chart     bool
 	Manifests []placementv1beta1.Manifest
 	// Resources names each of the manifests.
 	Resources []placementv1beta1.ResourceIdentifier
@@ -85,9 +88,10 @@ func Hash(manifests []placementv1beta1.Manifest) (string, error) {
 // changed.
 type Contents struct {
 	// metadata tells whether the snapshot is still the one that is remembered.
-	metadata client.Reader
-	live     client.Reader
-	reading  singleflight.Group
+	metadata  client.Reader
+	live      client.Reader
+	envelopes Envelopes
+	reading   singleflight.Group
 
 	// mu guards what follows.
 	mu     sync.Mutex
@@ -98,8 +102,8 @@ type Contents struct {
 
 // NewContents returns Contents that look up metadata in one reader, a cache, and
 // full snapshots in another.
-func NewContents(metadata, live client.Reader) *Contents {
-	return &Contents{metadata: metadata, live: live, groups: map[types.UID]*Group{}}
+func NewContents(metadata, live client.Reader, envelopes Envelopes) *Contents {
+	return &Contents{metadata: metadata, live: live, envelopes: envelopes, groups: map[types.UID]*Group{}}
 }
 
 // Group returns the group of a master. The error is NotFound if the master or a
@@ -128,7 +132,7 @@ func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, 
 		return nil, fmt.Errorf("resource snapshot %q: %w", klog.KRef(key.Namespace, key.Name), ErrIncomplete)
 	}
 	group := &Group{Index: master.GetLabels()[placementv1beta1.ResourceIndexLabel]}
-	if err := group.add(master); err != nil {
+	if err := group.add(master, c.envelopes); err != nil {
 		return nil, err
 	}
 	for i := range count - 1 {
@@ -137,7 +141,7 @@ func (c *Contents) read(ctx context.Context, key types.NamespacedName) (*Group, 
 		if err != nil {
 			return nil, err
 		}
-		if err := group.add(part); err != nil {
+		if err := group.add(part, c.envelopes); err != nil {
 			return nil, err
 		}
 	}
@@ -153,9 +157,9 @@ func (c *Contents) snapshot(ctx context.Context, key types.NamespacedName) (plac
 	return s, nil
 }
 
-func (g *Group) add(s placementv1beta1.ResourceSnapshotObject) error {
+func (g *Group) add(s placementv1beta1.ResourceSnapshotObject, envelopes Envelopes) error {
 	part := Part{Snapshot: s.GetName()}
-	var envelopes []Part
+	var opened []Part
 	for i, m := range s.GetSpec().SelectedResources {
 		id, err := Identify(m.Raw)
 		if err != nil {
@@ -163,23 +167,29 @@ func (g *Group) add(s placementv1beta1.ResourceSnapshotObject) error {
 		}
 		g.Resources = append(g.Resources, id)
 		g.size += len(m.Raw)
-		if envelopeType(id) == "" {
+		t := envelopes.typeOf(m.Raw, id)
+		if t == "" {
 			part.Manifests, part.Resources = append(part.Manifests, m), append(part.Resources, id)
 			continue
 		}
-		opened, err := openEnvelope(m.Raw, id)
+		var inside Part
+		if envelopes.isChart(m.Raw, id) {
+			inside, err = unrendered(m, id, t)
+		} else {
+			inside, err = openEnvelope(m.Raw, id, t)
+		}
 		if err != nil {
 			g.Fault = errors.Join(g.Fault, fmt.Errorf("%s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err))
 			continue
 		}
-		opened.Snapshot = s.GetName()
-		envelopes = append(envelopes, opened)
+		inside.Snapshot = s.GetName()
+		opened = append(opened, inside)
 	}
 	var err error
 	if part.Hash, err = Hash(part.Manifests); err != nil {
 		return fmt.Errorf("resource snapshot %q: %w", s.GetName(), err)
 	}
-	g.Parts = append(append(g.Parts, part), envelopes...)
+	g.Parts = append(append(g.Parts, part), opened...)
 	return nil
 }
 

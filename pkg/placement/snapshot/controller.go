@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,6 +43,12 @@ type Selector interface {
 	Forget(placement types.NamespacedName)
 }
 
+// Users knows who needs resource snapshots besides bindings; updaterun.Users is one.
+type Users interface {
+	// Needed names the masters that unfinished runs of a placement roll out, or will.
+	Needed(ctx context.Context, placement types.NamespacedName) ([]string, error)
+}
+
 // Reconciler makes the snapshots of placements.
 type Reconciler struct {
 	// Client reads through the cache.
@@ -50,9 +57,13 @@ type Reconciler struct {
 	// kept in memory.
 	Live     client.Client
 	Selector Selector
+	// Users keep snapshots from being removed.
+	Users Users
 	// Changes feeds placements whose selection may have changed.
 	Changes  source.Source
 	Recorder events.EventRecorder
+	// Envelopes are counted.
+	Envelopes Envelopes
 	// Workers is how many placements are looked at at a time.
 	Workers int
 }
@@ -187,7 +198,7 @@ func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.Placem
 	if err != nil {
 		return nil, err
 	}
-	latest := family.LatestResourceSnapshot(existing)
+	latest := family.LatestResourceSnapshot(ownedBy(placement, existing))
 	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
 			return nil, err
@@ -198,6 +209,12 @@ func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.Placem
 		return nil, err
 	}
 	return latest, r.trimResources(ctx, key, existing, historyLimit(placement))
+}
+
+// ownedBy leaves out what the cache still has of an earlier placement of that name, and
+// what is left of one that was torn from its finalizers.
+func ownedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
+	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
 }
 
 // nextIndex is one more than the highest index that there is, of complete groups
@@ -212,7 +229,7 @@ func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) i
 
 // createResources writes a group, and returns the metadata of its master.
 func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int) (*metav1.PartialObjectMetadata, error) {
-	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index)
+	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index, r.Envelopes)
 	for _, s := range group {
 		if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
 			return nil, fmt.Errorf("owning resource snapshot %q: %w", s.GetName(), err)
@@ -226,20 +243,20 @@ func (r *Reconciler) createResources(ctx context.Context, placement placementv1b
 	if len(manifests) == 0 {
 		log.Info("The placement selects nothing on the hub: create what spec.resourceSelectors name, or correct them")
 	}
-	return r.await(ctx, client.ObjectKeyFromObject(group[len(group)-1]))
+	return r.await(ctx, group[len(group)-1])
 }
 
 // await returns when the cache knows a snapshot that was just written. Without
 // it the next look could take an older snapshot for the latest.
-func (r *Reconciler) await(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+func (r *Reconciler) await(ctx context.Context, written client.Object) (*metav1.PartialObjectMetadata, error) {
 	const interval, limit = 5 * time.Millisecond, 10 * time.Second
-	s := family.ResourceSnapshotMetadata(key.Namespace)
+	s := family.ResourceSnapshotMetadata(written.GetNamespace())
 	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(ctx context.Context) (bool, error) {
-		err := r.Client.Get(ctx, key, s)
-		return err == nil, client.IgnoreNotFound(err)
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(written), s)
+		return err == nil && s.UID == written.GetUID(), client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for resource snapshot %q in the cache: %w", key.Name, err)
+		return nil, fmt.Errorf("waiting for resource snapshot %q in the cache: %w", written.GetName(), err)
 	}
 	return s, nil
 }
@@ -250,7 +267,7 @@ func (r *Reconciler) demoteResources(ctx context.Context, existing []*metav1.Par
 		if s.Name == latest || !family.IsLatest(s) {
 			continue
 		}
-		if err := r.Live.Patch(ctx, s, demotion()); err != nil {
+		if err := r.Live.Patch(ctx, s, demotion()); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("demoting resource snapshot %q: %w", s.Name, err)
 		}
 	}
@@ -270,9 +287,16 @@ func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName
 	if err != nil {
 		return err
 	}
-	used := make(map[string]bool, len(bindings))
+	needed, err := r.Users.Needed(ctx, key)
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool, len(bindings)+len(needed))
 	for _, b := range bindings {
 		used[b.GetSpec().ResourceSnapshotName] = true
+	}
+	for _, name := range needed {
+		used[name] = true
 	}
 	for _, s := range surplus(existing, limit, used) {
 		if err := r.Live.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
@@ -294,8 +318,8 @@ func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	latest := family.LatestPolicySnapshot(existing)
-	if latest == nil || string(latest.GetSpec().PolicyHash) != string(hash) {
+	latest := family.LatestPolicySnapshot(ownedBy(placement, existing))
+	if latest == nil || !standsFor(latest.GetSpec(), policy, hash) {
 		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, family.PolicyIndex))
 		err = r.createPolicy(ctx, placement, latest)
 	} else {
@@ -345,7 +369,7 @@ func (r *Reconciler) retirePolicies(ctx context.Context, existing []placementv1b
 		case i < surplus:
 			err = client.IgnoreNotFound(r.Client.Delete(ctx, s))
 		case family.IsLatest(s):
-			err = r.Client.Patch(ctx, s, demotion())
+			err = client.IgnoreNotFound(r.Client.Patch(ctx, s, demotion()))
 		}
 		if err != nil {
 			return fmt.Errorf("retiring policy snapshot %q: %w", s.GetName(), err)

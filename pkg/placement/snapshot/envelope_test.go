@@ -32,10 +32,48 @@ func envelope(kind, namespace, data string) string {
 	return fmt.Sprintf(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":%q,"metadata":{"name":"e","namespace":%q},"data":%s}`, kind, namespace, data)
 }
 
+// configMapEnvelope is a ConfigMap with the annotation; its data is YAML.
+func configMapEnvelope(namespace, data string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"e","namespace":%q,"annotations":{"kubernetes-fleet.io/envelope-configmap":"true"}},"data":{%s}}`,
+		namespace, strings.Replace(data, "a:", `"a":`, 1))
+}
+
+func quoted(text string) string { return fmt.Sprintf("%q", text) }
+
+func TestAnAnnotatedConfigMapIsAnEnvelopeIfTheHubSaysSo(t *testing.T) {
+	s := snapshotOf(configMapEnvelope("shop", "a: "+quoted(quota)+`,"b":`+quoted("kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: reader}")), service)
+	for on, want := range map[bool][]string{
+		false: {"p-0-snapshot ConfigMap Service"},
+		true:  {"p-0-snapshot Service", "ConfigMap shop/e ResourceQuota ClusterRole"},
+	} {
+		group := &Group{}
+		if err := group.add(s, Envelopes{ConfigMaps: on}); err != nil || group.Fault != nil {
+			t.Fatal(err, group.Fault)
+		}
+		var got []string
+		for _, part := range group.Parts {
+			line := part.Snapshot
+			if part.Envelope != nil {
+				line = string(part.Envelope.Type) + " " + part.Envelope.Namespace + "/" + part.Envelope.Name
+			}
+			for _, id := range part.Resources {
+				line += " " + id.Kind
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with ConfigMaps %t (-want +got):\n%s", on, diff)
+		}
+		if n := (Envelopes{ConfigMaps: on}).count(s.Spec.SelectedResources); (n == 1) != on {
+			t.Errorf("with ConfigMaps %t there are %d envelopes", on, n)
+		}
+	}
+}
+
 func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
 	group := &Group{}
 	s := snapshotOf(service, envelope("ResourceEnvelope", "shop", `{"a":`+quota+`,"b":`+service+`}`), role)
-	if err := group.add(s); err != nil {
+	if err := group.add(s, Envelopes{}); err != nil {
 		t.Fatal(err)
 	}
 	if group.Fault != nil {
@@ -70,22 +108,53 @@ func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
 
 func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
 	cases := map[string]struct{ manifest, want string }{
-		"a namespaced object in a cluster-scoped one": {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},
-		"an object of another namespace":              {envelope("ResourceEnvelope", "other", `{"a":`+quota+`}`), `its own namespace only, which is "other"`},
-		"an object without a namespace":               {envelope("ResourceEnvelope", "shop", `{"a":`+role+`}`), `write metadata.namespace "shop"`},
-		"no object":                                   {envelope("ResourceEnvelope", "shop", `{"a":{"x":1}}`), "it is no object"},
-		"a text":                                      {envelope("ResourceEnvelope", "shop", `{"a":"x"}`), `data["a"]: decoding`},
-		"an envelope":                                 {envelope("ResourceEnvelope", "shop", `{"a":`+envelope("ResourceEnvelope", "shop", "{}")+`}`), "inside another"},
+		"a namespaced object in a cluster-scoped one":   {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},
+		"an object of another namespace":                {envelope("ResourceEnvelope", "other", `{"a":`+quota+`}`), `its own namespace only, which is "other"`},
+		"an object without a namespace":                 {envelope("ResourceEnvelope", "shop", `{"a":`+role+`}`), `write metadata.namespace "shop"`},
+		"no object":                                     {envelope("ResourceEnvelope", "shop", `{"a":{"x":1}}`), "it is no object"},
+		"a text":                                        {envelope("ResourceEnvelope", "shop", `{"a":"x"}`), `data["a"]: decoding`},
+		"an object of another namespace in a ConfigMap": {configMapEnvelope("other", "a: "+quoted(quota)), "a ConfigMap carries objects of its own namespace only"},
+		"no YAML in a ConfigMap":                        {configMapEnvelope("shop", `"a": "{"`), `data["a"]: decoding`},
+		"an envelope":                                   {envelope("ResourceEnvelope", "shop", `{"a":`+envelope("ResourceEnvelope", "shop", "{}")+`}`), "inside another"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			group := &Group{}
-			if err := group.add(snapshotOf(tc.manifest, service)); err != nil {
+			if err := group.add(snapshotOf(tc.manifest, service), Envelopes{ConfigMaps: true}); err != nil {
 				t.Fatal(err)
 			}
 			if group.Fault == nil || !strings.Contains(group.Fault.Error(), tc.want) {
 				t.Errorf("fault = %v, want %q in it", group.Fault, tc.want)
 			}
 		})
+	}
+}
+
+func TestChartsAreEnvelopesThatAreNotOpened(t *testing.T) {
+	chart := func(kind string) string {
+		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"cni","namespace":"addons","annotations":{"fleetgate.io/helm-chart":"cni"}},"data":{"values.yaml":"no object"}}`
+	}
+	for _, kind := range []string{"ConfigMap", "Secret"} {
+		id, err := Identify([]byte(chart(kind)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Envelopes{Charts: true}).typeOf([]byte(chart(kind)), id); string(got) != kind {
+			t.Errorf("a %s with a chart is %q", kind, got)
+		}
+		if got := (Envelopes{ConfigMaps: true}).typeOf([]byte(chart(kind)), id); got != "" {
+			t.Errorf("a %s with a chart is %q on a gateway that does not render any", kind, got)
+		}
+	}
+	s := snapshotOf(chart("ConfigMap"), `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"plain","namespace":"addons"}}`)
+	g := &Group{}
+	if err := g.add(s, Envelopes{Charts: true, ConfigMaps: true}); err != nil || g.Fault != nil {
+		t.Fatal(err, g.Fault)
+	}
+	if len(g.Parts) != 2 || g.Parts[0].Chart || !g.Parts[1].Chart || g.Parts[1].Envelope.Name != "cni" || len(g.Parts[1].Manifests) != 1 || g.Parts[1].Hash == "" {
+		t.Errorf("parts = %+v", g.Parts)
+	}
+	if n := (Envelopes{Charts: true}).count(s.Spec.SelectedResources); n != 1 {
+		t.Errorf("%d envelopes are counted", n)
 	}
 }

@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"maps"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -33,14 +35,30 @@ func policyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.PlacementP
 // policyHash tells policies apart. The number of clusters is no part of it:
 // scaling keeps the snapshot and only changes its annotation.
 func policyHash(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
-	unscaled := policy.DeepCopy()
-	unscaled.NumberOfClusters = nil
-	text, err := json.Marshal(unscaled)
+	text, err := json.Marshal(unscaled(policy))
 	if err != nil {
 		return nil, fmt.Errorf("hashing the policy: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return []byte(hex.EncodeToString(sum[:])), nil
+}
+
+func unscaled(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.PlacementPolicy {
+	policy = policy.DeepCopy()
+	policy.NumberOfClusters = nil
+	return policy
+}
+
+// standsFor reports whether a snapshot is of this policy. Its hash tells, but for one that
+// another product made by a rule of its own: its policy is compared. To make another in
+// its place would have every member judged anew, and one whose agent is away just then
+// would lose what it has.
+func standsFor(s *placementv1beta1.SchedulingPolicySnapshotSpec, policy *placementv1beta1.PlacementPolicy, hash []byte) bool {
+	if bytes.Equal(s.PolicyHash, hash) {
+		return true
+	}
+	theirs := policyOf(&placementv1beta1.PlacementSpec{Policy: s.Policy})
+	return equality.Semantic.DeepEqual(unscaled(theirs), unscaled(policy))
 }
 
 // policyAnnotations are the annotations of the placement's policy snapshot.

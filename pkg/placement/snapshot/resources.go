@@ -68,7 +68,7 @@ func split(manifests []placementv1beta1.Manifest, limit int) [][]placementv1beta
 
 // desiredResourceSnapshots builds the group with an index: first the further
 // snapshots, at last the master.
-func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1beta1.Manifest, hash string, index int) []placementv1beta1.ResourceSnapshotObject {
+func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1beta1.Manifest, hash string, index int, envelopes Envelopes) []placementv1beta1.ResourceSnapshotObject {
 	group := make([]placementv1beta1.ResourceSnapshotObject, 0, len(pieces))
 	for i, piece := range pieces[1:] {
 		s := newResourceSnapshot(placement, piece, index)
@@ -82,7 +82,7 @@ func desiredResourceSnapshots(placement metav1.Object, pieces [][]placementv1bet
 	master.SetAnnotations(map[string]string{
 		placementv1beta1.ResourceHashAnnotation:              hash,
 		placementv1beta1.NumberOfResourceSnapshotsAnnotation: strconv.Itoa(len(pieces)),
-		placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(countEnvelopes(slices.Concat(pieces...))),
+		placementv1beta1.NumberOfEnvelopedObjectsAnnotation:  strconv.Itoa(envelopes.count(slices.Concat(pieces...))),
 	})
 	return append(group, master)
 }
@@ -100,7 +100,7 @@ func newResourceSnapshot(placement metav1.Object, piece []placementv1beta1.Manif
 
 // surplus returns what may be deleted: what belongs to groups beyond the
 // newest limit ones that are complete, and to incomplete groups older than
-// the newest. Groups whose master some binding still uses stay.
+// the newest. Groups whose master is used stay.
 func surplus(snapshots []*metav1.PartialObjectMetadata, limit int, used map[string]bool) []*metav1.PartialObjectMetadata {
 	var complete []int
 	keep := map[int]bool{}

@@ -47,6 +47,36 @@ func TestPolicyHash(t *testing.T) {
 	}
 }
 
+func TestASnapshotOfAnotherProductStandsForTheSamePolicy(t *testing.T) {
+	policy := &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2)),
+		Tolerations: []placementv1beta1.Toleration{{Key: "a"}}}
+	without := policy.DeepCopy()
+	without.NumberOfClusters = nil
+	other := policy.DeepCopy()
+	other.Tolerations[0].Key = "b"
+	everywhere := policyOf(&placementv1beta1.PlacementSpec{})
+	tests := map[string]struct {
+		theirs, policy *placementv1beta1.PlacementPolicy
+		hash           string
+		want           bool
+	}{
+		"the hash is ours":                             {other, policy, "ours", true},
+		"the number of clusters stands elsewhere":      {without, policy, "theirs", true},
+		"without a policy, all members are picked":     {nil, everywhere, "theirs", true},
+		"the policy has changed since":                 {other, policy, "theirs", false},
+		"a policy was added where there was none":      {nil, policy, "theirs", false},
+		"nothing but the number has changed, and hash": {policy, without, "theirs", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := &placementv1beta1.SchedulingPolicySnapshotSpec{Policy: tt.theirs, PolicyHash: []byte(tt.hash)}
+			if got := standsFor(spec, tt.policy, []byte("ours")); got != tt.want {
+				t.Errorf("the snapshot stands for the policy: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestSplit(t *testing.T) {
 	sizes := func(pieces [][]placementv1beta1.Manifest) []int {
 		var all []int
@@ -81,7 +111,7 @@ func TestSplit(t *testing.T) {
 
 func TestDesiredResourceSnapshots(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
-	group := desiredResourceSnapshots(placement, [][]placementv1beta1.Manifest{{manifest("1")}, {manifest("2")}, {manifest("3")}}, "hash", 4)
+	group := desiredResourceSnapshots(placement, [][]placementv1beta1.Manifest{{manifest("1")}, {manifest("2")}, {manifest("3")}}, "hash", 4, Envelopes{})
 	var names []string
 	for _, s := range group {
 		names = append(names, s.GetName()+"="+string(s.GetSpec().SelectedResources[0].Raw))

@@ -104,15 +104,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, err
 	}
+	if wait := r.pace.wait(req.NamespacedName, r.Clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	observed, err := r.observe(ctx, req.NamespacedName, placement)
 	if err != nil || observed == nil {
 		return ctrl.Result{}, err
 	}
-	status := Compute(observed)
-	if wait := r.pace.wait(req.NamespacedName, len(status.PlacementStatuses), r.Clock.Now()); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	err = r.write(ctx, placement, status)
+	err = r.write(ctx, placement, Compute(observed))
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
@@ -194,7 +193,9 @@ func copied(_ context.Context, object client.Object) []reconcile.Request {
 
 func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
 	members := len(status.PlacementStatuses)
-	trim(placement, status)
+	if !stands(placement.GetStatus(), status) {
+		trim(placement, status)
+	}
 	copyErr := r.copyToNamespace(ctx, placement, status)
 	before := placement.DeepCopyObject().(placementv1beta1.PlacementObject)
 	*placement.GetStatus() = *status

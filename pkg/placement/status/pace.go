@@ -25,11 +25,9 @@ type pace struct {
 	wrote map[types.NamespacedName]time.Time
 }
 
-// wait is for how long the status of a placement has to wait.
-func (p *pace) wait(placement types.NamespacedName, members int, now time.Time) time.Duration {
-	if members <= hastyMembers {
-		return 0
-	}
+// wait is for how long the status of a placement has to wait. Only one that was large
+// when it was written last does.
+func (p *pace) wait(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.wrote[placement]

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +21,12 @@ const (
 	// each update of one goes to all who watch.
 	fullBytes = 1 << 20
 )
+
+// stands reports whether a status is as it was written before: then it fits, which is
+// dear to find out.
+func stands(before, status *placementv1beta1.PlacementStatus) bool {
+	return meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionStatusTrimmed) == nil && equality.Semantic.DeepEqual(before, status)
+}
 
 // trim makes a status fit that is about very many members or in much trouble, and says
 // so in condition StatusTrimmed. What goes first is what bindings and Works tell too:

@@ -116,27 +116,44 @@ func TestAStatusThatFitsAgainIsNotTrimmed(t *testing.T) {
 	}
 }
 
+func TestAStatusThatStandsIsNotMeasured(t *testing.T) {
+	p, status := crowd(t, 100, 0)
+	if stands(p.GetStatus(), status) {
+		t.Error("a new status is not measured")
+	}
+	if !stands(status.DeepCopy(), status) {
+		t.Error("a status that did not change is measured")
+	}
+	_, large := crowd(t, 501, 0)
+	trim(p, large)
+	if stands(large.DeepCopy(), large) {
+		t.Error("a trimmed status is not measured, and can never be whole again")
+	}
+}
+
 func TestLargePlacementsAreWrittenOnceASecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p pace
-	if wait := p.wait(key, 201, now); wait != 0 {
+	if wait := p.wait(key, now); wait != 0 {
 		t.Errorf("the first write waits %s", wait)
 	}
 	p.writes(key, 201, now)
-	if wait := p.wait(key, 201, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
+	if wait := p.wait(key, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
 		t.Errorf("the second write waits %s, want 700ms", wait)
 	}
-	if wait := p.wait(types.NamespacedName{Name: "other"}, 201, now); wait != 0 {
+	if wait := p.wait(types.NamespacedName{Name: "other"}, now); wait != 0 {
 		t.Errorf("another placement waits %s", wait)
 	}
-	if wait := p.wait(key, 201, now.Add(slowPace)); wait != 0 {
+	if wait := p.wait(key, now.Add(slowPace)); wait != 0 {
 		t.Errorf("after a second it waits %s", wait)
 	}
-	if wait := p.wait(key, 200, now); wait != 0 {
+	p.writes(key, 200, now)
+	if wait := p.wait(key, now); wait != 0 {
 		t.Errorf("200 members wait %s", wait)
 	}
+	p.writes(key, 201, now)
 	p.forget(key)
-	if wait := p.wait(key, 201, now); wait != 0 || len(p.wrote) != 0 {
+	if wait := p.wait(key, now); wait != 0 || len(p.wrote) != 0 {
 		t.Errorf("a placement that is gone is remembered: %v", p.wrote)
 	}
 }

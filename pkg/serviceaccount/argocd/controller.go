@@ -27,7 +27,6 @@ import (
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // askAgain is how often is looked whether what was in the way is gone.
@@ -78,7 +77,6 @@ func (r *Reconciler) memberOf(_ context.Context, secret client.Object) []ctrl.Re
 // Reconcile brings the Secret of one member up to date, and comes back when its
 // token is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	ctx = serviceaccount.WithoutBodies(ctx)
 	member := &clusterv1beta1.MemberCluster{}
 	err := r.Client.Get(ctx, request.NamespacedName, member)
 	if client.IgnoreNotFound(err) != nil {

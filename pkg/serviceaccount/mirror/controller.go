@@ -23,7 +23,6 @@ import (
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // Reconciler keeps a twin of each ManagedServiceAccount in a namespace that is
@@ -121,7 +120,6 @@ func (r *Reconciler) givenTo(ctx context.Context, member string) (names []string
 // Reconcile brings the twin of one ManagedServiceAccount up to date, and what
 // comes back from it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	ctx = serviceaccount.WithoutBodies(ctx)
 	member, why, err := r.given(ctx, request.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -99,7 +99,7 @@ func newSimulation(tb testing.TB, members, accounts int, validity time.Duration)
 			s.queue = append(s.queue, appointment{at: start, agent: i, name: account.Name})
 		}
 		s.agents = append(s.agents, &Reconciler{
-			Hub: hub, Member: s.member(scheme, i),
+			Hub: hub, Live: hub, Member: s.member(scheme, i),
 			HubNamespace: namespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: "fleet-system",
 			MemberCA: func() ([]byte, error) { return []byte("ca"), nil }, Clock: s.clock, Recorder: &events.FakeRecorder{},
 		})

@@ -16,6 +16,6 @@
 // owner. What needs somebody to act becomes a condition with the remedy. A
 // refresh that fails leaves the older token alone, and is tried again.
 //
-// No token goes into a log, an event, an error or a status; requests that carry
-// one are made with a logger that does not show bodies.
+// No token goes into a log, an event, an error or a status; package logs keeps the
+// bodies of requests out of the log.
 package rotator

@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 const (
@@ -48,6 +47,8 @@ type Reconciler struct {
 	// Hub reads and writes the member's namespace on the hub. It must not read
 	// Secrets from a cache: one that lost its label is still to be seen.
 	Hub client.Client
+	// Live reads ManagedServiceAccounts from the hub itself.
+	Live client.Reader
 	// Member reads and writes service accounts on the member, without a cache.
 	Member client.Client
 	// MemberCache watches the managed service accounts on the member. It should
@@ -108,7 +109,6 @@ func (m mistake) Error() string { return string(m) }
 // Reconcile brings one account and its token up to date, and comes back when the
 // token is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	ctx = serviceaccount.WithoutBodies(ctx)
 	var account msav1beta1.ManagedServiceAccount
 	err := r.Hub.Get(ctx, request.NamespacedName, &account)
 	if apierrors.IsNotFound(err) || err == nil && !account.DeletionTimestamp.IsZero() {
@@ -185,6 +185,9 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.Man
 	case restore:
 		err = r.storeToken(ctx, account, secret, string(secret.Data[msav1beta1.SecretKeyToken]), ca)
 	case request:
+		if err := r.isNewest(ctx, account); err != nil {
+			return time.Time{}, err
+		}
 		return r.renew(ctx, account, onMember, secret, ca)
 	}
 	if err != nil {
@@ -192,6 +195,21 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.Man
 	}
 	reportToken(account, found.claims, found.claims.Issued, r.Clock.Now())
 	return due, nil
+}
+
+// isNewest returns a conflict for an account that the cache has of old: when its token
+// was refreshed last is in the status, and where the member's clock differs from
+// ours nothing else tells.
+func (r *Reconciler) isNewest(ctx context.Context, account *msav1beta1.ManagedServiceAccount) error {
+	var newest msav1beta1.ManagedServiceAccount
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), &newest); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedServiceAccount %s on the hub: %w", account.Name, err)
+	}
+	if newest.ResourceVersion == account.ResourceVersion {
+		return nil
+	}
+	resource := msav1beta1.GroupVersion.WithResource("managedserviceaccounts").GroupResource()
+	return apierrors.NewConflict(resource, account.Name, errors.New("the cache is behind"))
 }
 
 // renew puts a new token in place. If it fails, the Secret is as it was: an older

@@ -4,6 +4,7 @@
 package rotator
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
@@ -90,5 +94,29 @@ func TestFailureIsToldWithItsRemedy(t *testing.T) {
 				t.Errorf("message is %q", got.Message)
 			}
 		})
+	}
+}
+
+// changed is an API server whose objects are newer than the cache's.
+type changed struct{ client.Reader }
+
+func (c changed) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	err := c.Reader.Get(ctx, key, into, options...)
+	into.SetResourceVersion("newer")
+	return err
+}
+
+func TestATokenIsNotRefreshedTwiceForAStatusThatTheCacheHasOfOld(t *testing.T) {
+	s := newSimulation(t, 1, 1, time.Hour)
+	agent := s.agents[0]
+	live, request := agent.Live, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: agent.HubNamespace, Name: "a0"}}
+	agent.Live = changed{live}
+	result, err := agent.Reconcile(t.Context(), request)
+	if err != nil || s.tokens != 0 || result.RequeueAfter != time.Second {
+		t.Errorf("issued %d tokens: %v, %v", s.tokens, result, err)
+	}
+	agent.Live = live
+	if _, err := agent.Reconcile(t.Context(), request); err != nil || s.tokens != 1 {
+		t.Errorf("issued %d tokens: %v", s.tokens, err)
 	}
 }

@@ -27,13 +27,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// AgentServerOptions of an AgentServer; Credentials and MembersOf are required, the
-// zero values of the others are sane.
+// AgentServerOptions of an AgentServer; Credentials, MembersOf, Join and ID are required,
+// the zero values of the others are sane.
 type AgentServerOptions struct {
 	// Credentials are the agents'.
 	Credentials Credentials
 	// MembersOf are the members that an identity is the agent of.
 	MembersOf func(ctx context.Context, user string) ([]string, error)
+	// Join takes all agents of a member as one session, and returns when that has ended:
+	// [tunnel.Registry.ServeSession]. Dials come from there, and so other gateways hear of
+	// the member and pass dials on.
+	Join func(ctx context.Context, member string, agents tunnel.Session) error
 	// Certificate is the server's, for Serve; who hands connections over with Take has
 	// done the handshake.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -58,8 +62,9 @@ type AgentServerOptions struct {
 	// QueueLimit bounds what a connection of an agent without flow control holds
 	// unread, in bytes; 0 is 8 MiB.
 	QueueLimit int
-	// DialTimeout bounds a dial whose context has no earlier end; 0 is 10 s.
-	DialTimeout time.Duration
+	// Unread bounds what the connections of all agents hold unread, in bytes; 0 is 512 MiB.
+	// Beyond it, connections that hold much are treated as those over QueueLimit.
+	Unread int64
 	// ReviewPeriod is how often it is asked again whether an agent may still be
 	// here; 0 is 10 s.
 	ReviewPeriod time.Duration
@@ -71,8 +76,8 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	if err := o.Credentials.validate(); err != nil {
 		return o, err
 	}
-	if o.MembersOf == nil || o.ID == "" {
-		return o, errors.New("a listener for agents needs MembersOf and an ID")
+	if o.MembersOf == nil || o.Join == nil || o.ID == "" {
+		return o, errors.New("a listener for agents needs MembersOf, Join and an ID")
 	}
 	if o.Replicas == nil {
 		o.Replicas = func() int { return 1 }
@@ -86,7 +91,7 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	o.MaxSessions = orElse(o.MaxSessions, 16)
 	o.MaxConnections = orElse(o.MaxConnections, 4096)
 	o.QueueLimit = orElse(o.QueueLimit, 8<<20)
-	o.DialTimeout = orElse(o.DialTimeout, 10*time.Second)
+	o.Unread = orElse(o.Unread, 512<<20)
 	o.ReviewPeriod = orElse(o.ReviewPeriod, 10*time.Second)
 	if o.Metrics == nil {
 		m, err := NewMetrics(nil)
@@ -98,26 +103,28 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	return o, nil
 }
 
-func orElse[T int | time.Duration](given, otherwise T) T {
+func orElse[T int | int64 | time.Duration](given, otherwise T) T {
 	if given <= 0 {
 		return otherwise
 	}
 	return given
 }
 
-// AgentServer lets Konnectivity agents in, upstream's and our own, and dials
-// through them. All methods may be called from any goroutine.
+// AgentServer lets Konnectivity agents in, upstream's and our own, and has a registry
+// dial through them. All methods may be called from any goroutine.
 type AgentServer struct {
 	options AgentServerOptions
 	// arrived are connections after their handshake.
 	arrived *handed
+	unread  *budget
+	// joined counts the members that a registry knows.
+	joined sync.WaitGroup
 
 	// mu guards the fields below it; never held while dialing.
 	mu sync.RWMutex
-	// sessions holds each member's, the newest first. The slices are replaced, never
-	// changed.
-	sessions map[string][]*session
-	closed   bool
+	// members holds those that have an agent here.
+	members map[string]*memberAgents
+	closed  bool
 }
 
 // NewAgentServer makes a server without sessions.
@@ -126,7 +133,7 @@ func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AgentServer{options: o, arrived: newHanded(addr("agents")), sessions: map[string][]*session{}}, nil
+	return &AgentServer{options: o, arrived: newHanded(addr("agents")), unread: &budget{limit: o.Unread}, members: map[string]*memberAgents{}}, nil
 }
 
 // Protocol is what Konnectivity agents ask for in TLS.
@@ -162,6 +169,7 @@ func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
 	_ = a.arrived.Close()
 	server.Stop()
 	serving.Wait()
+	a.joined.Wait()
 	return nil
 }
 
@@ -189,11 +197,12 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 		klog.FromContext(ctx).V(2).Info("Konnectivity agent was refused", "peer", peerAddress(ctx), "reason", err.Error())
 		return err
 	}
-	s := newSession(stream, member, agent, a.options, a.options.Metrics)
-	if err := a.add(s); err != nil {
+	s := newSession(stream, member, agent, a.options, a.unread)
+	agents, err := a.add(s)
+	if err != nil {
 		return err
 	}
-	defer a.remove(s)
+	defer a.remove(agents, s)
 	connected := a.options.Metrics.sessions.WithLabelValues(member)
 	connected.Inc()
 	defer connected.Dec()
@@ -395,81 +404,11 @@ func peerAddress(ctx context.Context) string {
 	return ""
 }
 
-func (a *AgentServer) add(s *session) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	others := a.sessions[s.member]
-	switch {
-	case a.closed:
-		return status.Error(codes.Unavailable, tunnel.ErrClosed.Error())
-	case len(others) >= a.options.MaxSessions:
-		return status.Error(codes.ResourceExhausted, tunnel.ErrTooManySessions.Error())
-	}
-	s.lane = freeLane(others, s.agent.id, a.options.Lanes)
-	a.sessions[s.member] = append([]*session{s}, others...)
-	a.options.Metrics.readyBackends.Inc()
-	return nil
-}
-
-// freeLane is the lane that has the fewest streams of this agent, so that each that
-// it opens gets another until all are served.
-func freeLane(sessions []*session, agent string, lanes int) int {
-	used := make([]int, lanes)
-	for _, s := range sessions {
-		if s.agent.id == agent && !s.retired.Load() {
-			used[s.lane]++
-		}
-	}
-	return slices.Index(used, slices.Min(used))
-}
-
-func (a *AgentServer) remove(s *session) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	rest := slices.DeleteFunc(slices.Clone(a.sessions[s.member]), func(other *session) bool { return other == s })
-	if a.sessions[s.member] = rest; len(rest) == 0 {
-		delete(a.sessions, s.member)
-	}
-	a.options.Metrics.readyBackends.Dec()
-}
-
-func (a *AgentServer) sessionsOf(member string) []*session {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if a.closed {
-		return nil
-	}
-	return a.sessions[member]
-}
-
-// Connected says whether the member has an agent here.
-func (a *AgentServer) Connected(member string) bool { return len(a.sessionsOf(member)) > 0 }
-
-// Disconnect ends the member's sessions and forgets its metrics, for a member that
-// has left the fleet.
-func (a *AgentServer) Disconnect(member string) {
-	for _, s := range a.sessionsOf(member) {
-		s.retired.Store(true)
-		s.end()
-	}
-	a.options.Metrics.forget(member)
-}
-
-// DialMember opens a connection to a target of the member: [tunnel.APIServer], or an
-// address as host:port that Allow has. Its errors are those of Registry.DialMember.
-func (a *AgentServer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	conn, err := a.dial(ctx, member, target)
-	if err != nil {
-		return nil, fmt.Errorf("dialing %s of member %q: %w", target, member, err)
-	}
-	return conn, nil
-}
-
-func (a *AgentServer) dial(ctx context.Context, member, target string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.options.DialTimeout)
-	defer cancel()
+// dialOver asks the agents of one of the streams for a target: [tunnel.APIServer], or an
+// address as host:port that Allow has. Its errors are those of [tunnel.Session].
+func (a *AgentServer) dialOver(ctx context.Context, sessions []*session, target string) (net.Conn, error) {
 	last := tunnel.ErrNotConnected
-	for _, s := range inOrder(a.sessionsOf(member)) {
+	for _, s := range inOrder(sessions) {
 		protocol, address, err := a.question(s, target)
 		if err == nil {
 			var conn net.Conn
@@ -481,12 +420,6 @@ func (a *AgentServer) dial(ctx context.Context, member, target string) (net.Conn
 			return nil, err
 		}
 		last = err
-	}
-	if errors.Is(last, tunnel.ErrSessionClosed) {
-		return nil, fmt.Errorf("%w: %w", tunnel.ErrNotConnected, last)
-	}
-	if errors.Is(last, tunnel.ErrNotConnected) {
-		a.options.Metrics.dialFailure("no_agent")
 	}
 	return nil, last
 }
@@ -535,8 +468,8 @@ func (a *AgentServer) drain(ctx context.Context, grace time.Duration) {
 	a.mu.Lock()
 	a.closed = true
 	var all []*session
-	for _, sessions := range a.sessions {
-		all = append(all, sessions...)
+	for _, agents := range a.members {
+		all = append(all, agents.sessions...)
 	}
 	a.mu.Unlock()
 	for _, s := range all {

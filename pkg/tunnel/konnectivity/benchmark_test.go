@@ -39,7 +39,7 @@ func benchConnect(b *testing.B) tunneltest.BenchmarkDialer {
 // benchGateway is what the gateway itself has of an agent that speaks Konnectivity.
 func benchGateway(b *testing.B) tunneltest.BenchmarkDialer {
 	g := benchAgent(b)
-	return func() (net.Conn, error) { return g.agents.DialMember(context.Background(), "m", "apiserver") }
+	return func() (net.Conn, error) { return g.registry.DialMember(context.Background(), "m", "apiserver") }
 }
 
 // BenchmarkTunnel compares Konnectivity's two frontends, and the gateway's own dials

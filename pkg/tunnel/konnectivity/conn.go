@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/mem"
-
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -41,7 +39,7 @@ type conn struct {
 var _ net.Conn = (*conn)(nil)
 
 func newConn(l *link, id int64, local, remote net.Addr) *conn {
-	c := &conn{link: l, id: id, local: local, remote: remote, in: newInbox(), onClose: func() {}}
+	c := &conn{link: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
 	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {
@@ -55,12 +53,6 @@ func newConn(l *link, id int64, local, remote net.Addr) *conn {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	return n, c.hasRead(n, err)
-}
-
-// readBuffers is Read without a copy: what it returns is the caller's to free.
-func (c *conn) readBuffers(limit int) (mem.BufferSlice, error) {
-	taken, err := c.in.readBuffers(limit)
-	return taken, c.hasRead(taken.Len(), err)
 }
 
 func (c *conn) hasRead(n int, err error) error {
@@ -86,17 +78,6 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	return sent, nil
-}
-
-// writeBuffers is Write without a copy: the references are taken over.
-func (c *conn) writeBuffers(payload mem.BufferSlice) error {
-	for i, b := range payload {
-		if err := c.link.out.writeBuffer(c, b); err != nil {
-			payload[i+1:].Free()
-			return err
-		}
-	}
-	return nil
 }
 
 // Close sends what was written and then says that it is over. It does not wait.

@@ -56,12 +56,15 @@ type Connector struct {
 	// QueueLimit bounds what a connection from a server without flow control holds
 	// for a target that does not read, in bytes; 0 is 8 MiB.
 	QueueLimit int
+	// Unread bounds what all connections hold so, in bytes; 0 is 256 MiB.
+	Unread int64
 	// ConnectTime bounds one attempt to connect; 0 is 20 s.
 	ConnectTime time.Duration
 	// DrainTime is how long connections may take to end when ctx has; 0 is 5 s.
 	DrainTime time.Duration
-	// PingAfter is when a silent server is pinged; 0 is 15 s. Upstream's servers allow
-	// no less than 30 s.
+	// PingAfter is when a silent server is pinged; 0 is 15 s. Once a server of upstream's
+	// was met it is 35 s at least: they end connections that are pinged more often than
+	// every 30 s.
 	PingAfter time.Duration
 	// Metrics are counted here; nil exports nothing.
 	Metrics *AgentMetrics
@@ -69,6 +72,8 @@ type Connector struct {
 	// are the real ones.
 	Clock  clock.Clock
 	Random func() float64
+
+	unread *budget
 }
 
 const (
@@ -82,6 +87,8 @@ const (
 	duplicateWait = time.Second
 	// discoverEvery is how often it is looked whether there are more servers now.
 	discoverEvery = 5 * time.Minute
+	// upstreamPings is how often a server of upstream's is pinged.
+	upstreamPings = 35 * time.Second
 	// stableAfter is how long a stream has to last for its loss to count as the first
 	// failure.
 	stableAfter = time.Minute
@@ -112,6 +119,7 @@ func (c *Connector) withDefaults() (*Connector, error) {
 	run := *c
 	run.MaxConnections = orElse(run.MaxConnections, 4096)
 	run.QueueLimit = orElse(run.QueueLimit, 8<<20)
+	run.unread = &budget{limit: orElse(run.Unread, 256<<20)}
 	run.ConnectTime = orElse(run.ConnectTime, 20*time.Second)
 	run.DrainTime = orElse(run.DrainTime, 5*time.Second)
 	run.PingAfter = orElse(run.PingAfter, pingAfter)
@@ -194,6 +202,11 @@ func (s *servers) attempt(ctx context.Context) time.Duration {
 		log.Info("Konnectivity server was not reached", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 		s.tellAlone(err)
 		return wait
+	}
+	if !connected.info.extended && s.PingAfter < upstreamPings {
+		connected.close()
+		s.PingAfter = upstreamPings
+		return 0
 	}
 	isNew, missing := s.met(connected)
 	if isNew {

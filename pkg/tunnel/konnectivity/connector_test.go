@@ -91,6 +91,20 @@ func TestOurAgentConnectsToAsManyServersAsThereAre(t *testing.T) {
 	}
 }
 
+// It finds out by connecting: the first connection is made anew before anything is asked
+// of it.
+func TestServersOfUpstreamsArePingedAsSeldomAsTheyAllow(t *testing.T) {
+	upstream, address, ca := startServer(t, oneServer)
+	joinServer(t, address, ca, func(c *Connector) { c.PingAfter = 0 })
+	first, second := <-upstream.streams, <-upstream.streams
+	<-first.Context().Done()
+	second.send(packet{kind: dialRequest, protocol: "udp", address: "10.0.0.1:53", random: 1})
+	second.receiveType(dialResponse)
+	if n := len(upstream.streams); n != 0 {
+		t.Errorf("%d more streams were opened", n)
+	}
+}
+
 func TestOurAgentDrainsWhenItEnds(t *testing.T) {
 	upstream, address, ca := startServer(t, oneServer)
 	target := startTCP(t, "tcp", "127.0.0.1:0", echo)
@@ -239,7 +253,7 @@ func TestSessionsAndConnectionsOfAMemberAreBounded(t *testing.T) {
 	for range 4 {
 		g.mustDial(t, "m")
 	}
-	_, err := g.agents.DialMember(t.Context(), "m", tunnel.APIServer)
+	_, err := g.registry.DialMember(t.Context(), "m", tunnel.APIServer)
 	var refused *tunnel.RefusedError
 	if !errors.As(err, &refused) || refused.Code != tunnel.Busy {
 		t.Errorf("a fifth connection: %v", err)
@@ -279,15 +293,15 @@ func TestAnAgentOfUpstreamsIsAskedForNothingThatIsNotAllowed(t *testing.T) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Allow = mustAllow(t, "10.0.0.0/8:10250") }})
 	agent := g.upstream(t, "m")
 	for _, target := range []string{"10.0.0.1:22", "127.0.0.1:10250", tunnel.Agent, "/run/x.sock", "kubernetes.default.svc:443"} {
-		if _, err := g.agents.DialMember(t.Context(), "m", target); !tunnel.IsRefused(err) {
+		if _, err := g.registry.DialMember(t.Context(), "m", target); !tunnel.IsRefused(err) {
 			t.Errorf("dialing %s: %v", target, err)
 		}
 	}
-	go func() { _, _ = g.agents.DialMember(t.Context(), "m", "10.0.0.1:10250") }()
+	go func() { _, _ = g.registry.DialMember(t.Context(), "m", "10.0.0.1:10250") }()
 	if dial := agent.receiveType(client.PacketType_DIAL_REQ).GetDialRequest(); dial.Address != "10.0.0.1:10250" || dial.Protocol != "tcp" {
 		t.Errorf("the agent was asked for %s", dial)
 	}
-	go func() { _, _ = g.agents.DialMember(t.Context(), "m", tunnel.APIServer) }()
+	go func() { _, _ = g.registry.DialMember(t.Context(), "m", tunnel.APIServer) }()
 	if dial := agent.receiveType(client.PacketType_DIAL_REQ).GetDialRequest(); dial.Address != "kubernetes.default.svc:443" {
 		t.Errorf("the agent was asked for %s", dial)
 	}
@@ -298,12 +312,12 @@ func TestOurOwnAgentServesItsTargets(t *testing.T) {
 	g.join(t, "m", func(c *Connector) {
 		c.Targets = map[string]tunnel.Target{tunnel.Agent: tunnel.TCP(startTCP(t, "tcp", "127.0.0.1:0", echo))}
 	})
-	conn, err := g.agents.DialMember(t.Context(), "m", tunnel.Agent)
+	conn, err := g.registry.DialMember(t.Context(), "m", tunnel.Agent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = g.agents.DialMember(t.Context(), "m", "nothing")
+	_, err = g.registry.DialMember(t.Context(), "m", "nothing")
 	var refused *tunnel.RefusedError
 	if !errors.As(err, &refused) || refused.Code != tunnel.UnknownTarget {
 		t.Errorf("a target that is not there: %v", err)

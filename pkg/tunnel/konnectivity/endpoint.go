@@ -45,7 +45,7 @@ type endpoint struct {
 func serveEndpoint(ctx context.Context, config *Connector, c *connection, drained func()) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &endpoint{
-		link:   newLink(c.stream, c.info.extended, false, config.QueueLimit, config.Metrics.link()),
+		link:   newLink(c.stream, c.info.extended, false, config.QueueLimit, config.unread, config.Metrics.link()),
 		config: config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
 	}
 	stop := make(chan struct{})

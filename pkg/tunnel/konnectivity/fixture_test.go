@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
 // authority is a CA of a test.
@@ -99,6 +100,7 @@ func (a *authority) issue(t testing.TB, user string) tls.Certificate {
 
 // gateway is both listeners of one, on loopback.
 type gateway struct {
+	registry                *tunnel.Registry
 	agents                  *AgentServer
 	frontends               *FrontendServer
 	serverCA                *authority
@@ -142,13 +144,13 @@ type gatewayOptions struct {
 
 func startGateway(t testing.TB, o gatewayOptions) *gateway {
 	t.Helper()
-	g := &gateway{serverCA: newAuthority(t, "server"), agentCA: newAuthority(t, "agents"), frontendCA: newAuthority(t, "frontends")}
+	g := &gateway{registry: tunneltest.NewRegistry(t, tunnel.Options{}), serverCA: newAuthority(t, "server"), agentCA: newAuthority(t, "agents"), frontendCA: newAuthority(t, "frontends")}
 	serving := g.serverCA.issue(t, "gateway")
 	certificate := func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &serving, nil }
 	credentialsOf := func(ca *authority, audience string) Credentials {
 		return Credentials{ClientCAs: func() (*x509.CertPool, error) { return ca.pool(), nil }, Token: tokensFor(audience)}
 	}
-	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), MembersOf: membersOf, Certificate: certificate, ID: "gateway-1"}
+	agents := AgentServerOptions{Credentials: credentialsOf(g.agentCA, agentAudience), MembersOf: membersOf, Join: g.registry.ServeSession, Certificate: certificate, ID: "gateway-1"}
 	if o.agents != nil {
 		o.agents(&agents)
 	}
@@ -156,7 +158,7 @@ func startGateway(t testing.TB, o gatewayOptions) *gateway {
 	if g.agents, err = NewAgentServer(agents); err != nil {
 		t.Fatal(err)
 	}
-	frontends := FrontendServerOptions{Credentials: credentialsOf(g.frontendCA, frontendAudience), Authorize: mayDial, Dialer: g.agents, Certificate: certificate}
+	frontends := FrontendServerOptions{Credentials: credentialsOf(g.frontendCA, frontendAudience), Authorize: mayDial, Dialer: g.registry, Certificate: certificate}
 	if o.frontends != nil {
 		o.frontends(&frontends)
 	}
@@ -225,7 +227,26 @@ func (g *gateway) join(t testing.TB, member string, change func(*Connector)) (le
 	case err := <-ended:
 		t.Fatalf("running the agent: %v", err)
 	}
+	if g.registry != nil { // a server of upstream's has none
+		g.awaitMember(t, member)
+	}
 	return leave
+}
+
+// awaitMember waits until the registry knows that the member has an agent.
+func (g *gateway) awaitMember(t testing.TB, member string) {
+	t.Helper()
+	eventually(t, "the member is connected", func() bool { return g.registry.Connected(member) })
+}
+
+// sessionsOf are the streams of a member's agents, the newest first.
+func (a *AgentServer) sessionsOf(member string) []*session {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if agents := a.members[member]; agents != nil {
+		return agents.sessions
+	}
+	return nil
 }
 
 // toAPIServer has our agent pipe to a server as the member's API server.
@@ -319,6 +340,7 @@ func (g *gateway) upstream(t testing.TB, member string) *upstreamAgent {
 	if err != nil {
 		t.Fatalf("connecting an agent of upstream's: %v", err)
 	}
+	g.awaitMember(t, member)
 	return a
 }
 
@@ -432,7 +454,7 @@ func (a *upstreamAgent) serveLikeUpstream() {
 // mustDial dials a member's API server through the gateway.
 func (g *gateway) mustDial(t testing.TB, member string) net.Conn {
 	t.Helper()
-	conn, err := g.agents.DialMember(context.Background(), member, tunnel.APIServer)
+	conn, err := g.registry.DialMember(context.Background(), member, tunnel.APIServer)
 	if err != nil {
 		t.Fatalf("dialing: %v", err)
 	}

@@ -204,6 +204,9 @@ func (f *FrontendServer) tryDial(ctx context.Context, id Identity, serverName, p
 	}
 	conn, err := f.options.Dialer.DialMember(ctx, member, target)
 	if err != nil {
+		if tunnel.IsNotConnected(err) {
+			f.options.Metrics.dialFailure("no_agent")
+		}
 		return nil, &dialError{statusOf(err), "dial", err}
 	}
 	return conn, nil

@@ -6,6 +6,7 @@ package konnectivity
 import (
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc/mem"
 )
@@ -18,7 +19,16 @@ const (
 	smallPayload = 1 << 10
 	// gather is the size of the buffers that take such payloads.
 	gather = 4 << 10
+	// budgetFloor is what a connection may hold even when the budget is used up.
+	budgetFloor = 64 << 10
 )
+
+// budget bounds what all connections of a process hold unread: many that each keep to
+// their limit would be too much together.
+type budget struct {
+	limit int64
+	used  atomic.Int64
+}
 
 // inbox is what a connection has received and nobody has read yet. Putting never
 // waits: the goroutine that does it serves other connections too.
@@ -28,6 +38,7 @@ type inbox struct {
 	ready chan struct{}
 	// drained has room for one: a reader has made room.
 	drained chan struct{}
+	budget  *budget
 
 	// mu guards the fields below it.
 	mu      sync.Mutex
@@ -40,12 +51,18 @@ type inbox struct {
 	err error
 }
 
-func newInbox() inbox {
-	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1)}
+func newInbox(b *budget) inbox {
+	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), budget: b}
+}
+
+// hold counts what is queued; mu is held.
+func (q *inbox) hold(change int) {
+	q.held += change
+	q.budget.used.Add(int64(change))
 }
 
 // put queues a payload, whose references it takes over, unless that would hold more
-// than limit; it says whether it did. What comes after the end is dropped.
+// than limit or the budget; it says whether it did. What comes after the end is dropped.
 func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -54,17 +71,17 @@ func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 		return true
 	}
 	size := payload.Len()
-	if q.held > 0 && q.held+size > limit {
+	if q.held > 0 && q.held+size > limit || q.held > budgetFloor && q.budget.used.Load() > q.budget.limit {
 		return false
 	}
 	if size <= smallPayload {
 		q.gather(payload, size)
 	} else {
 		q.buffers = append(q.buffers, payload...)
-		q.held += bufferCost * len(payload)
+		q.hold(bufferCost * len(payload))
 		q.gathers = false
 	}
-	q.held += size
+	q.hold(size)
 	notify(q.ready)
 	return true
 }
@@ -83,7 +100,7 @@ func (q *inbox) gather(payload mem.BufferSlice, size int) {
 		}
 		last = make(mem.SliceBuffer, 0, room)
 		q.buffers = append(q.buffers, last)
-		q.held += bufferCost
+		q.hold(bufferCost)
 		q.gathers = true
 	}
 	for _, b := range payload {
@@ -109,7 +126,8 @@ func (q *inbox) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.buffers.Free()
-	q.buffers, q.held, q.gathers, q.err = nil, 0, false, err
+	q.hold(-q.held)
+	q.buffers, q.gathers, q.err = nil, false, err
 	notify(q.ready)
 	notify(q.drained)
 }
@@ -121,16 +139,6 @@ func (q *inbox) read(p []byte) (n int, err error) {
 		return n > 0 || len(p) == 0, err
 	})
 	return n, err
-}
-
-// readBuffers returns what is there, about limit bytes at most, without copying it.
-// The references are the caller's.
-func (q *inbox) readBuffers(limit int) (taken mem.BufferSlice, err error) {
-	err = q.wait(func() (bool, error) {
-		taken, err = q.takeBuffers(limit)
-		return len(taken) > 0, err
-	})
-	return taken, err
 }
 
 // wait tries until something is done, fails, or the deadline has passed.
@@ -157,31 +165,16 @@ func (q *inbox) take(p []byte) (n int, err error) {
 	for len(q.buffers) > 0 && n < len(p) {
 		read, rest := mem.ReadUnsafe(p[n:], q.buffers[0])
 		n += read
-		q.held -= read
+		q.hold(-read)
 		if rest != nil {
 			q.buffers[0] = rest
 			break
 		}
 		q.buffers[0] = nil
 		q.buffers = q.buffers[1:]
-		q.held -= bufferCost
+		q.hold(-bufferCost)
 	}
 	return n, q.taken(n > 0)
-}
-
-// takeBuffers is take without copying.
-func (q *inbox) takeBuffers(limit int) (taken mem.BufferSlice, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n, size := 0, 0
-	for n < len(q.buffers) && (n == 0 || size+q.buffers[n].Len() <= limit) {
-		size += q.buffers[n].Len()
-		n++
-	}
-	taken = q.buffers[:n:n]
-	q.buffers = q.buffers[n:]
-	q.held -= size + n*bufferCost
-	return taken, q.taken(n > 0)
 }
 
 // taken tells others what a reader has left, and returns the end if it got nothing.

@@ -48,7 +48,9 @@ type link struct {
 	gateway bool
 	// queueLimit bounds what a connection holds unread.
 	queueLimit int
-	meter      *meter
+	// unread bounds what the connections of all links do.
+	unread *budget
+	meter  *meter
 
 	out  outbox
 	done chan struct{}
@@ -64,14 +66,14 @@ type link struct {
 	pending int
 }
 
-func newLink(stream messageStream, extended, gateway bool, queueLimit int, m *meter) *link {
+func newLink(stream messageStream, extended, gateway bool, queueLimit int, unread *budget, m *meter) *link {
 	if extended {
 		// The window bounds a peer that keeps to it. What bounds the others has to
 		// leave room for what a buffer costs beside its bytes.
 		queueLimit = 2 * window
 	}
 	return &link{
-		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, meter: m,
+		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, unread: unread, meter: m,
 		out: newOutbox(), done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
 	}
 }
@@ -85,6 +87,8 @@ func (l *link) run(stop <-chan struct{}, handle func(packet) error) (err error) 
 	l.running.Go(func() { failed <- l.transmit() })
 	select {
 	case err = <-failed:
+	case <-l.out.overrun:
+		err = errTakesNothing
 	case <-stop:
 		err = errStopped
 	}
@@ -96,7 +100,10 @@ func (l *link) run(stop <-chan struct{}, handle func(packet) error) (err error) 
 // handler has returned, so a handler cannot call this.
 func (l *link) wait() { l.running.Wait() }
 
-var errStopped = errors.New("the stream was ended on this side")
+var (
+	errStopped      = errors.New("the stream was ended on this side")
+	errTakesNothing = errors.New("the peer asks and takes no answer")
+)
 
 // transmit sends what is queued until the link fails.
 func (l *link) transmit() error {

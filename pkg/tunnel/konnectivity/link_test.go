@@ -51,8 +51,8 @@ func pairOfLinks(t testing.TB) (gatewayEnd, agentEnd *conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10}, metrics)
-	e := &endpoint{link: newLink(&wire{ctx, b, a}, true, false, 0, &meter{})}
+	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10, Metrics: metrics}, &budget{limit: 1 << 30})
+	e := &endpoint{link: newLink(&wire{ctx, b, a}, true, false, 0, &budget{limit: 1 << 30}, &meter{})}
 	gatewayEnd, agentEnd = newConn(s.link, 1, addr("gateway"), addr("m")), newConn(e.link, 1, addr("m"), addr("gateway"))
 	s.add(gatewayEnd)
 	e.add(agentEnd)
@@ -85,12 +85,14 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte, extended bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10}, metrics)
+		unread := budget{limit: 1 << 30}
+		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10, Metrics: metrics}, &unread)
 		known := newConn(s.link, 1, addr("gateway"), addr("m"))
 		other := newConn(s.link, 2, addr("gateway"), addr("m"))
 		s.add(known)
 		s.add(other)
-		s.pending[7] = &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
+		dialed := &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
+		s.pending[7] = dialed
 		limit := s.queueLimit + len(script) + 2*bufferCost
 		for len(script) > 0 {
 			n := min(int(script[0])+1, len(script))
@@ -112,6 +114,17 @@ func FuzzSession(f *testing.F) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+		select {
+		case answer := <-dialed.answer:
+			if answer.conn != nil {
+				answer.conn.onClose = func() {} // nobody has counted it
+				_ = answer.conn.Close()
+			}
+		default:
+		}
+		if used := unread.used.Load(); used != 0 {
+			t.Errorf("once all connections are closed, %d bytes are counted as unread", used)
 		}
 		if len(s.pending) > 1 {
 			t.Errorf("%d dials are pending", len(s.pending))

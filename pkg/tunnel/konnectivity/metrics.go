@@ -27,7 +27,8 @@ type Metrics struct {
 	frontendWrites     prometheus.Histogram
 	grpcConnections    *prometheus.GaugeVec
 	httpConnections    prometheus.Gauge
-	readyBackends      prometheus.Gauge
+	readyConnections   prometheus.Gauge
+	readyBackends      *prometheus.GaugeVec
 	pendingDials       prometheus.Gauge
 	established        prometheus.Gauge
 	fullChannels       *prometheus.GaugeVec
@@ -50,13 +51,15 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		frontendWrites:  histogram(server+"frontend_write_duration_seconds", "Latency of writes to a frontend."),
 		grpcConnections: gauges(server+"grpc_connections", "Open gRPC streams by service method.", "service_method"),
 		httpConnections: gauge(server+"http_connections", "Open HTTP CONNECT connections."),
-		readyBackends:   gauge(server+"ready_backend_connections", "Streams of agents."),
-		pendingDials:    gauge(server+"pending_backend_dials", "Dials that an agent has not answered yet."),
-		established:     gauge(server+"established_connections", "Connections that an agent has established."),
-		fullChannels:    gauges(server+"full_receive_channels", "Streams on which receiving waits for a slow reader.", "service_method"),
-		dialFailures:    counters(server+"dial_failure_count", "Dials that failed, by reason.", "reason"),
-		packets:         counters(server+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
-		errors:          counters(server+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
+		// The first is what upstream calls the second since it has strategies.
+		readyConnections: gauge(server+"ready_backend_connections", "Streams of agents."),
+		readyBackends:    gauges(server+"ready_backends", "Streams of agents.", "proxy_strategy"),
+		pendingDials:     gauge(server+"pending_backend_dials", "Dials that an agent has not answered yet."),
+		established:      gauge(server+"established_connections", "Connections that an agent has established."),
+		fullChannels:     gauges(server+"full_receive_channels", "Streams on which receiving waits for a slow reader.", "service_method"),
+		dialFailures:     counters(server+"dial_failure_count", "Dials that failed, by reason.", "reason"),
+		packets:          counters(server+"stream_packets_total", "Packets by segment and type.", "segment", "packet_type"),
+		errors:           counters(server+"stream_errors_total", "Errors of streams by segment, gRPC code and type of the packet.", "segment", "code", "packet_type"),
 
 		sessions: gauges("fleetgate_konnectivity_sessions", "Streams that a member's Konnectivity agents hold to this gateway.", "member"),
 		conns:    gauges("fleetgate_konnectivity_connections", "Connections that are open to a member.", "member"),
@@ -71,7 +74,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.dialSeconds, m.frontendWrites, m.grpcConnections, m.httpConnections, m.readyBackends, m.pendingDials, m.established,
+		m.dialSeconds, m.frontendWrites, m.grpcConnections, m.httpConnections, m.readyConnections, m.readyBackends, m.pendingDials, m.established,
 		m.fullChannels, m.dialFailures, m.packets, m.errors, m.sessions, m.conns, m.bytes, m.overflows, m.refused, m.foreignPackets,
 	} {
 		if err := registerer.Register(c); err != nil {
@@ -88,6 +91,13 @@ func (m *Metrics) forget(member string) {
 	m.conns.DeletePartialMatch(labels)
 	m.bytes.DeletePartialMatch(labels)
 	m.overflows.DeletePartialMatch(labels)
+}
+
+// backends counts streams of agents. Which of them a dial takes follows from the member
+// and their load, whatever strategy upstream's dashboards expect.
+func (m *Metrics) backends(change float64) {
+	m.readyConnections.Add(change)
+	m.readyBackends.WithLabelValues("default").Add(change)
 }
 
 // dialFailure counts a dial that came to nothing, by upstream's reasons.

@@ -24,6 +24,11 @@ const (
 	upstreamPayload = block - 64
 	// outLimit is what one connection may have queued for sending.
 	outLimit = 4 * block
+	// controlLimit bounds what waits to be sent about connections, in bytes: a peer that
+	// has more said to it than this takes nothing.
+	controlLimit = 2 << 20
+	// packetCost is what a packet counts beside its texts.
+	packetCost = 128
 	// unlimited is the window towards a peer that gives no credit.
 	unlimited = math.MaxInt / 2
 )
@@ -33,12 +38,16 @@ const (
 type outbox struct {
 	// wake has room for one: there is something to send.
 	wake chan struct{}
+	// overrun is closed when the peer takes nothing, and the stream has to end.
+	overrun chan struct{}
 
 	// mu guards the fields below it and the outgoing half of every connection.
 	mu      sync.Mutex
 	control []packet
-	ready   []*conn
-	err     error
+	// controlSize is what control is counted as.
+	controlSize int
+	ready       []*conn
+	err         error
 }
 
 // outgoing is what one connection wants to send. The outbox's mu guards it.
@@ -63,17 +72,30 @@ type outgoing struct {
 	err error
 }
 
-func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1)} }
+func newOutbox() outbox {
+	return outbox{wake: make(chan struct{}, 1), overrun: make(chan struct{})}
+}
 
 // send queues a packet that goes before all data.
 func (o *outbox) send(p packet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err == nil {
-		o.control = append(o.control, p)
-		notify(o.wake)
-	}
+	o.sendLocked(p)
 }
+
+func (o *outbox) sendLocked(p packet) {
+	if o.err != nil || o.controlSize > controlLimit {
+		return
+	}
+	o.control = append(o.control, p)
+	o.controlSize += costOf(p)
+	if o.controlSize > controlLimit {
+		close(o.overrun)
+	}
+	notify(o.wake)
+}
+
+func costOf(p packet) int { return packetCost + len(p.address) + len(p.reason) }
 
 // close has every later call do nothing, and drops what is queued for all.
 func (o *outbox) close(err error) {
@@ -95,6 +117,9 @@ func (o *outbox) next() (p packet, ok bool) {
 	if len(o.control) > 0 {
 		p = o.control[0]
 		o.control = o.control[1:]
+		if o.controlSize <= controlLimit { // Otherwise the stream is about to end.
+			o.controlSize -= costOf(p)
+		}
 		return p, true
 	}
 	for len(o.ready) > 0 {
@@ -160,31 +185,6 @@ func (o *outbox) write(c *conn, p []byte) (n int, err error) {
 		return n
 	}, func() { n = len(p) })
 	return n, err
-}
-
-// writeBuffer queues a buffer, whose reference it takes over, without copying it; it
-// waits for room for all of it.
-func (o *outbox) writeBuffer(c *conn, b mem.Buffer) error {
-	for b != nil {
-		err := o.await(c, func(room int) int {
-			n := min(b.Len(), room)
-			c.out.buffers = append(c.out.buffers, b.Slice(0, n))
-			rest := b.Slice(n, b.Len())
-			b.Free()
-			if b = rest; b.Len() == 0 {
-				b = nil
-			}
-			return n
-		}, func() {
-			b.Free()
-			b = nil
-		})
-		if err != nil {
-			b.Free()
-			return err
-		}
-	}
-	return nil
 }
 
 // await calls add, which queues up to room bytes and says how many, once c may send.
@@ -269,10 +269,7 @@ func (o *outbox) discard(c *conn, final *packet) {
 	c.out.drop()
 	c.out.final = nil
 	c.out.discards = true
-	if o.err == nil {
-		o.control = append(o.control, *final)
-		notify(o.wake)
-	}
+	o.sendLocked(*final)
 	notify(c.out.room)
 }
 
@@ -286,9 +283,8 @@ func (o *outbox) fail(c *conn, final *packet, err error) {
 	if c.out.err == nil || !errors.Is(c.out.err, net.ErrClosed) {
 		c.out.err = err
 	}
-	if final != nil && o.err == nil {
-		o.control = append(o.control, *final)
-		notify(o.wake)
+	if final != nil {
+		o.sendLocked(*final)
 	}
 	notify(c.out.room)
 }

@@ -165,7 +165,7 @@ func (c *frontend) send(p packet) error {
 // the frontend does not read.
 func (c *frontend) pump(conn net.Conn) error {
 	for {
-		payload, err := readBuffers(conn)
+		payload, err := readBuffer(conn)
 		if len(payload) > 0 {
 			began := time.Now()
 			if sendErr := c.send(packet{kind: data, connID: frontendConnID, payload: payload}); sendErr != nil {
@@ -180,13 +180,9 @@ func (c *frontend) pump(conn net.Conn) error {
 	}
 }
 
-// readBuffers reads into a buffer of the pool, or, from a connection of this package,
-// takes those that it has.
-func readBuffers(from net.Conn) (mem.BufferSlice, error) {
-	if own, ok := from.(*conn); ok {
-		return own.readBuffers(upstreamPayload)
-	}
-	buffer := buffers.Get(block)
+// readBuffer reads into a buffer of the pool what fits into one packet for upstream.
+func readBuffer(from net.Conn) (mem.BufferSlice, error) {
+	buffer := buffers.Get(upstreamPayload)
 	n, err := from.Read(*buffer)
 	if n == 0 {
 		buffers.Put(buffer)
@@ -253,10 +249,6 @@ func (c *frontend) isEstablished() bool {
 // write passes on what came. When the member takes no more the pump notices.
 func (c *frontend) write(p packet) {
 	to := c.own(p)
-	if own, ok := to.(*conn); ok {
-		_ = own.writeBuffers(p.payload)
-		return
-	}
 	defer p.payload.Free()
 	for _, b := range p.payload {
 		if to == nil {

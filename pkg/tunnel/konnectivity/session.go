@@ -55,9 +55,10 @@ type dialAnswer struct {
 	err  error
 }
 
-func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, m *Metrics) *session {
+func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, unread *budget) *session {
+	m := o.Metrics
 	return &session{
-		link:   newLink(stream, agent.extended, true, o.QueueLimit, m.link(member)),
+		link:   newLink(stream, agent.extended, true, o.QueueLimit, unread, m.link(member)),
 		member: member, agent: agent, asks: int64(o.MaxConnections), metrics: m,
 		established: m.conns.WithLabelValues(member), stop: make(chan struct{}), pending: map[int64]*pendingDial{},
 	}

@@ -27,7 +27,7 @@ func TestTransport(t *testing.T) {
 func throughGateway(t *testing.T, targets ...string) (tunneltest.Dial, *tunneltest.Link) {
 	g, link := linked(t, gatewayOptions{}, targets)
 	return func(ctx context.Context, address string) (net.Conn, error) {
-		return g.agents.DialMember(ctx, "m", address)
+		return g.registry.DialMember(ctx, "m", address)
 	}, link
 }
 

@@ -49,13 +49,13 @@ func paths() []path {
 func viaGateway(t testing.TB, server string) func(context.Context) (net.Conn, error) {
 	g := startGateway(t, gatewayOptions{})
 	g.join(t, "m", toAPIServer(server))
-	return func(ctx context.Context) (net.Conn, error) { return g.agents.DialMember(ctx, "m", tunnel.APIServer) }
+	return func(ctx context.Context) (net.Conn, error) { return g.registry.DialMember(ctx, "m", tunnel.APIServer) }
 }
 
 func viaIPv6(t testing.TB, server string) func(context.Context) (net.Conn, error) {
 	g := startGateway(t, gatewayOptions{listen: "[::1]:0"})
 	g.join(t, "m", toAPIServer(startTCP(t, "tcp6", "[::1]:0", func(c *net.TCPConn) { relay(c, server) })))
-	return func(ctx context.Context) (net.Conn, error) { return g.agents.DialMember(ctx, "m", tunnel.APIServer) }
+	return func(ctx context.Context) (net.Conn, error) { return g.registry.DialMember(ctx, "m", tunnel.APIServer) }
 }
 
 // relay pipes to a server that listens on IPv4.
@@ -69,7 +69,7 @@ func relay(c *net.TCPConn, server string) {
 func viaUpstreamAgent(t testing.TB, server string) func(context.Context) (net.Conn, error) {
 	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.APIServer = server }})
 	go g.upstream(t, "m").serveLikeUpstream()
-	return func(ctx context.Context) (net.Conn, error) { return g.agents.DialMember(ctx, "m", tunnel.APIServer) }
+	return func(ctx context.Context) (net.Conn, error) { return g.registry.DialMember(ctx, "m", tunnel.APIServer) }
 }
 
 func viaConnect(t testing.TB, server string) func(context.Context) (net.Conn, error) {
@@ -412,7 +412,7 @@ func TestAKilledAgentFailsWhatWaits(t *testing.T) {
 		t.Errorf("writing: %v", err)
 	}
 	eventually(t, "the agent is back", func() bool {
-		conn, err := g.agents.DialMember(t.Context(), "m", tunnel.APIServer)
+		conn, err := g.registry.DialMember(t.Context(), "m", tunnel.APIServer)
 		if err != nil {
 			return false
 		}
@@ -460,7 +460,7 @@ func TestClosingGivesEverythingBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = conn.Close()
-		direct, err := g.agents.DialMember(t.Context(), "m", tunnel.APIServer)
+		direct, err := g.registry.DialMember(t.Context(), "m", tunnel.APIServer)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ import (
 func (g *gateway) dialing(ctx context.Context, member string) <-chan dialResult {
 	result := make(chan dialResult, 1)
 	go func() {
-		conn, err := g.agents.DialMember(ctx, member, tunnel.APIServer)
+		conn, err := g.registry.DialMember(ctx, member, tunnel.APIServer)
 		result <- dialResult{conn, err}
 	}()
 	return result
@@ -55,7 +55,9 @@ func (r dialResult) must(t *testing.T) net.Conn {
 
 func (g *gateway) awaitSessions(t *testing.T, member string, n int) {
 	t.Helper()
-	eventually(t, "the agents are connected", func() bool { return len(g.agents.sessionsOf(member)) == n })
+	eventually(t, "the agents are connected", func() bool {
+		return len(g.agents.sessionsOf(member)) == n && g.registry.Connected(member) == (n > 0)
+	})
 }
 
 func expectBytes(t *testing.T, conn net.Conn, want string) {
@@ -165,11 +167,11 @@ func TestK4TheMemberFollowsFromTheIdentityNotFromIdentifiers(t *testing.T) {
 			if got := status.Code(err); got != test.refused {
 				t.Fatalf("connecting: %v", err)
 			}
-			if test.refused == codes.OK && !g.agents.Connected(test.member) {
-				t.Errorf("member %q is not connected", test.member)
+			if test.refused == codes.OK {
+				g.awaitMember(t, test.member)
 			}
 			for _, other := range []string{"m", "n"} {
-				if other != test.member && g.agents.Connected(other) {
+				if other != test.member && g.registry.Connected(other) {
 					t.Errorf("member %q is connected", other)
 				}
 			}
@@ -231,6 +233,50 @@ func TestK6ASlowFrontendIsNotEverybodysProblem(t *testing.T) {
 	}
 }
 
+// Many slow connections that each keep to their limit would be too much together.
+func TestK6SlowFrontendsTogetherAreBoundedToo(t *testing.T) {
+	const unread, each, connections = 1 << 20, 256 << 10, 16
+	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Unread = unread }})
+	agent := g.upstream(t, "m")
+	var conns []net.Conn
+	for id := int64(1); id <= connections; id++ {
+		dialed := g.dialing(t.Context(), "m")
+		agent.establish(id)
+		conns = append(conns, (<-dialed).must(t))
+	}
+	go func() {
+		for {
+			if p := new(client.Packet); agent.stream.RecvMsg(p) != nil {
+				return
+			}
+		}
+	}()
+	block := make([]byte, 16<<10)
+	for range each / len(block) {
+		for id := int64(1); id <= connections; id++ {
+			agent.send(dataPacket(id, block))
+		}
+	}
+	reset := 0
+	for _, conn := range conns {
+		if _, err := io.ReadFull(conn, make([]byte, each)); err != nil {
+			if !errors.Is(err, tunnel.ErrReset) {
+				t.Errorf("a connection ended with %v", err)
+			}
+			reset++
+		}
+	}
+	if reset == 0 || reset == connections {
+		t.Errorf("%d of %d connections were reset", reset, connections)
+	}
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	if used := g.agents.unread.used.Load(); used != 0 {
+		t.Errorf("once all are closed, %d bytes are counted as unread", used)
+	}
+}
+
 // As long as it is alone a slow connection holds up nobody, and gets everything.
 func TestK6ASlowFrontendThatIsAloneHoldsUpItsSender(t *testing.T) {
 	const limit, bytes = 256 << 10, 32 << 20
@@ -238,7 +284,8 @@ func TestK6ASlowFrontendThatIsAloneHoldsUpItsSender(t *testing.T) {
 	agent := g.upstream(t, "m")
 	dialed := g.dialing(t.Context(), "m")
 	agent.establish(1)
-	slow := (<-dialed).must(t).(*conn)
+	slow := (<-dialed).must(t)
+	inbox := &g.agents.sessionsOf("m")[0].conn(1).in
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		source := &pattern{n: bytes}
@@ -249,9 +296,9 @@ func TestK6ASlowFrontendThatIsAloneHoldsUpItsSender(t *testing.T) {
 		agent.send(closeRsp(1))
 	})
 	eventually(t, "the queue is full", func() bool {
-		slow.in.mu.Lock()
-		defer slow.in.mu.Unlock()
-		return slow.in.held > limit*3/4
+		inbox.mu.Lock()
+		defer inbox.mu.Unlock()
+		return inbox.held > limit*3/4
 	})
 	if n, err := io.Copy(&pattern{}, slow); err != nil || n != bytes {
 		t.Errorf("read %d bytes, then %v", n, err)
@@ -324,11 +371,16 @@ func startServer(t testing.TB, info func() serverInfo) (*server, string, *author
 	return s, address, ca
 }
 
-// joinServer connects our agent to a server of upstream's.
+// joinServer connects our agent to a server of upstream's, of which it knows.
 func joinServer(t testing.TB, address string, ca *authority, change func(*Connector)) (leave func()) {
 	t.Helper()
 	g := &gateway{agentPort: address, serverCA: ca, agentCA: ca}
-	return g.join(t, "m", change)
+	return g.join(t, "m", func(c *Connector) {
+		c.PingAfter = upstreamPings
+		if change != nil {
+			change(c)
+		}
+	})
 }
 
 func (s *serverStream) send(p packet) {
@@ -407,7 +459,7 @@ func mustAllow(t testing.TB, addresses ...string) Allow {
 func TestK7AnAgentIsNotHeldUpByItsOnlyTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 << 10
-		l := newLink(&wire{ctx: t.Context()}, false, false, limit, &meter{})
+		l := newLink(&wire{ctx: t.Context()}, false, false, limit, &budget{limit: 1 << 30}, &meter{})
 		c := newConn(l, 1, addr("m"), addr("gateway"))
 		l.add(c)
 		began := time.Now()
@@ -713,4 +765,27 @@ func dialReq(protocol, address string, random int64) *client.Packet {
 	return &client.Packet{Type: client.PacketType_DIAL_REQ, Payload: &client.Packet_DialRequest{
 		DialRequest: &client.DialRequest{Protocol: protocol, Address: address, Random: random},
 	}}
+}
+
+// Each of these packets is answered; an agent that reads none of the answers must not
+// have them piled up in the gateway's memory.
+func TestAnAgentThatAsksAndTakesNoAnswerIsSentAway(t *testing.T) {
+	g := startGateway(t, gatewayOptions{})
+	agent := g.upstream(t, "m")
+	s := g.agents.sessionsOf("m")[0]
+	stranger := dialRsp(1, 0, "")
+	for id := int64(1); !isClosed(s.done); id++ {
+		stranger.GetDialResponse().ConnectID = id
+		if err := agent.stream.SendMsg(stranger); err != nil {
+			break // the gateway has ended the stream
+		}
+	}
+	<-s.done
+	if !errors.Is(s.err, errTakesNothing) {
+		t.Errorf("the stream ended with %v", s.err)
+	}
+	if s.out.controlSize > controlLimit+packetCost {
+		t.Errorf("%d bytes were queued for it", s.out.controlSize)
+	}
+	g.awaitSessions(t, "m", 0)
 }

@@ -210,7 +210,15 @@ func (c *Carrier) Unread() int64 { return c.budgets.session.Used() }
 func (c *Carrier) Close() error {
 	c.fail(errLocalClosed)
 	c.background.Wait()
-	return nil
+	// What nobody has accepted nobody will close.
+	for {
+		select {
+		case s := <-c.accepts:
+			_ = s.Close()
+		default:
+			return nil
+		}
+	}
 }
 
 // Done is closed when the session has ended.

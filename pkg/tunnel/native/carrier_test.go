@@ -486,6 +486,25 @@ func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 	}
 }
 
+func TestStreamsThatNobodyAcceptedHoldNothingOnceTheSessionHasEnded(t *testing.T) {
+	a, b := net.Pipe()
+	budget := NewBudget(1 << 20)
+	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: budget})
+	defer gateway.Close()
+	for range 3 {
+		if _, err := gateway.Open(t.Context(), make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for budget.Used() != 3000 {
+		runtime.Gosched()
+	}
+	_ = agent.Close()
+	if got := budget.Used(); got != 0 {
+		t.Errorf("%d bytes are still counted", got)
+	}
+}
+
 func TestNothingIsHeldAfterManyStreams(t *testing.T) {
 	a, b := tcpPair(t)
 	budget := NewBudget(1 << 30)

@@ -31,11 +31,10 @@ func NewRegistry(t testing.TB, o tunnel.Options) *tunnel.Registry {
 	if err != nil {
 		t.Fatalf("making a registry: %v", err)
 	}
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = registry.Close(ended)
-	})
+	// A context that has ended: the end of a test waits for no stream.
+	ended, end := context.WithCancel(context.Background())
+	end()
+	t.Cleanup(func() { _ = registry.Close(ended) })
 	return registry
 }
 

@@ -20,8 +20,8 @@ import (
 type Compiled struct {
 	policy *admissionv1alpha1.ImmutabilityPolicy
 	rules  []rule
-	// conditions has a result for each rule, messages an evaluator or nil.
-	conditions plugincel.ConditionEvaluator
+	// conditions has a program for each rule, messages an evaluator or nil.
+	conditions []plugincel.CompilationResult
 	messages   []plugincel.ConditionEvaluator
 	// needs are the lookups that a rule cannot do without, by rule.
 	needs   []map[string]bool
@@ -140,12 +140,11 @@ func (b *build) matchConditions(spec *admissionv1alpha1.ImmutabilityPolicySpec) 
 }
 
 func (b *build) rules(compiled *Compiled) {
-	results := make([]plugincel.CompilationResult, 0, len(compiled.rules))
 	for _, r := range compiled.rules {
 		if r.when != "" && b.compile(r.source.Child("when"), r.when, cel.AnyType).Error != nil {
 			continue // What it is part of would only tell the same, in longer words.
 		}
-		results = append(results, b.compile(r.source, r.expression, cel.BoolType))
+		compiled.conditions = append(compiled.conditions, b.compile(r.source, r.expression, cel.BoolType))
 		var message plugincel.ConditionEvaluator
 		if r.messageExpression != "" {
 			message = plugincel.NewCondition([]plugincel.CompilationResult{b.compile(r.source.Child("messageExpression"), r.messageExpression, cel.StringType)})
@@ -153,7 +152,6 @@ func (b *build) rules(compiled *Compiled) {
 		compiled.messages = append(compiled.messages, message)
 		compiled.needs = append(compiled.needs, b.compiler.needs(r.expression))
 	}
-	compiled.conditions = plugincel.NewCondition(results)
 }
 
 // optional compiles an expression that may be left out; nil means that it was.

@@ -19,12 +19,14 @@ import (
 const (
 	// Configuration is the ValidatingWebhookConfiguration that holds all policies.
 	Configuration = "fleetgate-policies"
-	// webhookSuffix makes a policy's name a webhook's.
+	// webhookSuffix makes a policy's name a webhook's; bypassSuffix that of the one for
+	// those who may pass a policy that fails closed. No policy's name makes one of the other.
 	webhookSuffix = ".policies." + admissionv1alpha1.GroupName
+	bypassSuffix  = ".bypassed-policies." + admissionv1alpha1.GroupName
 	// timeoutSeconds is how long the API server waits for an answer.
 	timeoutSeconds = 5
-	// maxName is how long the name of a policy may be, with the suffix.
-	maxName = 253 - len(webhookSuffix)
+	// maxName is how long the name of a policy may be, with the longer suffix.
+	maxName = 253 - len(bypassSuffix)
 )
 
 // webhooks are the policies as the API server asks them, one each, so that it does
@@ -32,13 +34,18 @@ const (
 func webhooks(policies []*Compiled, client k8sadmissionv1.WebhookClientConfig, failClosed sets.Set[string], gatewayNamespace string) []k8sadmissionv1.ValidatingWebhook {
 	var all []k8sadmissionv1.ValidatingWebhook
 	for _, c := range policies {
-		all = append(all, webhookOf(c.policy, client, failClosed, gatewayNamespace))
+		webhook := webhookOf(c.policy, client, gatewayNamespace)
+		if !FailsClosed(c.policy, failClosed) {
+			all = append(all, webhook)
+			continue
+		}
+		all = append(all, closed(webhook, c.policy.Name), forBypass(webhook, c.policy.Name))
 	}
 	slices.SortFunc(all, func(a, b k8sadmissionv1.ValidatingWebhook) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client k8sadmissionv1.WebhookClientConfig, failClosed sets.Set[string], gatewayNamespace string) k8sadmissionv1.ValidatingWebhook {
+func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client k8sadmissionv1.WebhookClientConfig, gatewayNamespace string) k8sadmissionv1.ValidatingWebhook {
 	match := policy.Spec.Match
 	webhook := k8sadmissionv1.ValidatingWebhook{
 		Name:                    policy.Name + webhookSuffix,
@@ -56,11 +63,24 @@ func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client k8sadmission
 	if len(policy.Spec.Guards) > 0 {
 		webhook.SideEffects = ptr.To(k8sadmissionv1.SideEffectClassNoneOnDryRun)
 	}
-	if FailsClosed(policy, failClosed) {
-		webhook.FailurePolicy = ptr.To(k8sadmissionv1.Fail)
-		// The way out while no gateway answers; while one does, it asks itself, and says so in the audit log.
-		webhook.MatchConditions = append(webhook.MatchConditions, k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: noBypass(policy.Name)})
-	}
+	return webhook
+}
+
+// closed is the webhook for a policy that fails closed. Who may pass the policy is
+// not asked here, or could not while no gateway answers.
+func closed(webhook k8sadmissionv1.ValidatingWebhook, policy string) k8sadmissionv1.ValidatingWebhook {
+	webhook = *webhook.DeepCopy()
+	webhook.FailurePolicy = ptr.To(k8sadmissionv1.Fail)
+	webhook.MatchConditions = append(webhook.MatchConditions, k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy)})
+	return webhook
+}
+
+// forBypass asks about those who may pass, and fails open: the gateway lets them, and
+// the audit log says from what. While none answers, it says that nobody was asked.
+func forBypass(webhook k8sadmissionv1.ValidatingWebhook, policy string) k8sadmissionv1.ValidatingWebhook {
+	webhook = *webhook.DeepCopy()
+	webhook.Name = policy + bypassSuffix
+	webhook.MatchConditions = append(webhook.MatchConditions, k8sadmissionv1.MatchCondition{Name: "bypass", Expression: mayBypass(policy)})
 	return webhook
 }
 
@@ -76,9 +96,13 @@ func pathed(config k8sadmissionv1.WebhookClientConfig, path string) k8sadmission
 }
 
 // FailsClosed is true for a policy that asks for it, if an administrator allowed it
-// for every API group that the policy matches.
+// for every API group that the policy matches. One that only warns stops nobody.
 func FailsClosed(policy *admissionv1alpha1.ImmutabilityPolicy, allowed sets.Set[string]) bool {
-	return policy.Spec.FailurePolicy == admissionv1alpha1.FailurePolicyFail && allowed.HasAll(groupsOf(policy)...)
+	return asksToFail(policy) && allowed.HasAll(groupsOf(policy)...)
+}
+
+func asksToFail(policy *admissionv1alpha1.ImmutabilityPolicy) bool {
+	return policy.Spec.FailurePolicy == admissionv1alpha1.FailurePolicyFail && denies(policy)
 }
 
 func groupsOf(policy *admissionv1alpha1.ImmutabilityPolicy) []string {
@@ -99,8 +123,8 @@ func notSystem(gatewayNamespace string) k8sadmissionv1.MatchCondition {
 	}
 }
 
-// noBypass is false for who holds the verb by its name.
-func noBypass(policy string) string {
+// mayBypass is true for who holds the verb by its name.
+func mayBypass(policy string) string {
 	check := fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s')", admissionv1alpha1.GroupName, policyResource, policy)
-	return fmt.Sprintf("!(%[1]s.check('%[2]s').allowed() && !%[1]s.check('%[3]s').allowed())", check, BypassVerb, anyVerb)
+	return fmt.Sprintf("(%[1]s.check('%[2]s').allowed() && !%[1]s.check('%[3]s').allowed())", check, BypassVerb, anyVerb)
 }

@@ -32,25 +32,40 @@ func (v Violation) String() string { return v.Path + ": " + v.Message }
 // what they found, by name. The namespace may be nil.
 func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[string]any, namespace *corev1.Namespace) ([]Violation, error) {
 	around := surroundings{namespace: plugincel.CreateNamespaceObject(namespace), params: c.params(found)}
-	results, _, err := forInput(ctx, c.conditions, request, around, celconfig.RuntimeCELCostBudget)
+	asked := c.asked(request, found)
+	conditions := make([]plugincel.CompilationResult, 0, len(asked))
+	for _, rule := range asked {
+		conditions = append(conditions, c.conditions[rule])
+	}
+	results, _, err := forInput(ctx, plugincel.NewCondition(conditions), request, around, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", c.policy.Name, err)
 	}
 	var violations []Violation
 	var failures []error
 	for i, result := range results {
-		if c.skips(i, found) {
-			continue
-		}
+		rule := asked[i]
 		if result.Error != nil {
-			failures = append(failures, fmt.Errorf("policy %s, %s: %w", c.policy.Name, c.rules[i].source, result.Error))
+			failures = append(failures, fmt.Errorf("policy %s, %s: %w", c.policy.Name, c.rules[rule].source, result.Error))
 			continue
 		}
 		if result.EvalResult != celtypes.True {
-			violations = append(violations, Violation{Path: c.rules[i].path, Message: c.message(ctx, i, request, around)})
+			violations = append(violations, Violation{Path: c.rules[rule].path, Message: c.message(ctx, rule, request, around)})
 		}
 	}
 	return violations, errors.Join(failures...)
+}
+
+// asked are the rules to evaluate: without those of fields that are as they were,
+// and those that need a lookup which found nothing.
+func (c *Compiled) asked(request *Request, found map[string]any) []int {
+	asked := make([]int, 0, len(c.rules))
+	for rule := range c.rules {
+		if !c.rules[rule].kept(request) && !c.skips(rule, found) {
+			asked = append(asked, rule)
+		}
+	}
+	return asked
 }
 
 // skips is true for a rule that needs a lookup which found nothing.

@@ -34,7 +34,7 @@ func Export(policy *admissionv1alpha1.ImmutabilityPolicy) (*k8sadmissionv1.Valid
 		return nil, nil, fmt.Errorf("policy %s has guards: %w", policy.Name, ErrNotExportable)
 	}
 	name := ExportName(policy.Name)
-	bypass := k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: noBypass(policy.Name)}
+	bypass := k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy.Name)}
 	exported := &k8sadmissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},

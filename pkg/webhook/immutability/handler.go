@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,11 +68,14 @@ type Handler struct {
 	Namespaces client.Reader
 	// Writer writes Leases and asks who may bypass.
 	Writer client.Writer
+	// FailClosed are the API groups for which policies may fail closed.
+	FailClosed sets.Set[string]
 	// Namespace is the gateway's, where the Leases of guards are.
 	Namespace string
 	Clock     clock.PassiveClock
 
 	guards *guardkeeper
+	absent *absences
 }
 
 type policyName struct{}
@@ -90,9 +95,12 @@ func (h *Handler) Serving() http.Handler {
 }
 
 func (h *Handler) webhook() *admission.Webhook {
+	h.absent = newAbsences(h.Clock)
 	h.guards = newGuardkeeper(h.Live, &reservations{reader: h.Live, writer: h.Writer, namespace: h.Namespace, clock: h.Clock})
 	return &admission.Webhook{
 		Handler: h,
+		// Nothing is logged for a request, so nothing about it is put together either.
+		LogConstructor: func(base logr.Logger, _ *admission.Request) logr.Logger { return base },
 		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context {
 			return context.WithValue(ctx, policyName{}, strings.TrimPrefix(r.URL.Path, PathPrefix))
 		},
@@ -110,42 +118,46 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 	}
 	policy := served.compiled.policy
 	if len(served.problems) > 0 {
-		return failed(policy, errors.New("the policy does not compile: see its status"))
+		return h.failed(policy, errors.New("the policy does not compile: see its status"))
 	}
 	request, err := NewRequest(&review.AdmissionRequest)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	violations, err := h.judge(ctx, served.compiled, request)
-	if len(violations) == 0 {
-		switch {
-		case errors.Is(err, errBusy):
-			return busy(err)
-		case err != nil:
-			return failed(policy, err)
-		}
-		return admission.Allowed("")
+	found := h.judge(ctx, served.compiled, request)
+	response := h.answer(ctx, policy, &review.AdmissionRequest, found)
+	if len(found.missing) > 0 {
+		note(&response, auditSkipped, "not checked, since not found: "+strings.Join(found.missing, ", "))
 	}
-	return h.answer(ctx, policy, &review.AdmissionRequest, violations)
+	return response
 }
 
-// judge gathers everything that is wrong: missing objects, fields, conditions, guards.
-func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) ([]Violation, error) {
+// A verdict is everything that is wrong with a request: missing objects, fields,
+// conditions, guards.
+type verdict struct {
+	violations []Violation
+	// missing are objects without which rules were skipped.
+	missing []string
+	// err says what could not be found out.
+	err error
+}
+
+func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) verdict {
 	namespace, err := h.namespaceOf(ctx, c, request)
 	if err != nil {
-		return nil, err
+		return verdict{err: err}
 	}
 	around := surroundings{namespace: namespace}
-	found, violations, err := c.look(ctx, finder{h.Live, h.Mapper}, request, around)
+	seen, err := c.look(ctx, finder{h.Live, h.Mapper, h.absent}, request, around)
 	if err != nil {
-		return violations, err
+		return verdict{violations: seen.violations, err: err}
 	}
-	broken, err := c.Evaluate(ctx, request, found, namespace)
-	violations = append(violations, broken...)
-	around.params = c.params(found)
+	broken, err := c.Evaluate(ctx, request, seen.found, namespace)
+	violations := append(seen.violations, broken...)
+	around.params = c.params(seen.found)
 	reserve := len(violations) == 0 && err == nil && !request.dryRun && denies(c.policy)
 	stopped, guardErr := h.guards.check(ctx, c, request, around, reserve)
-	return append(violations, stopped...), errors.Join(err, guardErr)
+	return verdict{violations: append(violations, stopped...), missing: seen.missing, err: errors.Join(err, guardErr)}
 }
 
 func denies(policy *admissionv1alpha1.ImmutabilityPolicy) bool {
@@ -163,20 +175,37 @@ func (h *Handler) namespaceOf(ctx context.Context, c *Compiled, request *Request
 	return &namespace, nil
 }
 
-// answer does what the policy says about violations.
-func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, violations []Violation) admission.Response {
-	switch policy.Spec.Enforcement {
-	case admissionv1alpha1.EnforcementAudit:
-		return noted(auditViolation, joinViolations(violations))
-	case admissionv1alpha1.EnforcementWarn:
-		response := noted(auditViolation, joinViolations(violations))
-		response.Warnings = warnings(policy.Name, violations)
-		return response
+// answer does what the policy says about violations, and about what could not be
+// found out.
+func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found verdict) admission.Response {
+	switch {
+	case !denies(policy):
+		return told(policy, found)
+	case len(found.violations) > 0 && h.mayBypass(ctx, policy.Name, review):
+		return noted(auditBypass, joinViolations(found.violations))
+	case len(found.violations) > 0:
+		return refused(policy.Name, review, found.violations)
+	case errors.Is(found.err, errBusy):
+		return busy(found.err)
+	case found.err != nil:
+		return h.failed(policy, found.err)
 	}
-	if h.mayBypass(ctx, policy.Name, review) {
-		return noted(auditBypass, joinViolations(violations))
+	return admission.Allowed("")
+}
+
+// told is the answer of a policy that stops nobody.
+func told(policy *admissionv1alpha1.ImmutabilityPolicy, found verdict) admission.Response {
+	response := admission.Allowed("")
+	if len(found.violations) > 0 {
+		note(&response, auditViolation, joinViolations(found.violations))
 	}
-	return refused(policy.Name, review, violations)
+	if found.err != nil {
+		note(&response, auditError, found.err.Error())
+	}
+	if policy.Spec.Enforcement == admissionv1alpha1.EnforcementWarn {
+		response.Warnings = warnings(policy.Name, found.violations)
+	}
+	return response
 }
 
 // mayBypass is asked only about requests that would be refused. Who may do
@@ -229,8 +258,8 @@ func busy(err error) admission.Response {
 }
 
 // failed is what becomes of a request whose policy cannot be evaluated.
-func failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error) admission.Response {
-	if policy.Spec.FailurePolicy != admissionv1alpha1.FailurePolicyFail {
+func (h *Handler) failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error) admission.Response {
+	if !FailsClosed(policy, h.FailClosed) {
 		return noted(auditError, err.Error())
 	}
 	status := apierrors.NewInternalError(fmt.Errorf("policy %s cannot be evaluated: %w", policy.Name, err)).Status()
@@ -240,8 +269,16 @@ func failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error) admission.R
 // noted lets pass with a line in the audit log.
 func noted(key, text string) admission.Response {
 	response := admission.Allowed("")
-	response.AuditAnnotations = map[string]string{key: cut(text, maxAudit)}
+	note(&response, key, text)
 	return response
+}
+
+// note adds a line in the audit log, whatever the answer.
+func note(response *admission.Response, key, text string) {
+	if response.AuditAnnotations == nil {
+		response.AuditAnnotations = map[string]string{}
+	}
+	response.AuditAnnotations[key] = cut(text, maxAudit)
 }
 
 func warnings(policy string, violations []Violation) []string {

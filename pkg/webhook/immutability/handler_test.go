@@ -17,6 +17,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -69,7 +70,7 @@ func newHandler(t testing.TB, allowed rights, policies ...*admissionv1alpha1.Imm
 		served.ensure(policy)
 	}
 	served.synced = func() bool { return true }
-	return &Handler{Policies: served, Writer: writer{rights: allowed}, Clock: clock.RealClock{}, Namespace: "fleet-system"}
+	return &Handler{Policies: served, Writer: writer{rights: allowed}, Clock: clock.RealClock{}, Namespace: "fleet-system", FailClosed: sets.New("example.org")}
 }
 
 func ask(t testing.TB, h *Handler, review *admissionv1.AdmissionRequest) admission.Response {
@@ -120,8 +121,58 @@ func TestAPolicyThatCannotBeEvaluatedFailsAsItSays(t *testing.T) {
 		t.Errorf("got %+v, want it to pass with a note", open)
 	}
 	spec.FailurePolicy = admissionv1alpha1.FailurePolicyFail
-	if closed := ask(t, newHandler(t, nil, policyOf(spec)), reviewOf(t, "", "{a: 1}")); closed.Allowed || closed.Result.Code != http.StatusInternalServerError {
+	h := newHandler(t, nil, policyOf(spec))
+	if closed := ask(t, h, reviewOf(t, "", "{a: 1}")); closed.Allowed || closed.Result.Code != http.StatusInternalServerError {
 		t.Errorf("got %+v, want it refused with 500", closed)
+	}
+	h.FailClosed = nil
+	if open := ask(t, h, reviewOf(t, "", "{a: 1}")); !open.Allowed || open.AuditAnnotations["error"] == "" {
+		t.Errorf("got %+v, want it to pass with a note, since no administrator has allowed its group to fail closed", open)
+	}
+}
+
+// On a slow machine the time for an answer ends before the budget does.
+func TestAnExpressionThatRunsOutOfBudgetFailsAsThePolicySays(t *testing.T) {
+	spec := admissionv1alpha1.ImmutabilityPolicySpec{Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.l.all(a, object.spec.l.all(b, object.spec.l.all(c, a + b + c > 0)))"}}}
+	review := reviewOf(t, "", "{l: ["+strings.Repeat("1, ", 999)+"1]}")
+	if open := ask(t, newHandler(t, nil, policyOf(spec)), review); !open.Allowed || !strings.Contains(open.AuditAnnotations["error"], "spec.validations[0]") {
+		t.Errorf("got %+v, want it to pass with a note about the expression", open)
+	}
+	spec.FailurePolicy = admissionv1alpha1.FailurePolicyFail
+	if closed := ask(t, newHandler(t, nil, policyOf(spec)), review); closed.Allowed || !strings.Contains(closed.Result.Message, "spec.validations[0]") {
+		t.Errorf("got %+v, want it refused because of the expression", closed)
+	}
+}
+
+func TestAPolicyThatWarnsStopsNobody(t *testing.T) {
+	for enforcement, warned := range map[admissionv1alpha1.Enforcement]int{"Warn": 1, "Audit": 0} {
+		policy := policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
+			Enforcement: enforcement, FailurePolicy: admissionv1alpha1.FailurePolicyFail,
+			Fields:      []admissionv1alpha1.FieldRule{inMode("Immutable")},
+			Validations: []admissionv1alpha1.Validation{{Expression: "object.spec.missing == 1"}},
+		})
+		got := ask(t, newHandler(t, nil, policy), reviewOf(t, "{a: 1}", "{a: 2}"))
+		if !got.Allowed || len(got.Warnings) != warned || got.AuditAnnotations["violation"] == "" || got.AuditAnnotations["error"] == "" {
+			t.Errorf("%s: got %+v, want it to pass with notes about both rules", enforcement, got)
+		}
+	}
+}
+
+func TestWhatWasSkippedIsNoted(t *testing.T) {
+	optional, unread, named := getting("a", "'first'"), getting("b", "'second'"), getting("c", "''")
+	optional.OnMissing, unread.OnMissing, named.OnMissing = "", "", ""
+	h := newHandler(t, nil, policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
+		Lookups: []admissionv1alpha1.Lookup{optional, unread, named},
+		Validations: []admissionv1alpha1.Validation{
+			{Expression: "params.lookups.a.data.x == 'x'"}, {Expression: "!has(params.lookups.b)"}, {Expression: "params.lookups.c.data.x == 'x'"},
+		},
+	}))
+	hub := &archive{}
+	hub.both.Add(2)
+	h.Live, h.Mapper = hub, configMaps()
+	got := ask(t, h, reviewOf(t, "", "{a: 1}"))
+	if want := "not checked, since not found: ConfigMap ns/first"; !got.Allowed || got.AuditAnnotations["skipped"] != want {
+		t.Errorf("got %+v, want it to pass with note %q", got, want)
 	}
 }
 

@@ -7,8 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
@@ -27,15 +32,50 @@ const maxListed = 500
 // anyVersion in the place of a lookup's version means the one that the hub prefers.
 const anyVersion = "*"
 
+// absentFor is how long the hub is not asked again whether it serves a kind that it
+// did not: a mapper reads discovery whenever it does not know one, and that costs more
+// than all the rest of a review.
+const absentFor = 5 * time.Second
+
 // A finder reads the hub for lookups.
 type finder struct {
 	reader client.Reader
 	mapper meta.RESTMapper
+	absent *absences
+}
+
+// absences are the kinds of lookups that the hub has not served lately.
+type absences struct {
+	clock clock.PassiveClock
+	mu    sync.Mutex
+	until map[schema.GroupVersionKind]time.Time
+}
+
+func newAbsences(clock clock.PassiveClock) *absences {
+	return &absences{clock: clock, until: map[schema.GroupVersionKind]time.Time{}}
+}
+
+func (a *absences) has(kind schema.GroupVersionKind) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.clock.Now().Before(a.until[kind])
+}
+
+func (a *absences) add(kind schema.GroupVersionKind) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until[kind] = a.clock.Now().Add(absentFor)
 }
 
 // served gives the kind its version; absent is true if the hub does not serve it.
 func (f finder) served(kind schema.GroupVersionKind) (found schema.GroupVersionKind, absent bool, err error) {
+	if f.absent.has(kind) {
+		return kind, true, nil
+	}
 	mapping, err := f.mapper.RESTMapping(kind.GroupKind(), versionsOf(kind)...)
+	if meta.IsNoMatchError(err) {
+		f.absent.add(kind)
+	}
 	if err != nil {
 		return kind, true, ignoreAbsent(err)
 	}
@@ -53,6 +93,8 @@ type compiledLookup struct {
 	admissionv1alpha1.Lookup
 	kind            schema.GroupVersionKind
 	name, namespace plugincel.ConditionEvaluator
+	// after is true if what to look for depends on lookups before it.
+	after bool
 }
 
 func (b *build) lookups(compiled *Compiled) {
@@ -65,6 +107,7 @@ func (b *build) lookups(compiled *Compiled) {
 			apiVersion, kind, source = lookup.Get.APIVersion, lookup.Get.Kind, source.Child("get")
 			out.name = b.optional(source.Child("nameFrom"), lookup.Get.NameFrom, cel.AnyType)
 			out.namespace = b.optional(source.Child("namespaceFrom"), lookup.Get.NamespaceFrom, cel.AnyType)
+			out.after = b.compiler.mentions(lookup.Get.NameFrom, plugincel.ParamsVarName) || b.compiler.mentions(lookup.Get.NamespaceFrom, plugincel.ParamsVarName)
 		case lookup.List != nil:
 			apiVersion, kind, source = lookup.List.APIVersion, lookup.List.Kind, source.Child("list")
 		default:
@@ -88,56 +131,125 @@ func (c *Compiled) params(found map[string]any) runtime.Object {
 	return &unstructured.Unstructured{Object: map[string]any{lookupsField: found}}
 }
 
-// look makes a policy's lookups, one after the other, since later ones may read
-// what earlier ones found. What is not there is a violation if the policy says so.
-// A kind that the hub does not serve has no objects: a policy must not keep others
-// from deleting what is left of it.
-func (c *Compiled) look(ctx context.Context, find finder, request *Request, around surroundings) (map[string]any, []Violation, error) {
-	found := map[string]any{}
-	var violations []Violation
-	for i := range c.lookups {
-		lookup := &c.lookups[i]
-		around.params = c.params(found)
-		object, sought, err := lookup.read(ctx, find, request, around)
-		if err != nil {
-			return found, violations, fmt.Errorf("policy %s, lookup %s: %w", c.policy.Name, lookup.Name, err)
-		}
-		if object != nil {
-			found[lookup.Name] = object
-		} else if sought != "" && lookup.OnMissing == admissionv1alpha1.MissingDeny {
-			violations = append(violations, Violation{Path: defaultPath, Message: lookup.kind.Kind + " " + sought + " is not found"})
-		}
-	}
-	return found, violations, nil
+// A sight is what the lookups of a policy have seen.
+type sight struct {
+	// found are the objects, by the lookups' names.
+	found map[string]any
+	// missing are those that are not there and without which rules are skipped.
+	missing []string
+	// violations are those that must be there and are not.
+	violations []Violation
 }
 
-// read returns the object, or what was looked for if it is not there.
-func (l *compiledLookup) read(ctx context.Context, find finder, request *Request, around surroundings) (any, string, error) {
-	if l.List != nil {
-		list, err := l.list(ctx, find, request)
-		return list, "", err
-	}
-	key := client.ObjectKey{Namespace: request.namespace}
-	var err error
-	if key.Name, err = text(ctx, l.name, request, around); err != nil || key.Name == "" {
-		return nil, "", err
-	}
-	if l.namespace != nil {
-		if key.Namespace, err = text(ctx, l.namespace, request, around); err != nil {
-			return nil, "", err
+// look makes a policy's lookups: all at once, but for those that read what earlier
+// ones found. What is not there is a violation if the policy says so. A kind that
+// the hub does not serve has no objects: a policy must not keep others from deleting
+// what is left of it.
+func (c *Compiled) look(ctx context.Context, find finder, request *Request, around surroundings) (sight, error) {
+	seen := sight{found: map[string]any{}}
+	for rest := c.lookups; len(rest) > 0; {
+		wave := together(rest)
+		rest = rest[len(wave):]
+		around.params = c.params(seen.found)
+		answers, err := lookAtOnce(ctx, wave, find, request, around)
+		if err != nil {
+			return seen, fmt.Errorf("policy %s, %w", c.policy.Name, err)
+		}
+		for i, answer := range answers {
+			c.enter(&seen, &wave[i], answer)
 		}
 	}
+	return seen, nil
+}
+
+func (c *Compiled) enter(seen *sight, lookup *compiledLookup, answer answer) {
+	object := lookup.kind.Kind + " " + answer.missing
+	switch {
+	case answer.found != nil:
+		seen.found[lookup.Name] = answer.found
+	case answer.missing == "":
+	case lookup.OnMissing == admissionv1alpha1.MissingDeny:
+		seen.violations = append(seen.violations, Violation{Path: defaultPath, Message: object + " is not found"})
+	case slices.ContainsFunc(c.needs, func(needed map[string]bool) bool { return needed[lookup.Name] }):
+		seen.missing = append(seen.missing, object)
+	}
+}
+
+// together are the first of the lookups, as many as need not wait for each other.
+func together(lookups []compiledLookup) []compiledLookup {
+	for i := 1; i < len(lookups); i++ {
+		if lookups[i].after {
+			return lookups[:i]
+		}
+	}
+	return lookups
+}
+
+// An answer is the object that a lookup found, or what was looked for if it is not
+// there; neither if there was nothing to look for.
+type answer struct {
+	found   any
+	missing string
+}
+
+// lookAtOnce works out what to look for, one after the other since expressions share
+// the request, and then reads all of it at the same time.
+func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request *Request, around surroundings) ([]answer, error) {
+	keys := make([]client.ObjectKey, len(wave))
+	for i := range wave {
+		var err error
+		if keys[i], err = wave[i].key(ctx, request, around); err != nil {
+			return nil, fmt.Errorf("lookup %s: %w", wave[i].Name, err)
+		}
+	}
+	answers := make([]answer, len(wave))
+	reads, ctx := errgroup.WithContext(ctx)
+	for i := range wave {
+		reads.Go(func() error {
+			var err error
+			if answers[i], err = wave[i].read(ctx, find, request, keys[i]); err != nil {
+				return fmt.Errorf("lookup %s: %w", wave[i].Name, err)
+			}
+			return nil
+		})
+	}
+	return answers, reads.Wait()
+}
+
+// key is what to get, if it is not a list. Without a name there is nothing to look for.
+func (l *compiledLookup) key(ctx context.Context, request *Request, around surroundings) (client.ObjectKey, error) {
+	key := client.ObjectKey{Namespace: request.namespace}
+	if l.Get == nil {
+		return key, nil
+	}
+	var err error
+	if key.Name, err = text(ctx, l.name, request, around); err != nil || key.Name == "" || l.namespace == nil {
+		return key, err
+	}
+	key.Namespace, err = text(ctx, l.namespace, request, around)
+	return key, err
+}
+
+func (l *compiledLookup) read(ctx context.Context, find finder, request *Request, key client.ObjectKey) (answer, error) {
+	if l.List != nil {
+		list, err := l.list(ctx, find, request)
+		return answer{found: list}, err
+	}
+	if key.Name == "" {
+		return answer{}, nil
+	}
+	missing := answer{missing: key.String()}
 	kind, absent, err := find.served(l.kind)
 	if err != nil || absent {
-		return nil, key.String(), err
+		return missing, err
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	if err := find.reader.Get(ctx, key, object); err != nil {
-		return nil, key.String(), ignoreAbsent(err)
+		return missing, ignoreAbsent(err)
 	}
 	hideValues(l.kind, object)
-	return object.Object, "", nil
+	return answer{found: object.Object}, nil
 }
 
 func (l *compiledLookup) list(ctx context.Context, find finder, request *Request) (any, error) {

@@ -4,6 +4,7 @@
 package immutability
 
 import (
+	"errors"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -97,8 +99,12 @@ func objectOf(raw runtime.RawExtension) (*unstructured.Unstructured, error) {
 		return nil, nil
 	}
 	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(raw.Raw); err != nil {
+	// Its own UnmarshalJSON reads everything twice, to find out whether it is a list.
+	if err := json.Unmarshal(raw.Raw, &object.Object); err != nil {
 		return nil, err
+	}
+	if object.GetKind() == "" {
+		return nil, errors.New("it has no kind")
 	}
 	return object, nil
 }

@@ -113,7 +113,7 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 			"the gateway may not make lookup "+forbidden+": grant its account the right to read it"
 	case exportErr != nil:
 		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonNotExportable, exportErr.Error()
-	case policy.Spec.FailurePolicy == admissionv1alpha1.FailurePolicyFail && !FailsClosed(policy, failClosed) && policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative:
+	case asksToFail(policy) && !FailsClosed(policy, failClosed) && policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative:
 		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonFailNotAllowed,
 			"enforced while a gateway answers; failurePolicy Fail needs the gateway's flag --fail-closed-groups="+strings.Join(groupsOf(policy), ",")
 	}

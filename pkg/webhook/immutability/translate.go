@@ -21,6 +21,8 @@ type rule struct {
 	path string
 	// expression must be true. when is the author's part of it, if there is one.
 	expression, when string
+	// field are the steps of the path for a rule about a field, nil for a validation.
+	field []step
 	// message is for those who break it; messageExpression, if there is one and it
 	// works, makes a better one.
 	message, messageExpression string
@@ -44,7 +46,7 @@ func rulesOf(spec *admissionv1alpha1.ImmutabilityPolicySpec) []rule {
 			checked[source.Child("exceptPaths").Index(j).String()] = mention(f.Path + "." + except)
 		}
 		rules = append(rules, rule{
-			source: source, path: string(f.Path), expression: compare.expression(f), when: f.When,
+			source: source, path: string(f.Path), field: stepsOf(f.Path), expression: compare.expression(f), when: f.When,
 			message: message, messageExpression: messageExpression, checked: checked,
 		})
 	}

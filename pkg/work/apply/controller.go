@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,6 +60,7 @@ type Reconciler struct {
 	member    client.Client // not cached
 	kinds     apimeta.RESTMapper
 	engine    *engine
+	appliers  *appliers
 	memory    *memory
 	watcher   *memberwatch.Watcher
 	events    events.EventRecorder
@@ -109,14 +109,14 @@ func (r *Reconciler) reachMember() error {
 	if err := placementv1beta1.AddToScheme(records); err != nil {
 		return err
 	}
-	r.member, err = client.New(config, client.Options{Scheme: records, Mapper: r.kinds, HTTPClient: transport})
-	if err != nil {
-		return fmt.Errorf("making the member's client: %w", err)
-	}
 	// A request that hangs, mostly in a webhook of the member, must not keep a worker
 	// for ever. Watches are meant to last: they keep the client without a limit.
 	limited := *transport
 	limited.Timeout = requestTimeout
+	r.member, err = client.New(config, client.Options{Scheme: records, Mapper: r.kinds, HTTPClient: &limited})
+	if err != nil {
+		return fmt.Errorf("making the member's client: %w", err)
+	}
 	objects, err := dynamic.NewForConfigAndClient(config, &limited)
 	if err != nil {
 		return fmt.Errorf("making the member's client: %w", err)
@@ -125,6 +125,7 @@ func (r *Reconciler) reachMember() error {
 	if err != nil {
 		return fmt.Errorf("making the member's client: %w", err)
 	}
+	r.appliers = newAppliers(r.options.NamespacedApplier, config, limited)
 	r.engine = &engine{
 		member:   objects,
 		merger:   merge.Merger{Known: scheme.Scheme},
@@ -137,16 +138,19 @@ func (r *Reconciler) reachMember() error {
 
 // SetupWithManager adds the controller to the hub's manager, whose cache has to
 // hold the Works of the member's namespace and need not hold more.
-func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
 	r.events = hub.GetEventRecorder(ControllerName)
+	if err := hub.GetFieldIndexer().IndexField(ctx, &placementv1beta1.Work{}, worksByObject, objectsOf); err != nil {
+		return fmt.Errorf("indexing Works by their objects: %w", err)
+	}
 	if err := hub.Add(manager.RunnableFunc(r.watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named(ControllerName).
 		// Only the spec and the deletion matter of a Work: its status is ours.
-		For(&placementv1beta1.Work{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&placementv1beta1.Work{}, enqueueWorks(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// A member that leaves lets go of Works whose deletion waits.
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.deletedWorks),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -176,11 +180,19 @@ func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconc
 
 // touch has a Work looked at because of a change on the member that is not ours.
 func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
+	if e.Object.Resource == memberwatch.AppliedWorks() {
+		work, may := r.options.workOf(e.Object.Name)
+		if !may {
+			return
+		}
+		e.Work = work
+	}
 	if r.memory.expects(e) {
 		return
 	}
 	if e.NewKind {
 		r.retries.Forget(e.Work)
+		r.memory.of(e.Work).forgetPlan()
 	}
 	work := &placementv1beta1.Work{}
 	work.Namespace, work.Name = r.options.HubNamespace, e.Work
@@ -211,11 +223,21 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting Work %q: %w", request.Name, err)
 	}
-	if work.DeletionTimestamp != nil {
-		return r.finalize(ctx, work)
-	}
-	if r.memory.of(work.Name).isBehind(work.ResourceVersion, r.options.Clock.Now()) {
+	memory := r.memory.of(work.Name)
+	if memory.isBehind(work.ResourceVersion, r.options.Clock.Now()) {
 		return reconcile.Result{RequeueAfter: cacheDelay}, nil
+	}
+	if failing := memory.fails(work.Generation) || memory.isNew(work.Generation) && wasRefused(work); failing {
+		if !r.slow.enter() {
+			return reconcile.Result{RequeueAfter: r.turns.When(work.Name), Priority: ptr.To(retryPriority)}, nil
+		}
+		defer r.slow.leave()
+		r.turns.Forget(work.Name)
+	}
+	if work.DeletionTimestamp != nil {
+		result, err := r.finalize(ctx, work)
+		memory.ended(work.Generation, err == nil)
+		return result, err
 	}
 	if err := r.ensureFinalizer(ctx, work); err != nil {
 		return reconcile.Result{}, err
@@ -224,7 +246,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, status placementv1beta1.WorkStatus) error {
-	if apiequality.Semantic.DeepEqual(work.Status, status) {
+	if sameStatus(&work.Status, &status) {
 		return nil
 	}
 	before := work.DeepCopy()

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -35,12 +34,12 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 	if !controllerutil.ContainsFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	membership, err := r.membership(ctx, r.hubReader)
+	m, err := r.membership(ctx, r.hubReader)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if membership != "" {
-		d := departure{name: work.Name, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
+	if m.id != "" {
+		d := departure{work: work, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
 		if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
 			d.policy = metav1.DeletePropagationOrphan
 		}
@@ -59,7 +58,9 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 
 // departure is the end of what one Work applied.
 type departure struct {
-	name string
+	// work is the Work; if it is gone already, it has a name and no more.
+	work       metav1.Object
+	membership membership
 	// reported are the manifests that the Work's status names, if there still is a
 	// Work: what was applied is in the ledger or here.
 	reported []placementv1beta1.ManifestCondition
@@ -74,21 +75,22 @@ type departure struct {
 // those of a kind that it has not heard of yet. What we may not remove is left to
 // it.
 func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) {
-	record, err := r.findRecord(ctx, d.name)
+	name := d.work.GetName()
+	record, err := r.findRecord(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	owner := metav1.OwnerReference{Name: d.name}
+	owner := metav1.OwnerReference{Name: r.options.recordName(name)}
 	var ledger []entry
 	if record != nil {
-		if !r.isOurs(record) {
+		if !r.isOurs(record, d.membership) {
 			return nil, nil
 		}
 		owner, ledger = ownerOf(record), record.Status.AppliedResources
 	}
 	left := known(ledger, d.reported)
-	r.watcher.Follow(d.name, followed(nil, left), nil)
-	removed, err := r.engine.prune(ctx, owner, left, d.policy)
+	r.watcher.Follow(name, followed(nil, left), nil)
+	removed, err := r.engine.prune(ctx, owner, left, d.policy, r.heirsOf(d.work))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) 
 		}
 		err := r.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", d.name, err)
+			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", record.Name, err)
 		}
 		if finished && len(record.Finalizers) == 0 {
 			return nil, nil
@@ -169,11 +171,11 @@ func keyOfObject(object *unstructured.Unstructured) manifest.Key {
 // joins again, until a Work of that name comes back for it.
 func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
-	if r.watcher.Saw(recordObject(key.Name)).Absent() {
+	if r.watcher.Saw(r.recordObject(key.Name)).Absent() {
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
 	record, err := r.findRecord(ctx, key.Name)
-	if record == nil || err != nil || !r.isOurs(record) {
+	if record == nil || err != nil {
 		return ctrl.Result{}, err
 	}
 	err = r.hubReader.Get(ctx, key, &placementv1beta1.Work{})
@@ -183,12 +185,13 @@ func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (
 	if !saysNoSuchWork(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
-	membership, err := r.membership(ctx, r.hubReader)
-	if err != nil || membership == "" || membership != record.Annotations[MembershipAnnotation] {
+	m, err := r.membership(ctx, r.hubReader)
+	if err != nil || m.id == "" || m.id != record.Annotations[MembershipAnnotation] || !r.isOurs(record, m) {
 		return ctrl.Result{}, err
 	}
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
-	_, err = r.depart(ctx, departure{name: key.Name, policy: metav1.DeletePropagationForeground})
+	gone := &metav1.ObjectMeta{Name: key.Name}
+	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationForeground})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 
@@ -205,24 +208,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of Work %q: %w", work.Name, err)
 	}
+	// The cache has the Work for a moment yet: it is not removed once more.
+	r.memory.of(work.Name).wrote(work.ResourceVersion, r.options.Clock.Now())
 	return nil
-}
-
-// membership names the present membership of the member in the fleet; empty
-// while it does not belong to it. A member that left and joined again has
-// another one.
-func (r *Reconciler) membership(ctx context.Context, hub client.Reader) (string, error) {
-	member := &clusterv1beta1.InternalMemberCluster{}
-	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
-	err := hub.Get(ctx, key, member)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
-	}
-	if member.Spec.State != clusterv1beta1.ClusterStateJoin || member.DeletionTimestamp != nil {
-		return "", nil
-	}
-	return string(member.UID), nil
 }

@@ -36,6 +36,6 @@
 //
 // It refuses to write objects that another AppliedWork owns unless both sides
 // allow co-ownership, to delete an object that does not carry its own owner
-// reference, and to remove anything while a member leaves the fleet: what was
-// placed stays.
+// reference or that another Work wants (heir), and to remove anything while a member
+// leaves the fleet: what was placed stays.
 package apply

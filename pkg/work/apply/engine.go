@@ -114,6 +114,10 @@ func (e *engine) settleOne(ctx context.Context, t task, it item) outcome {
 		known.id = it.id
 		return known
 	}
+	it, err := it.decoded()
+	if err != nil {
+		return outcome{id: it.id, holds: true, err: err}
+	}
 	if saw.Absent() && isCreated(t, it) {
 		if out, done := e.bring(ctx, t, it, nil); done {
 			return out
@@ -162,11 +166,7 @@ func (e *engine) bring(ctx context.Context, t task, it item, live *unstructured.
 // the member refuses if it is there after all: who owns it is asked then. A
 // server-side apply would change it.
 func isCreated(t task, it item) bool {
-	if t.strategy.Type != placementv1beta1.ClientSideApply {
-		return false
-	}
-	_, merging, err := desire(t, it, nil)
-	return err == nil && merging
+	return t.strategy.Type == placementv1beta1.ClientSideApply && merges(t, it, nil)
 }
 
 // writeOnce writes the object, and says what it was good for.

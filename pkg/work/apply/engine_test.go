@@ -61,10 +61,7 @@ func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(early.Time)
 	it := configMapItem(t, "ours")
 	_, work := engineOn(t, now)
-	wanted, _, err := desire(work, it, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wanted, _ := desire(work, it, nil)
 	wanted.SetUID("1")
 	changed := wanted.DeepCopy()
 	if err := unstructured.SetNestedField(changed.Object, "theirs", "data", "a"); err != nil {

@@ -56,7 +56,7 @@ func recorded(ledger, known []entry, items []item, outcomes []outcome, gone map[
 	var result []entry
 	entered := map[manifest.Key]bool{}
 	for place, it := range items {
-		if it.object == nil || entered[it.key()] {
+		if !it.isReadable() || entered[it.key()] {
 			continue
 		}
 		before, was := inLedger[it.key()]
@@ -82,7 +82,7 @@ func recorded(ledger, known []entry, items []item, outcomes []outcome, gone map[
 func leftovers(known []entry, items []item) []entry {
 	wanted := map[manifest.Key]bool{}
 	for _, it := range items {
-		if it.object == nil {
+		if !it.isReadable() {
 			return nil
 		}
 		wanted[it.key()] = true

@@ -33,21 +33,18 @@ type look struct {
 // reconcileWork brings a Work that is not deleted to the member.
 func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.Work) (reconcile.Result, error) {
 	memory := r.memory.of(work.Name)
-	if memory.fails(work.Generation) {
-		if !r.slow.enter() {
-			return reconcile.Result{RequeueAfter: r.turns.When(work.Name), Priority: ptr.To(retryPriority)}, nil
-		}
-		defer r.slow.leave()
-		r.turns.Forget(work.Name)
+	member, err := r.membership(ctx, r.hub)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	record, err := r.ensureRecord(ctx, work.Name)
+	record, err := r.ensureRecord(ctx, work.Name, member)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return reconcile.Result{}, err
 	}
 	if record != nil && record.DeletionTimestamp != nil {
 		return reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
 	}
-	items, planErr := plan(work.Spec.Workload.Manifests, r.kinds)
+	items, planErr := r.plan(work)
 	if planErr != nil {
 		return reconcile.Result{}, planErr
 	}
@@ -55,7 +52,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.W
 	switch {
 	case err != nil:
 		return l.report(ctx, refuseAll(items, deniedRecord(err)))
-	case !r.isOurs(record):
+	case !r.isOurs(record, member):
 		return l.report(ctx, refuseAll(items, foreignRecord(record)))
 	case l.strategy.Type == placementv1beta1.ReportDiff:
 		r.watcher.Follow(work.Name, followed(items, record.Status.AppliedResources), groupsOf(items))
@@ -64,12 +61,18 @@ func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.W
 	}
 	b := l.bring(ctx, items)
 	if lacking := ownKinds(items, b.outcomes); len(lacking) > 0 && memory.isNew(work.Generation) && r.engine.awaitKinds(ctx, r.kinds, lacking) {
-		if items, err = plan(work.Spec.Workload.Manifests, r.kinds); err != nil {
+		if items, err = r.plan(work); err != nil {
 			return reconcile.Result{}, err
 		}
 		b = l.bring(ctx, items)
 	}
 	return l.report(ctx, b)
+}
+
+// plan is the plan of a Work.
+func (r *Reconciler) plan(work *placementv1beta1.Work) ([]item, error) {
+	manifests := work.Spec.Workload.Manifests
+	return r.memory.of(work.Name).planned(sumOf(r.memory.seed, manifests), manifests, r.kinds)
 }
 
 // brought is what came of bringing items to the member.
@@ -78,6 +81,8 @@ type brought struct {
 	outcomes []outcome
 	// denied says what the agent may not remove, a sentence for each object.
 	denied []string
+	// unsure is set when it is not clear yet what may be removed.
+	unsure bool
 	// err is what could not be found out.
 	err error
 }
@@ -94,13 +99,27 @@ func (l look) bring(ctx context.Context, items []item) brought {
 	}
 	l.watcher.Follow(l.work.Name, followed(items, before), groupsOf(items))
 	outcomes := l.run(ctx, items)
-	pruned, failure := l.engine.prune(ctx, ownerOf(l.record), leftovers(before, items), metav1.DeletePropagationBackground)
+	left := leftovers(before, items)
+	unsure, askErr := l.isUnsure(ctx, left)
+	if unsure || askErr != nil {
+		left = nil
+	}
+	pruned, failure := l.engine.prune(ctx, ownerOf(l.record), left, metav1.DeletePropagationBackground, l.heirsOf(l.work))
 	ledger := recorded(l.record.Status.AppliedResources, before, items, outcomes, pruned.gone)
 	return brought{
 		outcomes: outcomes,
 		denied:   pruned.denied,
-		err:      errors.Join(failure, l.writeLedger(ctx, l.record, ledger), failures(outcomes)),
+		unsure:   unsure,
+		err:      errors.Join(askErr, failure, l.writeLedger(ctx, l.record, ledger), failures(outcomes)),
 	}
+}
+
+// isUnsure reports whether what has left the Work may be about to join another.
+func (l look) isUnsure(ctx context.Context, left []entry) (bool, error) {
+	if len(left) == 0 {
+		return false, nil
+	}
+	return l.isAhead(ctx, l.work)
 }
 
 // run has the engine process the items.
@@ -108,7 +127,7 @@ func (l look) run(ctx context.Context, items []item) []outcome {
 	owner := ownerOf(l.record)
 	mirror := l.work.Spec.ReportBackStrategy != nil && l.work.Spec.ReportBackStrategy.Type == placementv1beta1.ReportBackMirror
 	l.memory.begin(items, terms(l.strategy, owner, mirror), l.options.Clock.Now(), l.options.Resync)
-	return l.engine.run(ctx, task{
+	return l.appliers.run(ctx, l.work, l.engine, task{
 		owner:      owner,
 		strategy:   l.strategy,
 		mirror:     mirror,
@@ -161,6 +180,9 @@ func (l look) report(ctx context.Context, b brought) (reconcile.Result, error) {
 // it is for, it comes after Works that changed.
 func (l look) nextLook(b brought, well bool) reconcile.Result {
 	next := l.options.Resync + rand.N(l.options.Resync)
+	if b.unsure {
+		next = siblingPause
+	}
 	refused := len(b.denied) > 0
 	for _, out := range b.outcomes {
 		refused = refused || out.refused != nil && !out.settled
@@ -179,12 +201,17 @@ func (l look) nextLook(b brought, well bool) reconcile.Result {
 	return reconcile.Result{RequeueAfter: min(next, l.retries.When(l.work.Name)), Priority: ptr.To(retryPriority)}
 }
 
-// shares reports whether another Work lets its objects have a second owner that
-// writes them the same way. One that is gone has no say.
+// shares reports whether the Work of another AppliedWork lets its objects have a second
+// owner that writes them the same way. One that is gone has no say, and another hub's
+// cannot be asked.
 func (r *Reconciler) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
+	foreign, err := r.isOfAnotherHub(ctx, other)
+	if foreign || err != nil {
+		return false
+	}
 	work := &placementv1beta1.Work{}
-	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: other}
-	err := r.hub.Get(ctx, key, work)
+	name, _ := r.options.workOf(other)
+	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
 	if apierrors.IsNotFound(err) {
 		return true
 	}

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -16,11 +17,13 @@ import (
 // memory is what the agent remembers of each Work between two looks at it. All
 // of it can be lost: the next look is only slower.
 type memory struct {
+	seed maphash.Seed // of the sums of manifests
+
 	mu    sync.Mutex // guards works
 	works map[string]*workMemory
 }
 
-func newMemory() *memory { return &memory{works: map[string]*workMemory{}} }
+func newMemory() *memory { return &memory{seed: maphash.MakeSeed(), works: map[string]*workMemory{}} }
 
 // of is the memory of a work, made if there is none.
 func (m *memory) of(work string) *workMemory {
@@ -52,6 +55,7 @@ type workMemory struct {
 	objects map[memberwatch.Object]settled
 	// under is what all outcomes were made under: strategy and owner.
 	under string
+	plan  keptPlan
 	// record is the AppliedWork as it was read or written last.
 	record   *placementv1beta1.AppliedWork
 	recordAt time.Time
@@ -202,6 +206,33 @@ func (m *workMemory) fails(generation int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.failed && m.generation == generation
+}
+
+// planned is the plan for the manifests, made anew only if it may be another than the
+// last time.
+func (m *workMemory) planned(sum uint64, manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, error) {
+	m.mu.Lock()
+	items, ok := m.plan.of(sum, manifests)
+	m.mu.Unlock()
+	if ok {
+		return items, nil
+	}
+	items, err := plan(manifests, kinds)
+	if err != nil {
+		return nil, err
+	}
+	kept := keep(sum, items)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan = kept
+	return items, nil
+}
+
+// forgetPlan has the next look make its plan anew.
+func (m *workMemory) forgetPlan() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan = keptPlan{}
 }
 
 // keepRecord remembers the AppliedWork as it is now.

@@ -26,8 +26,16 @@ type Options struct {
 	// HubNamespace is the member's namespace on the hub. Empty: the one that
 	// follows from the name.
 	HubNamespace string
+	// HubName tells what is made on the member for this hub from what another hub's
+	// agent makes there; it is part of the names of AppliedWorks. Empty for the only hub,
+	// or the first.
+	HubName string
 	// MemberConfig reaches the member's API server.
 	MemberConfig *rest.Config
+	// NamespacedApplier is the name of the ServiceAccount as which Works of a
+	// ResourcePlacement are applied: the account of that name in the placement's
+	// namespace, on the member. Empty: the agent applies them as itself.
+	NamespacedApplier string
 	// Works is how many Works are looked at in parallel. Zero: 8.
 	Works int
 	// Manifests is how many manifests of a Work are written in parallel. Zero: 4.

@@ -122,8 +122,8 @@ func mayShare(s standing, strategy placementv1beta1.ApplyStrategy, compatible fu
 	}
 	for _, work := range s.works {
 		if !compatible(work) {
-			return fmt.Sprintf("The object is already owned by another AppliedWork, %q, whose apply strategy differs: "+
-				"give both placements the same type with allowCoOwnership", work)
+			return fmt.Sprintf("The object is already owned by another AppliedWork, %q, whose apply strategy differs or which is of another hub: "+
+				"give both placements the same type with allowCoOwnership, or place the object from one hub only", work)
 		}
 	}
 	return ""

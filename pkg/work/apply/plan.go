@@ -6,6 +6,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -20,9 +21,15 @@ import (
 
 // item is one manifest of a Work on its way to the member.
 type item struct {
-	id     placementv1beta1.WorkResourceIdentifier
-	object *unstructured.Unstructured // nil if it could not be decoded
-	hash   string
+	id placementv1beta1.WorkResourceIdentifier
+	// raw is the manifest as it stands in the Work.
+	raw []byte
+	// object is what it decodes to, and text that as JSON. Both are nil if it cannot be
+	// decoded, and while nobody needs them (decoded).
+	object *unstructured.Unstructured
+	text   []byte
+	// hash is that of text.
+	hash string
 	// resource is where objects of the kind are found on the member.
 	resource   schema.GroupVersionResource
 	namespaced bool
@@ -38,6 +45,20 @@ type item struct {
 type refusal struct {
 	reason  string
 	message string
+}
+
+// isReadable reports whether the manifest can be decoded.
+func (i item) isReadable() bool { return i.id.Kind != "" }
+
+// decoded is the item with its object. Of a plan that was kept there is only the raw
+// manifest, which was decoded before.
+func (i item) decoded() (item, error) {
+	if i.object != nil {
+		return i, nil
+	}
+	var err error
+	i.object, i.text, err = decode(i.raw)
+	return i, err
 }
 
 func (i item) key() manifest.Key { return manifest.KeyOf(i.id) }
@@ -60,11 +81,11 @@ func plan(manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, erro
 		if err != nil {
 			return nil, err
 		}
-		if first, twice := seen[it.key()]; twice && it.object != nil && it.refused == nil {
+		if first, twice := seen[it.key()]; twice && it.isReadable() && it.refused == nil {
 			it.refused = &refusal{placementv1beta1.ReasonDuplicated,
 				fmt.Sprintf("The manifest at place %d is for the same object: keep one of them", first)}
 		}
-		if it.object != nil && it.refused == nil {
+		if it.isReadable() && it.refused == nil {
 			seen[it.key()] = ordinal
 		}
 		items = append(items, it)
@@ -73,15 +94,11 @@ func plan(manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, erro
 }
 
 func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
-	object, err := manifest.Decode(raw)
+	object, text, err := decode(raw)
 	if err != nil {
-		return item{id: manifest.Identify(ordinal, nil, ""), refused: undecodable(err)}, nil
+		return item{id: manifest.Identify(ordinal, nil, ""), raw: raw, refused: undecodable(err)}, nil
 	}
-	dropOwnAnnotations(object)
-	it := item{id: manifest.Identify(ordinal, object, ""), object: object}
-	if it.hash, err = manifest.Hash(object); err != nil {
-		return item{}, err
-	}
+	it := item{id: manifest.Identify(ordinal, object, ""), raw: raw, object: object, text: text, hash: manifest.Hash(text)}
 	kind := object.GroupVersionKind()
 	mapping, err := kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
@@ -99,6 +116,17 @@ func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
 	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
 	it.refused = wrongNamespace(it)
 	return it, nil
+}
+
+// decode reads a manifest, and writes it again as it is compared and remembered.
+func decode(raw []byte) (*unstructured.Unstructured, []byte, error) {
+	object, err := manifest.Decode(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	dropOwnAnnotations(object)
+	text, err := manifest.Encode(object)
+	return object, text, err
 }
 
 func undecodable(err error) *refusal {
@@ -132,6 +160,51 @@ func dropOwnAnnotations(object *unstructured.Unstructured) {
 	delete(annotations, placementv1beta1.ManifestHashAnnotation)
 	delete(annotations, placementv1beta1.LastAppliedConfigAnnotation)
 	object.SetAnnotations(annotations)
+}
+
+// keptPlan is what is remembered of a plan: reading manifests costs more than all else
+// in a look at a Work of which nothing has changed, and is needed only for those whose
+// objects have. The objects themselves would take too much memory.
+type keptPlan struct {
+	sum   uint64 // of the raw manifests
+	items []item // without them, and without what they decode to
+}
+
+// keep is a plan to remember; empty if it may become another without the manifests
+// changing.
+func keep(sum uint64, items []item) keptPlan {
+	kept := keptPlan{sum: sum, items: slices.Clone(items)}
+	for place := range kept.items {
+		it := &kept.items[place]
+		if it.unknownKind {
+			return keptPlan{}
+		}
+		it.raw, it.object, it.text = nil, nil, nil
+	}
+	return kept
+}
+
+// of is the plan for the manifests if it is the one that was kept.
+func (k keptPlan) of(sum uint64, manifests []placementv1beta1.Manifest) ([]item, bool) {
+	if k.items == nil || k.sum != sum {
+		return nil, false
+	}
+	items := slices.Clone(k.items)
+	for place := range items {
+		items[place].raw = manifests[place].Raw
+	}
+	return items, true
+}
+
+// sumOf tells lists of manifests apart.
+func sumOf(seed maphash.Seed, manifests []placementv1beta1.Manifest) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(seed)
+	for _, m := range manifests {
+		maphash.WriteComparable(&sum, len(m.Raw))
+		_, _ = sum.Write(m.Raw) // it never fails
+	}
+	return sum.Sum64()
 }
 
 // inWaves lists the places of the items that can be applied, wave by wave.

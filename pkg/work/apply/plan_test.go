@@ -5,6 +5,7 @@ package apply
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,51 @@ func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"mine": "1"}, items[0].object.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
+	const a = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"x":"1"}}`
+	const unknown = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`
+	known, deaf := kindsOfAMember(), deafMember{}
+	cases := map[string]struct {
+		first, second []placementv1beta1.Manifest
+		forget        bool
+		anew          bool
+	}{
+		"the same manifests":                         {raw(a, "x"), raw(a, "x"), false, false},
+		"another manifest":                           {raw(a), raw(strings.Replace(a, "1", "2", 1)), false, true},
+		"one more":                                   {raw(a), raw(a, a), false, true},
+		"the same text, cut in another way":          {raw(a, "", "x"), raw(a, "x", ""), false, true},
+		"a kind that the member may have by now":     {raw(a, unknown), raw(a, unknown), false, true},
+		"kinds that the member may have changed now": {raw(a), raw(a), true, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all := newMemory()
+			m := all.of("work")
+			first, err := m.planned(sumOf(all.seed, tc.first), tc.first, known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.forget {
+				m.forgetPlan()
+			}
+			second, err := m.planned(sumOf(all.seed, tc.second), tc.second, deaf)
+			if anew := err != nil; anew != tc.anew {
+				t.Fatalf("it is made anew: %t", anew)
+			}
+			for place, it := range second {
+				if it.isReadable() {
+					if it, err = it.decoded(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if diff := cmp.Diff(first[place], it, cmp.AllowUnexported(item{}, refusal{})); diff != "" {
+					t.Errorf("the item at place %d (-first +second):\n%s", place, diff)
+				}
+			}
+		})
 	}
 }
 

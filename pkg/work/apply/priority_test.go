@@ -6,6 +6,8 @@ package apply
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -36,6 +38,34 @@ func TestChangedWorksComeFirstAndLookedAtOnesLast(t *testing.T) {
 			t.Errorf("it is the turn of %s, want %s", got.Name, want)
 		}
 		queue.Done(got)
+	}
+}
+
+func TestWorksThatWereBroughtBeforeComeLastWhenTheAgentStarts(t *testing.T) {
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	says := func(name, condition string, status metav1.ConditionStatus, generation int64) *placementv1beta1.Work {
+		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2}}
+		work.Status.Conditions = []metav1.Condition{{Type: condition, Status: status, ObservedGeneration: generation}}
+		return work
+	}
+	for _, work := range []*placementv1beta1.Work{
+		says("4 brought", placementv1beta1.ConditionApplied, metav1.ConditionTrue, 2),
+		says("3 refused", placementv1beta1.ConditionApplied, metav1.ConditionFalse, 2),
+		says("2 changed meanwhile", placementv1beta1.ConditionApplied, metav1.ConditionFalse, 1),
+	} {
+		enqueueWorks().Create(t.Context(), event.CreateEvent{Object: work, IsInInitialList: true}, queue)
+	}
+	// Priorities are those of the queue, and who came first within one.
+	enqueueWorks().Create(t.Context(), event.CreateEvent{Object: &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "2 new"}}}, queue)
+	var turns []string
+	for range 4 {
+		got, _ := queue.Get()
+		turns = append(turns, got.Name)
+		queue.Done(got)
+	}
+	if diff := cmp.Diff([]string{"2 changed meanwhile", "2 new", "3 refused", "4 brought"}, turns); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }
 

@@ -36,7 +36,7 @@ type removal struct {
 
 // prune removes what was applied and is no longer wanted, the last wave first. It
 // does not wait until objects are gone: the watch tells.
-func (e *engine) prune(ctx context.Context, owner metav1.OwnerReference, left []entry, policy metav1.DeletionPropagation) (*removal, error) {
+func (e *engine) prune(ctx context.Context, owner metav1.OwnerReference, left []entry, policy metav1.DeletionPropagation, heirOf heirFinder) (*removal, error) {
 	r := &removal{gone: map[manifest.Key]bool{}}
 	for wave := manifest.LastWave; wave >= 0; wave-- {
 		var group errgroup.Group
@@ -46,7 +46,7 @@ func (e *engine) prune(ctx context.Context, owner metav1.OwnerReference, left []
 				continue
 			}
 			group.Go(func() error {
-				live, err := e.remove(ctx, owner, entry, policy)
+				live, err := e.remove(ctx, owner, entry, policy, heirOf)
 				r.note(entry, live, err)
 				return nil
 			})
@@ -73,8 +73,9 @@ func (r *removal) note(entry entry, live *unstructured.Unstructured, err error) 
 }
 
 // remove deletes the object of an entry, or takes our name off it if others own it
-// too. It returns the object if it is still ours, and nil if it is free of us.
-func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry entry, policy metav1.DeletionPropagation) (*unstructured.Unstructured, error) {
+// too, or are to. It returns the object if it is still ours, and nil if it is free
+// of us.
+func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry entry, policy metav1.DeletionPropagation, heirOf heirFinder) (*unstructured.Unstructured, error) {
 	client := e.entryClient(entry)
 	atOnce := ownsNothing(groupKind(manifest.KeyOf(entry.WorkResourceIdentifier)))
 	if atOnce && policy == metav1.DeletePropagationForeground {
@@ -96,11 +97,17 @@ func (e *engine) remove(ctx context.Context, owner metav1.OwnerReference, entry 
 		}
 		switch {
 		case s.shared() || policy == metav1.DeletePropagationOrphan:
-			err = leave(ctx, client, live, owner)
+			err = leave(ctx, client, live, owner, nil)
 		case live.GetDeletionTimestamp() != nil:
 			return live, nil
 		default:
-			if err = deleteExactly(ctx, client, live, policy); err == nil && atOnce && len(live.GetFinalizers()) == 0 {
+			heir, findErr := heirOf(ctx, entry)
+			if findErr != nil {
+				return nil, findErr
+			}
+			if heir != nil {
+				err = leave(ctx, client, live, owner, heir)
+			} else if err = deleteExactly(ctx, client, live, policy); err == nil && atOnce && len(live.GetFinalizers()) == 0 {
 				return nil, nil
 			}
 		}
@@ -144,11 +151,16 @@ func resourceOf(entry entry) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: entry.Group, Version: entry.Version, Resource: entry.Resource}
 }
 
-// leave takes our owner reference off an object.
-func leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference) error {
+// leave takes our owner reference off an object, and puts that of an heir there, if it
+// has one.
+func leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, heir *metav1.OwnerReference) error {
+	owners := withoutOwner(live.GetOwnerReferences(), owner)
+	if heir != nil {
+		owners = withOwner(owners, *heir)
+	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.GetResourceVersion(),
-		"ownerReferences": withoutOwner(live.GetOwnerReferences(), owner),
+		"ownerReferences": owners,
 	}})
 	if err != nil {
 		return fmt.Errorf("encoding the owner references: %w", err)

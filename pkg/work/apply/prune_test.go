@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -31,22 +32,27 @@ func TestPrune(t *testing.T) {
 		object  *corev1.ConfigMap // nil: there is none
 		refused error             // of reading it
 		policy  metav1.DeletionPropagation
+		heir    *metav1.OwnerReference
 		gone    bool
 		says    string
 		// left are the owners of what is left; nil: nothing is
 		left []string
 	}{
-		"ours":                               {configMapOf(us), nil, metav1.DeletePropagationForeground, true, "", nil},
-		"ours, abandoned":                    {configMapOf(us), nil, metav1.DeletePropagationOrphan, true, "", []string{}},
-		"shared":                             {configMapOf(us, other), nil, metav1.DeletePropagationForeground, true, "", []string{"other"}},
-		"shared, abandoned":                  {configMapOf(us, other), nil, metav1.DeletePropagationOrphan, true, "", []string{"other"}},
-		"of another":                         {configMapOf(other), nil, metav1.DeletePropagationForeground, true, "", []string{"other"}},
-		"of nobody":                          {configMapOf(), nil, metav1.DeletePropagationForeground, true, "", []string{}},
-		"not there":                          {nil, nil, metav1.DeletePropagationForeground, true, "", nil},
-		"going, and held":                    {held, nil, metav1.DeletePropagationForeground, false, "example.com/held", []string{"us"}},
-		"not for us to read":                 {configMapOf(us), forbiddenToRead(), metav1.DeletePropagationForeground, false, "verbs: [get]", []string{"us"}},
-		"on a member that does not answer":   {configMapOf(us), errors.New("no answer"), metav1.DeletePropagationForeground, false, "", []string{"us"}},
-		"left from an AppliedWork before us": {configMapOf(recordRef("us", "0")), nil, metav1.DeletePropagationForeground, true, "", nil},
+		"ours":                               {configMapOf(us), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"ours, abandoned":                    {configMapOf(us), nil, metav1.DeletePropagationOrphan, nil, true, "", []string{}},
+		"shared":                             {configMapOf(us, other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
+		"shared, abandoned":                  {configMapOf(us, other), nil, metav1.DeletePropagationOrphan, nil, true, "", []string{"other"}},
+		"of another":                         {configMapOf(other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
+		"of nobody":                          {configMapOf(), nil, metav1.DeletePropagationForeground, nil, true, "", []string{}},
+		"not there":                          {nil, nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"going, and held":                    {held, nil, metav1.DeletePropagationForeground, nil, false, "example.com/held", []string{"us"}},
+		"not for us to read":                 {configMapOf(us), forbiddenToRead(), metav1.DeletePropagationForeground, nil, false, "verbs: [get]", []string{"us"}},
+		"on a member that does not answer":   {configMapOf(us), errors.New("no answer"), metav1.DeletePropagationForeground, nil, false, "", []string{"us"}},
+		"left from an AppliedWork before us": {configMapOf(recordRef("us", "0")), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"ours, and another's from now on":    {configMapOf(us), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
+		"ours, abandoned with an heir":       {configMapOf(us), nil, metav1.DeletePropagationOrphan, &other, true, "", []string{}},
+		"shared with the heir already":       {configMapOf(us, other), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
+		"going, which an heir cannot stop":   {held, nil, metav1.DeletePropagationForeground, &other, false, "example.com/held", []string{"us"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +65,7 @@ func TestPrune(t *testing.T) {
 			if tc.refused != nil {
 				member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refused })
 			}
-			got, err := e.prune(t.Context(), us, []entry{{WorkResourceIdentifier: id("a")}}, tc.policy)
+			got, err := e.prune(t.Context(), us, []entry{{WorkResourceIdentifier: id("a")}}, tc.policy, always(tc.heir))
 			if answered := err == nil; answered != (tc.refused == nil || apierrors.IsForbidden(tc.refused)) {
 				t.Fatalf("the error is %v", err)
 			}
@@ -97,7 +103,7 @@ func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.object)
-			if _, err := e.prune(t.Context(), us, []entry{{WorkResourceIdentifier: tc.id}}, metav1.DeletePropagationForeground); err != nil {
+			if _, err := e.prune(t.Context(), us, []entry{{WorkResourceIdentifier: tc.id}}, metav1.DeletePropagationForeground, always(nil)); err != nil {
 				t.Fatal(err)
 			}
 			var asked []string
@@ -112,6 +118,11 @@ func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 			}
 		})
 	}
+}
+
+// always finds the same heir, or none.
+func always(found *metav1.OwnerReference) heirFinder {
+	return func(context.Context, entry) (*metav1.OwnerReference, error) { return found, nil }
 }
 
 func configMapOf(owners ...metav1.OwnerReference) *corev1.ConfigMap {

@@ -31,7 +31,7 @@ func (e unmergeable) Error() string {
 func (e unmergeable) Unwrap() error { return e.err }
 
 // isTemporary tells errors that say nothing about the manifest (the member was
-// not reached, or was too busy to answer) from answers.
+// not reached, was too busy to answer, or did not know the agent) from answers.
 func isTemporary(err error) bool {
 	if errors.As(err, &unmergeable{}) {
 		return false
@@ -41,7 +41,7 @@ func isTemporary(err error) bool {
 		return true
 	}
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsUnauthorized(err)
 }
 
 // isFieldConflict tells the refusal of a server-side apply from a

@@ -15,6 +15,9 @@ import (
 // refuses an object answers with the same code and other words.
 var denial = regexp.MustCompile(`cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)"| at the cluster scope)?`)
 
+// agentMayNot begins the sentence about a right that is missing.
+const agentMayNot = "The agent may not"
+
 // missingRule says which rule the agent lacks on the member, from the text of a
 // Forbidden answer; empty if the answer is not about rights.
 func missingRule(text string) string {
@@ -27,8 +30,8 @@ func missingRule(text string) string {
 	if namespace != "" {
 		where = fmt.Sprintf("in namespace %q of the member", namespace)
 	}
-	return fmt.Sprintf("The agent may not %s %s %s: its role lacks the rule %s",
-		verb, schema.GroupResource{Group: group, Resource: resource}, where, rule(group, resource, verb))
+	return fmt.Sprintf("%s %s %s %s: its role lacks the rule %s",
+		agentMayNot, verb, schema.GroupResource{Group: group, Resource: resource}, where, rule(group, resource, verb))
 }
 
 // rule is a PolicyRule as it is written in YAML.

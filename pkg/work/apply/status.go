@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -78,6 +79,29 @@ func manifestStatus(previous placementv1beta1.ManifestCondition, out outcome, co
 	next.DiffDetails = diffDetails(previous.DiffDetails, out, now)
 	next.BackReportedStatus = backReported(previous.BackReportedStatus, out, now)
 	return next
+}
+
+// sameStatus reports whether two statuses say the same. Every look asks, mostly of a
+// hundred manifests that are as they were: comparing them by reflection would cost
+// more than the rest of the look.
+func sameStatus(a, b *placementv1beta1.WorkStatus) bool {
+	return slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+		slices.EqualFunc(a.ManifestConditions, b.ManifestConditions, func(a, b placementv1beta1.ManifestCondition) bool {
+			return a.Identifier == b.Identifier && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+				same(a.DriftDetails, b.DriftDetails) && same(a.DiffDetails, b.DiffDetails) &&
+				same(a.BackReportedStatus, b.BackReportedStatus)
+		})
+}
+
+func sameCondition(a, b metav1.Condition) bool {
+	sameTime := a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	a.LastTransitionTime = b.LastTransitionTime
+	return sameTime && a == b
+}
+
+// same compares what few manifests have.
+func same[T any](a, b *T) bool {
+	return a == nil && b == nil || apiequality.Semantic.DeepEqual(a, b)
 }
 
 // manifestReport writes the conditions of one manifest.

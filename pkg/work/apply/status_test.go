@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -122,7 +121,7 @@ func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
 	outcomes := []outcome{done("a", availability.Available), not("b", "NotTakenOver"), {id: placementv1beta1.WorkResourceIdentifier{Ordinal: 2}, refused: &refusal{"DecodingErred", "why"}}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	work.Status = desiredStatus(work, outcomes, early)
-	if again := desiredStatus(work, outcomes, later); !apiequality.Semantic.DeepEqual(work.Status, again) {
+	if again := desiredStatus(work, outcomes, later); !sameStatus(&work.Status, &again) {
 		t.Errorf("the status changed (-before +after):\n%s", cmp.Diff(work.Status, again))
 	}
 }
@@ -202,7 +201,7 @@ func TestDesiredStatusSaysSinceWhenAnObjectDrifts(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	work.Status = desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, early)
 
-	if same := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+	if same := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("the same drift is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	more := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a", "/data/b"))}, later)
@@ -247,7 +246,7 @@ func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
 	}
 	waiting := out
 	waiting.postponed = time.Minute
-	if same := desiredStatus(work, []outcome{done("b", availability.Available), waiting}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+	if same := desiredStatus(work, []outcome{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("a repair that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	over := desiredStatus(work, []outcome{done("b", availability.Available), done("a", availability.Available)}, later)
@@ -268,7 +267,7 @@ func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
 	if drift := work.Status.ManifestConditions[0].DriftDetails; drift == nil || drift.ObservedDrifts != nil {
 		t.Errorf("the drift is %+v", drift)
 	}
-	if same := desiredStatus(work, []outcome{out}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+	if same := desiredStatus(work, []outcome{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	work.Spec.Workload.Manifests = nil
@@ -291,7 +290,38 @@ func TestDesiredStatusBringsBackTheStatusOfAnObject(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	report.Raw = []byte(`{"status":{"phase":"x"},"kind":"Service","metadata":{"name":"a"},"apiVersion":"v1"}`)
-	if same := desiredStatus(work, []outcome{out}, later); !apiequality.Semantic.DeepEqual(work.Status, same) {
+	if same := desiredStatus(work, []outcome{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("another order of keys is another status (-before +after):\n%s", cmp.Diff(work.Status, same))
+	}
+}
+
+func TestSameStatusSeesWhatDiffers(t *testing.T) {
+	out := done("a", availability.Available)
+	out.drift, out.diff = fieldsAt("/data/a"), fieldsAt("/data/b")
+	out.mirrored = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"x": "1"}}}
+	one := desiredStatus(&placementv1beta1.Work{}, []outcome{out}, early)
+	for name, change := range map[string]func(*placementv1beta1.WorkStatus){
+		"":                          func(*placementv1beta1.WorkStatus) {},
+		"a condition less":          func(s *placementv1beta1.WorkStatus) { s.Conditions = s.Conditions[1:] },
+		"another reason":            func(s *placementv1beta1.WorkStatus) { s.Conditions[0].Reason = "Other" },
+		"another generation":        func(s *placementv1beta1.WorkStatus) { s.Conditions[0].ObservedGeneration = 7 },
+		"another time":              func(s *placementv1beta1.WorkStatus) { s.Conditions[0].LastTransitionTime = later },
+		"a manifest less":           func(s *placementv1beta1.WorkStatus) { s.ManifestConditions = nil },
+		"another object":            func(s *placementv1beta1.WorkStatus) { s.ManifestConditions[0].Identifier.Name = "b" },
+		"another manifest's reason": func(s *placementv1beta1.WorkStatus) { s.ManifestConditions[0].Conditions[0].Message = "other" },
+		"no drift any more":         func(s *placementv1beta1.WorkStatus) { s.ManifestConditions[0].DriftDetails = nil },
+		"another drift": func(s *placementv1beta1.WorkStatus) {
+			s.ManifestConditions[0].DriftDetails.ObservedDrifts[0].ValueInHub = "other"
+		},
+		"another difference": func(s *placementv1beta1.WorkStatus) { s.ManifestConditions[0].DiffDetails.ObservationTime = later },
+		"another status of the object": func(s *placementv1beta1.WorkStatus) {
+			s.ManifestConditions[0].BackReportedStatus.ObservedStatus.Raw = []byte("{}")
+		},
+	} {
+		other := one.DeepCopy()
+		change(other)
+		if same := sameStatus(&one, other); same != (name == "") {
+			t.Errorf("%q: they are the same: %t", name, same)
+		}
 	}
 }

@@ -5,7 +5,6 @@ package apply
 
 import (
 	"cmp"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -33,12 +32,6 @@ func withDefaults(strategy *placementv1beta1.ApplyStrategy) placementv1beta1.App
 		s.WhenToTakeOver = placementv1beta1.TakeOverAlways
 	}
 	return s
-}
-
-func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
-	return &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
-		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: rename the placement",
-		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace)}
 }
 
 // deniedRecord is the refusal of all manifests of a Work that the agent may not keep

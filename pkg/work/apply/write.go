@@ -34,10 +34,7 @@ const (
 // write sends what is needed to bring live, nil if there is no object, to what
 // the manifest asks for. It returns the object as it is afterwards.
 func (e *engine) write(ctx context.Context, t task, it item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	desired, merging, err := desire(t, it, live)
-	if err != nil {
-		return nil, err
-	}
+	desired, merging := desire(t, it, live)
 	if !merging {
 		return e.serverSide(ctx, t, it, desired, live)
 	}
@@ -53,10 +50,7 @@ func (e *engine) write(ctx context.Context, t task, it item, live *unstructured.
 
 // differs reports whether write would change live. It writes nothing.
 func (e *engine) differs(ctx context.Context, t task, it item, live *unstructured.Unstructured) (bool, error) {
-	desired, merging, err := desire(t, it, live)
-	if err != nil {
-		return false, err
-	}
+	desired, merging := desire(t, it, live)
 	if merging {
 		patch, err := e.merge(it, desired, live)
 		return !patch.IsEmpty(), err
@@ -66,28 +60,34 @@ func (e *engine) differs(ctx context.Context, t task, it item, live *unstructure
 }
 
 // desire is the object to merge into live, or to apply on the server's side.
-func desire(t task, it item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool, err error) {
-	desired = it.object.DeepCopy()
-	annotate(desired, placementv1beta1.ManifestHashAnnotation, it.hash)
+func desire(t task, it item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool) {
+	desired, merging = it.object.DeepCopy(), merges(t, it, live)
+	desired.SetAnnotations(annotations(it, merging))
 	desired.SetOwnerReferences([]metav1.OwnerReference{t.owner})
-	if t.strategy.Type == placementv1beta1.ServerSideApply {
-		return desired, false, nil
-	}
-	text, err := json.Marshal(it.object.Object)
-	if err != nil {
-		return nil, false, fmt.Errorf("encoding the manifest: %w", err)
-	}
-	annotate(desired, placementv1beta1.LastAppliedConfigAnnotation, string(text))
-	if annotationBytes(desired, live) > maxAnnotations {
-		// The three-way merge has no place to remember what was applied. A
-		// server-side apply needs none; like the merge, it overrides.
-		dropAnnotation(desired, placementv1beta1.LastAppliedConfigAnnotation)
-		return desired, false, nil
-	}
-	if live != nil {
+	if merging && live != nil {
 		desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), t.owner))
 	}
-	return desired, true, nil
+	return desired, merging
+}
+
+// merges reports whether the manifest is merged into live on the client's side. One
+// that is too large has no place where the merge could remember what was applied: a
+// server-side apply needs none, and like the merge it overrides.
+func merges(t task, it item, live *unstructured.Unstructured) bool {
+	return t.strategy.Type != placementv1beta1.ServerSideApply && annotationBytes(annotations(it, true), live) <= maxAnnotations
+}
+
+// annotations are those of the manifest and ours; a merge remembers what it applied.
+func annotations(it item, merging bool) map[string]string {
+	all := it.object.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[placementv1beta1.ManifestHashAnnotation] = it.hash
+	if merging {
+		all[placementv1beta1.LastAppliedConfigAnnotation] = string(it.text)
+	}
+	return all
 }
 
 // merge computes the patch of a client-side apply.
@@ -162,26 +162,10 @@ func lastApplied(live *unstructured.Unstructured) []byte {
 	return []byte(text)
 }
 
-func annotate(object *unstructured.Unstructured, key, value string) {
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	object.SetAnnotations(annotations)
-}
-
-func dropAnnotation(object *unstructured.Unstructured, key string) {
-	annotations := object.GetAnnotations()
-	delete(annotations, key)
-	object.SetAnnotations(annotations)
-}
-
-// annotationBytes is the size of the annotations that live would have after
-// desired was merged into it, as the API server counts it.
-func annotationBytes(desired, live *unstructured.Unstructured) int {
+// annotationBytes is the size of the annotations that live would have with those
+// that are wanted, as the API server counts it.
+func annotationBytes(wanted map[string]string, live *unstructured.Unstructured) int {
 	size := 0
-	wanted := desired.GetAnnotations()
 	for key, value := range wanted {
 		size += len(key) + len(value)
 	}

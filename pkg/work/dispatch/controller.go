@@ -25,6 +25,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -43,6 +45,8 @@ type Reconciler struct {
 	// Live reads without it, where nothing may be missed.
 	Live      client.Reader
 	Snapshots Snapshots
+	// Charts renders charts; nil if snapshots have none.
+	Charts Charts
 	// Workers is how many bindings are looked at at a time.
 	Workers int
 }
@@ -50,22 +54,26 @@ type Reconciler struct {
 // SetupWithManager registers the controller. It looks at a binding when its spec
 // changes or it is being deleted, when one of its Works, or one that is in its way,
 // changes, when its placement wants status reported back otherwise, when placement or
-// member are paused or not any more, and, for its overrides, when the labels of its member
-// change.
+// member are paused or not any more, when its member comes, or goes, for its overrides and
+// charts when its member changes in what they look at, and when a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), family.Repaused()))
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(family.Relabelled())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(family.Repaused())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(override.MemberChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+	if r.Charts != nil {
+		// Which bindings have a chart their snapshots know only.
+		b = b.WatchesRawSource(r.Charts.Source()).
+			Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(helmchart.MemberChanges()))
+	}
+	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)
 	}
 	return nil
@@ -87,8 +95,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	default:
 		err = r.dispatch(ctx, b)
 	}
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	case errors.Is(err, helmchart.ErrExhausted), errors.Is(err, helmchart.ErrUnreachable):
+		return ctrl.Result{RequeueAfter: helmchart.Pause}, nil
 	}
 	return ctrl.Result{}, err
 }
@@ -98,15 +109,15 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	if err != nil {
 		return err
 	}
-	if b.GetSpec().State != placementv1beta1.BindingBound {
-		if len(works) == 0 {
-			return nil // They went with their member, and nothing can be said of them.
-		}
-		return r.writeStatus(ctx, b, synced{works: works})
-	}
 	member, err := r.member(ctx, b.GetSpec().TargetCluster)
-	if err != nil || member == nil {
-		return err // The scheduler drops the binding of a member that leaves.
+	if err != nil {
+		return err
+	}
+	if b.GetSpec().State != placementv1beta1.BindingBound {
+		return r.writeStatus(ctx, b, dropped(b, member, works))
+	}
+	if member == nil {
+		return nil // The scheduler drops the binding of a member that leaves.
 	}
 	if err := r.ensureFinalizer(ctx, b); err != nil {
 		return err
@@ -114,6 +125,9 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	works, err = r.sync(ctx, b, member, works)
 	if apierrors.IsConflict(err) {
 		return err
+	}
+	if errors.Is(err, helmchart.ErrRendering) {
+		return nil // That it is done is an event.
 	}
 	s := synced{works: works}
 	switch {
@@ -131,10 +145,24 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	return err
 }
 
+// dropped tells how the Works of a binding stand that is to go. If there is nothing on
+// the member, or nobody to tell of it, that is a failure: a rollout waits for what
+// may become available, and this never will.
+func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, works []*placementv1beta1.Work) synced {
+	s := synced{works: works}
+	switch {
+	case member == nil:
+		s.problem = fmt.Sprintf("member %q has left", b.GetSpec().TargetCluster)
+	case len(works) == 0:
+		s.problem = fmt.Sprintf("member %q was dropped before anything was sent to it", b.GetSpec().TargetCluster)
+	}
+	return s
+}
+
 // waits reports whether nothing helps but a change by the user, which is an event;
 // the condition tells what.
 func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errPaused} {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errChart, errPaused} {
 		if errors.Is(err, reason) {
 			return true
 		}

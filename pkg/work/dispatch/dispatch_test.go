@@ -83,6 +83,14 @@ func TestEnvelopesHaveWorksOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestWorksThatAreNotThereYetAreWrittenFirst(t *testing.T) {
+	have := []*placementv1beta1.Work{work("p-work"), work("p-1")}
+	desired := []*placementv1beta1.Work{work("p-work"), work("p-0"), work("p-1"), work("p-2")}
+	if diff := cmp.Diff([]int{1, 3, 0, 2}, newFirst(have, desired)); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
 func TestWorkNamesItsNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"

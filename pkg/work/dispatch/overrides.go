@@ -26,7 +26,7 @@ var errOverride = errors.New("the overrides cannot be applied")
 // overridden returns the group as the binding's member gets it. It keeps its
 // parts, also those of which nothing is left: a Work that becomes empty takes
 // things off the member, one that goes may let another take its name.
-func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingObject, group *snapshot.Group) (*snapshot.Group, error) {
+func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, group *snapshot.Group) (*snapshot.Group, error) {
 	if !hasOverrides(b) {
 		return group, nil
 	}
@@ -34,13 +34,13 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errOverride, err)
 	}
-	var member clusterv1beta1.MemberCluster
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: b.GetSpec().TargetCluster}, &member); err != nil {
-		return nil, fmt.Errorf("reading member %q: %w", b.GetSpec().TargetCluster, err)
-	}
 	changed := &snapshot.Group{Index: group.Index, Resources: group.Resources}
 	for _, part := range group.Parts {
-		if part.Manifests, err = set.Apply(part.Manifests, override.MemberOf(&member)); err != nil {
+		before := part.Manifests
+		if part.Manifests, err = set.Apply(part.Manifests, override.MemberOf(member)); err == nil {
+			err = sameChart(part, before)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errOverride, err)
 		}
 		if part.Hash, err = snapshot.Hash(part.Manifests); err != nil {
@@ -56,7 +56,7 @@ func hasOverrides(b placementv1beta1.BindingObject) bool {
 }
 
 // overriddenBindings are the bindings to a member that have overrides: their
-// variables may stand for the member's labels.
+// variables may stand for something of the member.
 func (r *Reconciler) overriddenBindings(ctx context.Context, member client.Object) ([]types.NamespacedName, error) {
 	return r.bindingsWith(ctx, member, hasOverrides)
 }

@@ -16,7 +16,9 @@ type Options struct {
 	Client client.Client
 	// Snapshots reads what bindings are bound to.
 	Snapshots Snapshots
-	// Workers is how many bindings are looked at at a time; 0 means 16.
+	// Charts renders charts; nil if there are none.
+	Charts Charts
+	// Workers is how many bindings are looked at at a time; 0 means 64.
 	Workers int
 }
 
@@ -27,8 +29,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	if o.Workers == 0 {
-		o.Workers = 16
+		o.Workers = 64
 	}
-	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Workers: o.Workers}
+	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Workers: o.Workers}
 	return r.SetupWithManager(mgr)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +25,8 @@ var (
 	errNoSnapshot = errors.New("master resource snapshot is not found")
 	// errEnvelope is returned for an envelope that cannot be opened.
 	errEnvelope = errors.New("an envelope cannot be opened")
+	// errChart is returned for a chart whose author has to change something.
+	errChart = errors.New("a chart cannot be rendered")
 	// errPaused is returned when a Work should change and somebody has paused its
 	// placement or its member.
 	errPaused = errors.New("paused")
@@ -45,7 +46,11 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if group.Fault != nil {
 		return have, fmt.Errorf("%w: %w", errEnvelope, group.Fault)
 	}
-	if group, err = r.overridden(ctx, b, group); err != nil {
+	if group, err = r.overridden(ctx, b, member, group); err != nil {
+		return have, err
+	}
+	group, charts, err := r.rendered(b, member, group, have)
+	if err != nil {
 		return have, err
 	}
 	placement, err := r.placement(ctx, b)
@@ -56,18 +61,33 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if err != nil {
 		return have, err
 	}
+	charts.annotate(desired)
 	if err := held(placement, member); err != nil {
 		return unchanged(have, desired, group, err)
 	}
-	works := make([]*placementv1beta1.Work, 0, len(desired))
-	for i, d := range desired {
-		w, err := r.ensure(ctx, b, have, d, group.Parts[i].Hash)
-		if err != nil {
+	works := make([]*placementv1beta1.Work, len(desired))
+	for _, i := range newFirst(have, desired) {
+		if works[i], err = r.ensure(ctx, b, have, desired[i], group.Parts[i].Hash, charts.kept(desired[i].Name)); err != nil {
 			return have, err
 		}
-		works = append(works, w)
 	}
 	return works, r.deleteStale(ctx, have, desired)
+}
+
+// newFirst is the order in which desired Works are written: those that are not there
+// yet before the others, as those that are not needed any more are deleted last. So
+// the member sees where a resource goes before it sees that it left a Work, and
+// does not delete it.
+func newFirst(have, desired []*placementv1beta1.Work) []int {
+	var missing, there []int
+	for i, d := range desired {
+		if workNamed(have, d.Name) != nil {
+			there = append(there, i)
+		} else {
+			missing = append(missing, i)
+		}
+	}
+	return append(missing, there...)
 }
 
 // held returns errPaused, with the remedy, if placement or member is paused.
@@ -88,11 +108,11 @@ func unchanged(have, desired []*placementv1beta1.Work, group *snapshot.Group, er
 		return have, err
 	}
 	for i, d := range desired {
-		at := slices.IndexFunc(have, func(w *placementv1beta1.Work) bool { return w.Name == d.Name })
-		if at < 0 {
+		w := workNamed(have, d.Name)
+		if w == nil {
 			return have, err
 		}
-		if same, compareErr := upToDate(have[at], d, group.Parts[i].Hash); compareErr != nil || !same {
+		if same, compareErr := upToDate(w, d, group.Parts[i].Hash); compareErr != nil || !same {
 			return have, errors.Join(err, compareErr)
 		}
 	}
@@ -112,14 +132,14 @@ func (r *Reconciler) withoutSnapshot(key types.NamespacedName, have []*placement
 	return nil, fmt.Errorf("resource snapshot %q: %w", key.Name, errNoSnapshot)
 }
 
-// ensure creates or changes one Work and returns it as it then is.
-func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObject, have []*placementv1beta1.Work, desired *placementv1beta1.Work, hash string) (*placementv1beta1.Work, error) {
-	i := slices.IndexFunc(have, func(w *placementv1beta1.Work) bool { return w.Name == desired.Name })
-	if i < 0 {
+// ensure creates or changes one Work and returns it as it then is. One whose manifests are
+// kept gets none, as they have not been rendered again.
+func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObject, have []*placementv1beta1.Work, desired *placementv1beta1.Work, hash string, kept bool) (*placementv1beta1.Work, error) {
+	w := workNamed(have, desired.Name)
+	if w == nil {
 		created := desired.DeepCopy()
 		return created, r.create(ctx, b, created)
 	}
-	w := have[i]
 	if w.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("work %q of member %q: %w: it is still being removed from the member", w.Name, b.GetSpec().TargetCluster, errOccupied)
 	}
@@ -128,7 +148,13 @@ func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObjec
 		return w, err
 	}
 	changed := overwrite(w, desired)
-	if err := r.Client.Update(ctx, changed); err != nil {
+	if kept {
+		changed.Spec.Workload = *w.Spec.Workload.DeepCopy()
+		err = r.Client.Patch(ctx, changed, client.MergeFromWithOptions(w, client.MergeFromWithOptimisticLock{}))
+	} else {
+		err = r.Client.Update(ctx, changed)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("updating work %q of member %q: %w", w.Name, b.GetSpec().TargetCluster, err)
 	}
 	return changed, nil
@@ -155,7 +181,7 @@ func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObjec
 
 func (r *Reconciler) deleteStale(ctx context.Context, have, desired []*placementv1beta1.Work) error {
 	for _, w := range have {
-		if w.DeletionTimestamp != nil || slices.ContainsFunc(desired, func(d *placementv1beta1.Work) bool { return d.Name == w.Name }) {
+		if w.DeletionTimestamp != nil || workNamed(desired, w.Name) != nil {
 			continue
 		}
 		if err := r.Client.Delete(ctx, w); client.IgnoreNotFound(err) != nil {

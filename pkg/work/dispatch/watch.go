@@ -122,3 +122,15 @@ func workChanges() predicate.Predicate {
 		},
 	}
 }
+
+// comeOrGone lets pass that a member came, also one that had left just before, begins to
+// go, or is gone.
+func comeOrGone() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+				e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -10,7 +10,7 @@
 //     one. It bounds the size and drops what only an API server may set.
 //   - [Identify] and [KeyOf] say which object that is, in the words of a
 //     Work's status and for comparison across two versions of a Work.
-//   - [Hash] tells whether two manifests ask for the same.
+//   - [Encode] and [Hash] tell whether two manifests ask for the same.
 //   - [Wave] says how early an object of a kind has to be there for others to
 //     work.
 //

@@ -57,16 +57,21 @@ func Identify(ordinal int, object *unstructured.Unstructured, resource string) p
 	}
 }
 
-// Hash is the sha256 of what the manifest asks for, in hexadecimal. The order
-// of keys and white space do not count.
-func Hash(object *unstructured.Unstructured) (string, error) {
-	// encoding/json writes the keys of maps in order.
+// Encode writes what the manifest asks for as JSON, the same text for the same
+// object: encoding/json writes the keys of maps in order.
+func Encode(object *unstructured.Unstructured) ([]byte, error) {
 	text, err := json.Marshal(object.Object)
 	if err != nil {
-		return "", fmt.Errorf("encoding the manifest to hash it: %w", err)
+		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
+	return text, nil
+}
+
+// Hash is the sha256 of an encoded manifest, in hexadecimal. The order of keys and
+// white space in what was decoded do not count.
+func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 // IsSecret reports whether objects of this kind hold values that may not be

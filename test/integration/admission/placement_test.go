@@ -142,6 +142,20 @@ var _ = Describe("Placements", func() {
 		Expect(masters.Create(ctx, resourcePlacement(selecting("v1", "ConfigMap", "settings")))).To(Succeed())
 	})
 
+	It("follows the same rules in a namespace, where its reporting scope may change as the schema lets it", func(ctx SpecContext) {
+		spec := selecting("v1", "ConfigMap", "settings")
+		spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Tolerations: []placementv1beta1.Toleration{noSchedule}}
+		placement := resourcePlacement(spec)
+		Expect(masters.Create(ctx, placement)).To(Succeed())
+		Expect(change(ctx, masters, placement, func(p *placementv1beta1.ResourcePlacement) {
+			p.Spec.StatusReportingScope = placementv1beta1.NamespaceAccessible
+		})).To(Succeed())
+		Expect(change(ctx, masters, placement, func(p *placementv1beta1.ResourcePlacement) {
+			p.Spec.Policy.Tolerations = nil
+			p.Spec.ResourceSelectors[0].Kind = "Nothing"
+		})).To(beInvalid("spec.policy.tolerations", appendOnly, "spec.resourceSelectors[0]", "failed to get GVR of the selector"))
+	})
+
 	It("keeps its labels changeable when the hub has stopped to serve what it selects", func(ctx SpecContext) {
 		Expect(change(ctx, masters, leftovers.unknownKind, func(p *unstructured.Unstructured) {
 			p.SetLabels(map[string]string{"team": "x"})

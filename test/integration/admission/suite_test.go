@@ -188,6 +188,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		webhook.MemberPolicies(tokenLifetime),
 		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace, types.NamespacedName{Namespace: "argocd", Name: argocd.Account}),
 		webhook.GuardRailPolicies(g.guardRails, gatewayUser),
+		webhook.HelmChartPolicy(),
 		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
 	)
 	g.installer.Obsolete = webhook.ObsoleteGuardRails(g.guardRails, gatewayUser)

@@ -7,7 +7,6 @@
 package apis
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -63,13 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	wire, err = dynamic.NewForConfig(hub.Config())
 	Expect(err).NotTo(HaveOccurred())
-	scheme := runtime.NewScheme()
-	Expect(errors.Join(
-		corev1.AddToScheme(scheme),
-		clusterv1beta1.AddToScheme(scheme),
-		placementv1beta1.AddToScheme(scheme),
-	)).To(Succeed())
-	hubClient, err = client.New(hub.Config(), client.Options{Scheme: scheme})
+	hubClient, err = hub.Client(corev1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
 	Expect(err).NotTo(HaveOccurred())
 
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())

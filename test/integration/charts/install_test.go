@@ -19,9 +19,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +33,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/test/chartpack"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -82,9 +85,9 @@ var _ = Describe("The charts", Ordered, func() {
 		ports, err := env.FreePorts(5)
 		Expect(err).NotTo(HaveOccurred())
 		ended := inBackground(ctx, hub, "install", "gateway", chart("gateway"), "--wait", "--timeout=4m",
-			"--set=hubURL="+hub.URL+",replicas=1",
+			"--set=hubURL="+hub.URL+",replicas=1", "--set=extraArgs={--helm-charts}",
 			fmt.Sprintf("--set=ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d", ports[0], ports[1], ports[2], ports[3], ports[4]))
-		leadToLoopback(ctx)
+		leadToLoopback(ctx, hubClient)
 		gateway = prepare(ctx, hub, hubClient, findPod(ctx, hubClient, gatewayApplication), "gateway", "--kubeconfig")
 		started = append(started, gateway)
 		gateway.startReady(ctx)
@@ -157,6 +160,66 @@ var _ = Describe("The charts", Ordered, func() {
 		Eventually(func() error {
 			return memberClient.Get(ctx, client.ObjectKey{Namespace: "calico-system", Name: "cni-config"}, config)
 		}).Should(Succeed())
+	})
+
+	It("give a cloud provider's add-on the networks and the proxy of its cluster", func(ctx SpecContext) {
+		// As it is known of a cluster that Cluster API made.
+		ofCluster := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: memberName}}
+		annotate(ctx, ofCluster, clusterv1beta1.AnnotationProperties, `{"infrastructure.fleetgate.io/pod-cidrs":"192.168.0.0/16,fd00:10::/48"}`)
+		ofMember := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: memberName}}
+		annotate(ctx, ofMember, "example.com/https-proxy", "http://10.0.109.153:3129")
+		annotate(ctx, ofMember, "example.com/no-proxy", ".svc,10.96.0.1")
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cloud-provider"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cloud-provider", Name: "environment"}})
+
+		override := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: "cloud-provider", Name: "environment"}}
+		override.Spec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "environment"}}
+		override.Spec.Policy = &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{
+			ClusterSelector: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{}},
+			OverrideType:    placementv1beta1.JSONPatchOverrideType,
+			JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchAdd, Path: "/data", Value: apiextensionsv1.JSON{Raw: []byte(`{
+				"CCM_CIDR_BLOCK": "${MEMBER-CLUSTER-PROPERTY-infrastructure.fleetgate.io/pod-cidrs}",
+				"HTTPS_PROXY": "${MEMBER-CLUSTER-ANNOTATION-KEY-example.com/https-proxy}",
+				"NO_PROXY": "${MEMBER-CLUSTER-ANNOTATION-KEY-example.com/no-proxy}"
+			}`)}}},
+		}}}
+		Expect(hubClient.Create(ctx, override)).To(Succeed())
+		environment := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cloud-provider", Name: "environment"}}
+		onMember := func() (map[string]string, error) {
+			err := memberClient.Get(ctx, client.ObjectKeyFromObject(environment), environment)
+			return environment.Data, client.IgnoreNotFound(err)
+		}
+		want := map[string]string{"CCM_CIDR_BLOCK": "192.168.0.0/16,fd00:10::/48", "HTTPS_PROXY": "http://10.0.109.153:3129", "NO_PROXY": ".svc,10.96.0.1"}
+		Eventually(onMember).Should(Equal(want))
+
+		By("following what changes")
+		annotate(ctx, ofMember, "example.com/no-proxy", ".svc")
+		annotate(ctx, ofCluster, clusterv1beta1.AnnotationProperties, `{"infrastructure.fleetgate.io/pod-cidrs":"192.168.0.0/16"}`)
+		want["NO_PROXY"], want["CCM_CIDR_BLOCK"] = ".svc", "192.168.0.0/16"
+		Eventually(onMember).Should(Equal(want))
+	})
+
+	It("have the gateway render a chart with what is known of the cluster", func(ctx SpecContext) {
+		packed, err := chartpack.Files(map[string]string{"templates/network.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}-network}\n" +
+			"data: {member: {{ .Values.global.fleetgate.member.name }}, cidrs: {{ .Values.cidrs }}}\n"})
+		Expect(err).NotTo(HaveOccurred())
+		cidrs := "${MEMBER-CLUSTER-PROPERTY-infrastructure.fleetgate.io/pod-cidrs}"
+		addon := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "cni", Annotations: map[string]string{placementv1beta1.HelmChartAnnotation: "cni"}},
+			Data:       map[string]string{"values.yaml": "cidrs: " + cidrs}, BinaryData: map[string][]byte{"chart.tgz": packed},
+		}
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addons"}}, addon)
+		network := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "cni-network"}}
+		Eventually(func() (map[string]string, error) {
+			err := memberClient.Get(ctx, client.ObjectKeyFromObject(network), network)
+			return network.Data, client.IgnoreNotFound(err)
+		}).Should(Equal(map[string]string{"member": memberName, "cidrs": "192.168.0.0/16"}))
+		Eventually(func(g Gomega) { g.Expect(placed(ctx, "addons")).To(BeTrue()) }).Should(Succeed())
+		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(addon), &corev1.ConfigMap{})).To(Satisfy(apierrors.IsNotFound))
+
+		By("taking it away")
+		Expect(hubClient.Delete(ctx, addon)).To(Succeed())
+		Eventually(func() error { return memberClient.Get(ctx, client.ObjectKeyFromObject(network), network) }).Should(Satisfy(apierrors.IsNotFound))
 	})
 
 	It("let a user of the hub in, as whom the member knows", func(ctx SpecContext) {
@@ -235,16 +298,7 @@ var _ = Describe("The charts", Ordered, func() {
 
 	It("stop the gateway and remove all that leads to it before it is gone", func(ctx SpecContext) {
 		ended := inBackground(ctx, hub, "uninstall", "gateway", "--wait", "--timeout=3m")
-		job := prepare(ctx, hub, hubClient, findPod(ctx, hubClient, uninstallApplication), "gateway", "--kubeconfig")
-		started = append(started, job)
-		stopped := make(chan struct{})
-		go func() {
-			defer GinkgoRecover()
-			defer close(stopped)
-			gateway.stopWithPod(ctx)
-		}()
-		job.runToEnd(ctx)
-		Eventually(stopped, patience).Should(BeClosed())
+		gateway.uninstall(ctx, hub)
 		Eventually(ended, patience).Should(Receive(Succeed()))
 
 		ours := client.MatchingLabels{install.LabelManagedBy: install.ManagedBy}
@@ -264,16 +318,16 @@ var _ = Describe("The charts", Ordered, func() {
 })
 
 // leadToLoopback is what kube-proxy would do: the Service leads to the process.
-func leadToLoopback(ctx context.Context) {
+func leadToLoopback(ctx context.Context, hub client.Client) {
 	GinkgoHelper()
 	Eventually(func() error {
 		service := &corev1.Service{}
-		if err := hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "gateway"}, service); err != nil {
+		if err := hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "gateway"}, service); err != nil {
 			return err
 		}
 		service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "127.0.0.1"
 		service.Spec.ClusterIP, service.Spec.ClusterIPs, service.Spec.Selector = "", nil, nil
-		return hubClient.Update(ctx, service)
+		return hub.Update(ctx, service)
 	}).Should(Succeed())
 }
 
@@ -329,6 +383,12 @@ func place(ctx context.Context, of *corev1.Namespace, object client.Object, requ
 			{Group: "", Version: "v1", Kind: "Namespace", Name: of.Name},
 		}, Policy: policy},
 	})).To(Succeed())
+}
+
+func annotate(ctx context.Context, object client.Object, key, value string) {
+	GinkgoHelper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	Expect(hubClient.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
 func placed(ctx context.Context, name string) bool {

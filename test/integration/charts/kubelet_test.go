@@ -153,6 +153,21 @@ func (c *container) stopWithPod(ctx context.Context) {
 	Expect(c.Stop(ctx)).To(Succeed())
 }
 
+// uninstall runs the Job of a gateway's release that is being deleted, and lets the gateway
+// end when the Job has its Pod deleted.
+func (c *container) uninstall(ctx context.Context, hub *env.Cluster) {
+	GinkgoHelper()
+	job := prepare(ctx, hub, c.of, findPod(ctx, c.of, uninstallApplication), "gateway", "--kubeconfig")
+	stopped := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(stopped)
+		c.stopWithPod(ctx)
+	}()
+	job.runToEnd(ctx)
+	Eventually(stopped, patience).Should(BeClosed())
+}
+
 func (c *container) log() string {
 	text, err := os.ReadFile(c.LogPath())
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,15 +70,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
+// clientOf speaks as the break-glass administrator.
 func clientOf(cluster *env.Cluster) client.Client {
 	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiregistrationv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
-	} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	c, err := client.New(cluster.Config(), client.Options{Scheme: scheme})
+	c, err := cluster.Client(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme)
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }

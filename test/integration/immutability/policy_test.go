@@ -208,6 +208,12 @@ spec:
 		DeferCleanup(func() { front.down.Store(false) })
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).
 			Should(MatchError(And(ContainSubstring("ValidatingAdmissionPolicy"), ContainSubstring("spec.size: must be 10 at most"))))
+		By("holding the verb bypass")
+		holder := userWith(ctx, "native-holder",
+			rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"widgets"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{immutability.BypassVerb}})
+		Eventually(func() error { return holder.Create(ctx, widget("default", "{size: 11}")) }).Should(Succeed())
+
 		front.down.Store(false)
 		Expect(masters.Delete(ctx, policy)).To(Succeed())
 		Eventually(func() error {
@@ -254,9 +260,14 @@ spec:
 			rbacv1.PolicyRule{APIGroups: []string{failClosedGroup}, Resources: []string{"doors"}, Verbs: []string{"create"}},
 			rbacv1.PolicyRule{APIGroups: []string{admissionv1alpha1.GroupName}, Resources: []string{"immutabilitypolicies"}, Verbs: []string{immutability.BypassVerb}})
 		Eventually(func() error { return operator.Create(ctx, door.DeepCopy()) }).Should(Succeed())
+		Eventually(auditLog).Should(MatchRegexp(`"failed-open\.validating\.webhook\.admission\.k8s\.io/[^"]+":"doors\.bypassed-policies\.admission\.fleetgate\.io"`))
 
 		By("coming back")
 		front.down.Store(false)
 		Expect(masters.Create(ctx, door.DeepCopy())).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(operator.Create(ctx, large.DeepCopy())).To(Succeed())
+			g.Expect(auditLog()).To(ContainSubstring(`"doors.bypassed-policies.admission.fleetgate.io/bypassed":"spec.size: must be 10 at most"`))
+		}).Should(Succeed())
 	})
 })

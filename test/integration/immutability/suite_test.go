@@ -207,7 +207,7 @@ func startReplica(leader bool) http.Handler {
 	Expect(err).NotTo(HaveOccurred())
 	compiler, err := immutability.NewCompiler()
 	Expect(err).NotTo(HaveOccurred())
-	policies := immutability.NewPolicies(compiler)
+	policies, failClosed := immutability.NewPolicies(compiler), sets.New(failClosedGroup)
 	ctx, cancel := context.WithCancel(context.Background())
 	informer, err := manager.GetCache().GetInformer(ctx, &admissionv1alpha1.ImmutabilityPolicy{})
 	Expect(err).NotTo(HaveOccurred())
@@ -215,7 +215,6 @@ func startReplica(leader bool) http.Handler {
 	if leader {
 		clientset, err := kubernetes.NewForConfig(gateway)
 		Expect(err).NotTo(HaveOccurred())
-		failClosed := sets.New(failClosedGroup)
 		Expect((&immutability.WebhookReconciler{
 			Client: manager.GetClient(), Live: manager.GetAPIReader(), Policies: policies, ClientConfig: front.clientConfig, FailClosed: failClosed,
 			Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{},
@@ -228,7 +227,7 @@ func startReplica(leader bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(immutability.PathPrefix, (&immutability.Handler{
 		Policies: policies, Live: manager.GetAPIReader(), Mapper: manager.GetRESTMapper(), Namespaces: manager.GetClient(), Writer: manager.GetClient(),
-		Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{},
+		FailClosed: failClosed, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{},
 	}).Serving())
 	mux.Handle(immutability.PathAuthor, &admission.Webhook{Handler: &immutability.Author{
 		Compiler: compiler, Writer: manager.GetClient(), Mapper: manager.GetRESTMapper(),

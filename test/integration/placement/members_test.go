@@ -23,8 +23,14 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// join makes a member as it looks after it joined, and healthy.
+// join makes a member as it looks after it joined, and healthy, for one spec.
 func join(ctx context.Context, name string, labels map[string]string) {
+	GinkgoHelper()
+	member := makeMember(ctx, name, labels)
+	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, member))).To(Succeed()) })
+}
+
+func makeMember(ctx context.Context, name string, labels map[string]string) *clusterv1beta1.MemberCluster {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}}
 	if err := hub.Create(ctx, namespace); !apierrors.IsAlreadyExists(err) {
@@ -34,7 +40,7 @@ func join(ctx context.Context, name string, labels map[string]string) {
 	member.Spec.Identity = rbacv1.Subject{Kind: "ServiceAccount", Name: "agent", Namespace: namespace.Name}
 	Expect(hub.Create(ctx, member)).To(Succeed())
 	heartbeat(ctx, member)
-	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, member))).To(Succeed()) })
+	return member
 }
 
 func heartbeat(ctx context.Context, member *clusterv1beta1.MemberCluster) {
@@ -59,7 +65,7 @@ func agent(name string) (stop func()) {
 	running.Go(func() {
 		defer GinkgoRecover()
 		for ctx.Err() == nil {
-			serve(ctx, clusterv1beta1.MemberNamespace(name))
+			serve(ctx, clusterv1beta1.MemberNamespace(name), func(*placementv1beta1.Work) {})
 		}
 	})
 	var once sync.Once
@@ -68,7 +74,8 @@ func agent(name string) (stop func()) {
 	return stop
 }
 
-func serve(ctx context.Context, namespace string) {
+// serve handles the Works of a namespace as they come; apply is told of each first.
+func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.Work)) {
 	watcher, err := hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(namespace))
 	if err != nil {
 		return
@@ -83,6 +90,7 @@ func serve(ctx context.Context, namespace string) {
 				return
 			}
 			if work, ok := event.Object.(*placementv1beta1.Work); ok && event.Type != "DELETED" {
+				apply(work)
 				// A conflict comes with an event of what was written instead.
 				_ = handle(ctx, work)
 			}

@@ -8,6 +8,8 @@ package placement
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -30,6 +32,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
@@ -42,6 +46,20 @@ var (
 	hub     client.WithWatch
 	gateway *process
 )
+
+// renderChart makes of this test binary a process that renders a chart, as of the gateway.
+const renderChart = "render-chart"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == renderChart {
+		if err := engine.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestPlacement(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -87,7 +105,10 @@ func startGateway() *process {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
-	Expect(placement.SetupWithManager(ctx, mgr, placement.Options{})).To(Succeed())
+	self, err := os.Executable()
+	Expect(err).NotTo(HaveOccurred())
+	charts := &helmchart.Process{Path: self, Args: []string{renderChart}}
+	Expect(placement.SetupWithManager(ctx, mgr, placement.Options{Charts: charts})).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stopped := false

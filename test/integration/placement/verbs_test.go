@@ -56,6 +56,19 @@ func shop(ctx context.Context, name string) {
 // spec's name.
 func place(ctx context.Context, name, namespace string, change func(*placementv1beta1.PlacementSpec)) *placementv1beta1.ClusterResourcePlacement {
 	GinkgoHelper()
+	crp := placementOf(name, namespace)
+	if change != nil {
+		change(&crp.Spec)
+	}
+	Expect(hub.Create(ctx, crp)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, crp))).To(Succeed())
+		Eventually(leftOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+	})
+	return crp
+}
+
+func placementOf(name, namespace string) *placementv1beta1.ClusterResourcePlacement {
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: namespace}}
 	crp.Spec.Policy = &placementv1beta1.PlacementPolicy{
@@ -66,14 +79,6 @@ func place(ctx context.Context, name, namespace string, change func(*placementv1
 			}},
 		}},
 	}
-	if change != nil {
-		change(&crp.Spec)
-	}
-	Expect(hub.Create(ctx, crp)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		Expect(client.IgnoreNotFound(hub.Delete(ctx, crp))).To(Succeed())
-		Eventually(leftOf).WithContext(ctx).WithArguments(name).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
-	})
 	return crp
 }
 
@@ -157,6 +162,12 @@ func brief(conditions []metav1.Condition, prefix string, generation int64) []str
 var allTrue = []string{
 	"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 	"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable",
+}
+
+// memberTrue is the same of a member.
+var memberTrue = []string{
+	"Scheduled=True/Scheduled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
+	"WorkSynchronized=True/AllWorkSynced", "Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable",
 }
 
 func expectAvailable(ctx context.Context, name, index string) {

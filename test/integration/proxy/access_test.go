@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -22,42 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/transcript"
 )
-
-// shown is a command of a document, who runs it, and what the document says that it
-// prints.
-type shown struct{ who, command, prints string }
-
-// readAccess takes files and commands out of docs/access.md.
-func readAccess() (files map[string]string, commands []shown) {
-	GinkgoHelper()
-	document, err := os.ReadFile("../../../docs/access.md")
-	Expect(err).NotTo(HaveOccurred())
-	files = map[string]string{}
-	for _, file := range regexp.MustCompile("(?s)This is `([a-z-]+\\.yaml)`:\n\n```yaml\n(.*?)```").FindAllStringSubmatch(string(document), -1) {
-		files[file[1]] = file[2]
-	}
-	prompt := regexp.MustCompile(`^([a-z]+)\$ (.*)\n$`)
-	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(document), -1) {
-		for line := range strings.Lines(block[1]) {
-			if typed := prompt.FindStringSubmatch(line); typed != nil {
-				commands = append(commands, shown{who: typed[1], command: typed[2]})
-				continue
-			}
-			commands[len(commands)-1].prints += line
-		}
-	}
-	return files, commands
-}
-
-// pattern is what a text with gaps (...) matches.
-func pattern(text string) string {
-	parts := strings.Split(text, "...")
-	for i, part := range parts {
-		parts[i] = regexp.QuoteMeta(part)
-	}
-	return "^" + strings.Join(parts, ".*") + "$"
-}
 
 // homeOf is a folder with a kubeconfig of the hub in the usual place.
 func homeOf(config *rest.Config, files map[string]string) string {
@@ -98,9 +63,11 @@ var _ = Describe("docs/access.md", func() {
 		// What the placement of step 2 delivers. That it does is for other suites.
 		create(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
 
-		files, commands := readAccess()
+		shown, err := transcript.Read("../../../docs/access.md")
+		Expect(err).NotTo(HaveOccurred())
+		files := shown.Files
 		Expect(files).To(HaveLen(2))
-		Expect(len(commands)).To(BeNumerically(">", 15))
+		Expect(len(shown.Commands)).To(BeNumerically(">", 15))
 		files["gateway.crt"] = string(served.ca)
 		homes := map[string]string{"admin": homeOf(hub.Config(), files), "jane": homeOf(hubConfig("jane", "shop-developers"), files)}
 		programs, err := env.Program("kubectl")
@@ -110,23 +77,23 @@ var _ = Describe("docs/access.md", func() {
 		var differences []string
 		tells := NewGomega(func(message string, _ ...int) { differences = append(differences, message) })
 		const patience = 90 * time.Second
-		for _, c := range commands {
-			By(c.who + "$ " + c.command)
-			Expect(homes).To(HaveKey(c.who))
+		for _, c := range shown.Commands {
+			By(c.Who + "$ " + c.Line)
+			Expect(homes).To(HaveKey(c.Who))
 			run := func(ctx context.Context) string {
-				command := exec.CommandContext(ctx, "sh", "-c", c.command)
-				command.Dir = homes[c.who]
-				command.Env = append(os.Environ(), "HOME="+homes[c.who], "KUBECONFIG=", "GATEWAY=https://"+endpointName+":"+port,
+				command := exec.CommandContext(ctx, "sh", "-c", c.Line)
+				command.Dir = homes[c.Who]
+				command.Env = append(os.Environ(), "HOME="+homes[c.Who], "KUBECONFIG=", "GATEWAY=https://"+endpointName+":"+port,
 					"PATH="+filepath.Dir(programs)+":"+os.Getenv("PATH"))
 				out, _ := command.CombinedOutput()
 				return string(out)
 			}
-			if strings.Contains(c.command, " apply ") || strings.Contains(c.command, "gateway kubeconfig") {
-				tells.Expect(run(ctx)).To(MatchRegexp(pattern(c.prints)))
+			if strings.Contains(c.Line, " apply ") || strings.Contains(c.Line, "gateway kubeconfig") {
+				tells.Expect(run(ctx)).To(MatchRegexp(c.Pattern()))
 				continue
 			}
 			// The gateway believes the hub's last answer for some seconds, and the hub has to have read the role.
-			tells.Eventually(run).WithContext(ctx).WithTimeout(patience).Should(MatchRegexp(pattern(c.prints)))
+			tells.Eventually(run).WithContext(ctx).WithTimeout(patience).Should(MatchRegexp(c.Pattern()))
 		}
 		Expect(differences).To(BeEmpty())
 	})

@@ -233,9 +233,9 @@ var _ = Describe("A client of the member", func() {
 			stop()
 			Eventually(ended).Should(Receive(BeNil()))
 		})
-		names := func() (found []string) {
+		names := func(g Gomega) (found []string) {
 			var list corev1.ConfigMapList
-			Expect(objects.List(ctx, &list)).To(Succeed())
+			g.Expect(objects.List(ctx, &list)).To(Succeed(), "it may not have started yet")
 			for _, item := range list.Items {
 				found = append(found, item.Name)
 			}

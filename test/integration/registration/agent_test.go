@@ -19,6 +19,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/version"
 )
 
 // agent is the member's side, as cmd/agent wires it.
@@ -92,7 +93,7 @@ func (a *agent) runHeartbeat(ctx context.Context, own kubernetes.Interface, conf
 		DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(name): {}},
 	}})
 	reconciler := &heartbeat.Reconciler{
-		Hub: mgr.GetClient(), Member: own, Name: name, Clock: clock.RealClock{},
+		Hub: mgr.GetClient(), Member: own, Name: name, Version: version.Get(), Clock: clock.RealClock{},
 		Server: member.URL, ServerCA: func() ([]byte, error) { return member.CABundle, nil },
 		Leave: func(context.Context) error {
 			a.endedOnce.Do(func() { close(a.ended) })

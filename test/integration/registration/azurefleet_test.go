@@ -96,6 +96,8 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 			}).Should(Succeed())
 		}
 		inOrder("NamespaceCreated", "InternalMemberClusterCreated", "RoleCreated", "RoleBindingCreated", "MemberClusterJoined")
+		printed := "/apis/fleet.azure.com/v1alpha1/memberclusters/" + name
+		Expect(cells(ctx, printed)).To(And(HaveKeyWithValue("State", "Join"), HaveKeyWithValue("Joined", "MemberClusterJoined")))
 
 		By("telling it to leave")
 		base := mc.DeepCopy()
@@ -108,7 +110,7 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 		}).Should(Succeed())
 		expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
 		inOrder("MemberClusterJoined", "InternalMemberClusterSpecUpdated", "NamespaceDeleted", "MemberClusterLeft")
-		Expect(columns(ctx, "/apis/fleet.azure.com/v1alpha1/memberclusters/"+name)).To(ContainElements("State", "Joined"))
+		Expect(cells(ctx, printed)).To(And(HaveKeyWithValue("State", "Leave"), HaveKeyWithValue("Joined", "MemberClusterLeft")))
 	})
 
 	It("has a range for the lease, and no state but the two", func(ctx SpecContext) {

@@ -6,6 +6,7 @@ package registration_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -85,6 +86,27 @@ func setHeartbeatPeriod(ctx context.Context, name string, seconds int32) {
 // columns are the headings that kubectl prints for a path.
 func columns(ctx context.Context, path string) []string {
 	GinkgoHelper()
+	var names []string
+	for _, column := range tableOf(ctx, path).ColumnDefinitions {
+		names = append(names, column.Name)
+	}
+	return names
+}
+
+// cells are what it prints below them for one object.
+func cells(ctx context.Context, path string) map[string]string {
+	GinkgoHelper()
+	table := tableOf(ctx, path)
+	Expect(table.Rows).To(HaveLen(1))
+	printed := map[string]string{}
+	for i, column := range table.ColumnDefinitions {
+		printed[column.Name] = fmt.Sprint(table.Rows[0].Cells[i])
+	}
+	return printed
+}
+
+func tableOf(ctx context.Context, path string) metav1.Table {
+	GinkgoHelper()
 	clientset, err := kubernetes.NewForConfig(hub.Config())
 	Expect(err).NotTo(HaveOccurred())
 	raw, err := clientset.Discovery().RESTClient().Get().AbsPath(path).
@@ -92,9 +114,5 @@ func columns(ctx context.Context, path string) []string {
 	Expect(err).NotTo(HaveOccurred())
 	var table metav1.Table
 	Expect(json.Unmarshal(raw, &table)).To(Succeed())
-	var names []string
-	for _, column := range table.ColumnDefinitions {
-		names = append(names, column.Name)
-	}
-	return names
+	return table
 }

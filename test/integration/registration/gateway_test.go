@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -43,6 +44,10 @@ type gateway struct {
 	done chan struct{}
 }
 
+// usual is the gateway of specs that ask for nothing special, nil if none runs. It lives on
+// from one to the next: to start one takes longer than most of what it is asked for.
+var usual *gateway
+
 type gatewayOptions struct {
 	config          *rest.Config
 	forceDeleteWait time.Duration
@@ -54,7 +59,30 @@ type gatewayOptions struct {
 	tokenClock clock.PassiveClock
 }
 
+// startGateway makes sure that the gateway runs, and no other beside it.
 func startGateway(o gatewayOptions) *gateway {
+	GinkgoHelper()
+	isUsual := reflect.ValueOf(o).IsZero()
+	if isUsual && usual.isRunning() {
+		return usual
+	}
+	endUsualGateway()
+	g := startAnother(o)
+	if isUsual {
+		usual = g
+	} else {
+		DeferCleanup(g.end)
+	}
+	return g
+}
+
+func endUsualGateway() {
+	if usual != nil {
+		usual.end()
+	}
+}
+
+func startAnother(o gatewayOptions) *gateway {
 	GinkgoHelper()
 	if o.config == nil {
 		o.config = hub.Config()
@@ -112,14 +140,28 @@ func startGateway(o gatewayOptions) *gateway {
 			GinkgoWriter.Println("gateway ended:", err)
 		}
 	}()
-	DeferCleanup(g.end)
 	return g
+}
+
+func (g *gateway) isRunning() bool {
+	if g == nil {
+		return false
+	}
+	select {
+	case <-g.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // end stops the gateway and waits until nothing of it runs.
 func (g *gateway) end() {
 	g.stop()
 	<-g.done
+	if g == usual {
+		usual = nil
+	}
 }
 
 func newManager(cfg *rest.Config, o ctrl.Options) ctrl.Manager {

@@ -27,6 +27,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/version"
 )
 
 // makeMember makes a MemberCluster with a name of its own, as an administrator does.
@@ -125,6 +126,8 @@ var _ = Describe("Joining", func() {
 
 		By("asking for tables, as kubectl does")
 		Expect(columns(ctx, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(ContainElements("Name", "Joined", "Age", "Node-Count"))
+		Expect(cells(ctx, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(And(
+			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Agent-Version", version.Get())))
 		Expect(columns(ctx, "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters")).To(
 			Equal([]string{"Name", "Bundles-Ready", "Nodes-Ready", "Sample-Node", "Last-Seen", "Status"}))
 		Eventually(func() string { return getCluster(ctx, namespace, name).Status.Display.ReadyNodes }).Should(Equal("2/2"))

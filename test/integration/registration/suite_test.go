@@ -66,6 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(hub.Stop(ctx)).To(Succeed())
 		Expect(member.Stop(ctx)).To(Succeed())
 	})
+	DeferCleanup(endUsualGateway)
 
 	scheme = newScheme()
 	hubClient, err = client.New(hub.Config(), client.Options{Scheme: scheme})

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -189,19 +190,26 @@ var _ = Describe("A registration token", func() {
 		Expect(apierrors.IsNotFound(hubClient.Get(ctx, client.ObjectKeyFromObject(token), &corev1.Secret{}))).To(BeTrue())
 	})
 
-	It("that is gone when the gateway answers is named in the refusal", func(ctx SpecContext) {
+	It("that ends in the middle is named in the refusal, and the agent goes on with the next", func(ctx SpecContext) {
 		first := startGateway(gatewayOptions{})
-		token := makeToken(ctx, namespace, time.Hour)
+		const ttl = 30 * time.Second
+		token := makeToken(ctx, namespace, ttl)
 		values := valuesOf(ctx, token)
 		first.end()
-		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(values)})
+		var current atomic.Pointer[enroll.Bootstrap]
+		current.Store(values)
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: func(context.Context) (*enroll.Bootstrap, error) {
+			return current.Load(), nil
+		}})
 		var requests registrationv1alpha1.ClusterRegistrationList
 		Eventually(func() int {
 			Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
 			return len(requests.Items)
 		}).Should(Equal(1))
-		Expect(hubClient.Delete(ctx, token)).To(Succeed())
-		startGateway(gatewayOptions{})
+
+		By("having a gateway find that its time is over")
+		second := startGateway(gatewayOptions{clock: later{by: ttl}, tokenClock: later{by: ttl}})
+		expectGone(ctx, token)
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
 			g.Expect(requests.Items).To(HaveLen(1))
@@ -209,7 +217,13 @@ var _ = Describe("A registration token", func() {
 			g.Expect(granted.Reason).To(Equal(registrationv1alpha1.RegistrationReasonUnproven))
 			g.Expect(granted.Message).To(ContainSubstring("give the agent the values of a new one"))
 		}).Should(Succeed())
-		Expect(a.enroller.Ready()).NotTo(Succeed())
+		expectProblem(a, enroll.TokenRefused, "new ClusterRegistrationToken")
+		second.end()
+
+		By("giving the agent the values of another, as whoever keeps its Secret does")
+		startGateway(gatewayOptions{clock: later{by: time.Hour}}) // for which the refusal has been there long enough
+		current.Store(makeTokenWith(ctx, namespace, "next", 2*time.Hour, nil))
+		Expect(expectEnrolled(ctx, a)).To(Equal(registrationv1alpha1.ClusterName(namespace)))
 	})
 
 	It("brings a member back after an outage longer than its credential lives, without a human", func(ctx SpecContext) {

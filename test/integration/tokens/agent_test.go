@@ -42,7 +42,7 @@ func (p *place) hubConfigOfAgent(ctx context.Context) *rest.Config {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: clusterv1beta1.AgentAccount}}
-	Expect(hubClient.SubResource("token").Create(quiet(ctx), account, request)).To(Succeed())
+	Expect(hubClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
 	config := rest.AnonymousClientConfig(hub.Config())
 	config.BearerToken = request.Status.Token
 	return readable(config)
@@ -60,8 +60,7 @@ func (p *place) memberConfigOfAgent() *rest.Config {
 	return readable(config)
 }
 
-// readable makes clients speak JSON: a token in a log is then found as it is. Every
-// token that is issued to them is noted.
+// readable makes clients speak JSON, and notes every token that is issued to them.
 func readable(config *rest.Config) *rest.Config {
 	config.ContentType = "application/json"
 	config.QPS = -1
@@ -109,7 +108,7 @@ func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock cl
 	agent := &runningAgent{
 		cache: manager.GetCache(),
 		reconciler: &rotator.Reconciler{
-			Hub: manager.GetClient(), Member: clientFor(p.memberConfigOfAgent()), MemberCache: accounts.GetCache(),
+			Hub: manager.GetClient(), Live: manager.GetAPIReader(), Member: clientFor(p.memberConfigOfAgent()), MemberCache: accounts.GetCache(),
 			HubNamespace: p.namespace, AccountNamespace: p.accounts, AgentNamespace: clusterv1beta1.SystemNamespace,
 			MemberCA: p.ca, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
@@ -161,8 +160,9 @@ func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func(
 		})
 		return config
 	}
+	hubOfAgent := clientFor(dying(hubConfigOfAgent(ctx)))
 	reconciler := &rotator.Reconciler{
-		Hub: clientFor(dying(hubConfigOfAgent(ctx))), Member: clientFor(dying(memberConfigOfAgent())),
+		Hub: hubOfAgent, Live: hubOfAgent, Member: clientFor(dying(memberConfigOfAgent())),
 		HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
 		MemberCA: first.ca, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
 	}

@@ -35,25 +35,25 @@ var _ = Describe("The gateway's account", func() {
 		joining := makeMemberCluster(ctx, "joining")
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: msav1beta1.GatewayAccount}
 		account := &msav1beta1.ManagedServiceAccount{}
-		Consistently(func() error { return hubClient.Get(quiet(ctx), key, account) }).ShouldNot(Succeed())
+		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed())
 
-		Expect(hubClient.Create(quiet(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
-		Eventually(func() error { return hubClient.Get(quiet(ctx), key, account) }).Should(Succeed())
+		Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
+		Eventually(func() error { return hubClient.Get(ctx, key, account) }).Should(Succeed())
 		Expect(account.Spec.Rotation.Validity.Duration).To(Equal(msav1beta1.GatewayValidity))
 
-		Expect(hubClient.Delete(quiet(ctx), account.DeepCopy())).To(Succeed())
+		Expect(hubClient.Delete(ctx, account.DeepCopy())).To(Succeed())
 		Eventually(func() types.UID {
 			again := &msav1beta1.ManagedServiceAccount{}
-			_ = hubClient.Get(quiet(ctx), key, again)
+			_ = hubClient.Get(ctx, key, again)
 			return again.UID
 		}).ShouldNot(Or(BeEmpty(), Equal(account.UID)))
 
 		By("leaving")
-		Expect(hubClient.Delete(quiet(ctx), joining)).To(Succeed())
-		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(joining), joining)).To(Succeed())
+		Expect(hubClient.Delete(ctx, joining)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(joining), joining)).To(Succeed())
 		Expect(joining.DeletionTimestamp).NotTo(BeNil())
-		Expect(hubClient.Delete(quiet(ctx), &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
-		Consistently(func() error { return hubClient.Get(quiet(ctx), key, account) }).ShouldNot(Succeed())
+		Expect(hubClient.Delete(ctx, &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
+		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed())
 	})
 
 	It("is known to the gateway by its current token", func(ctx SpecContext) {
@@ -83,7 +83,7 @@ var _ = Describe("The gateway's account", func() {
 
 		By("rotating")
 		secret := expectToken(ctx, msav1beta1.GatewayAccount)
-		Expect(hubClient.Delete(quiet(ctx), secret)).To(Succeed())
+		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		Eventually(func(g Gomega) {
 			current, err := secretOf(ctx, msav1beta1.GatewayAccount)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -95,7 +95,7 @@ var _ = Describe("The gateway's account", func() {
 
 		By("withdrawing")
 		agent.stop()
-		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		Expect(hubClient.Delete(ctx, account)).To(Succeed())
 		// The hub's garbage collector learns of new kinds every 30 seconds only.
 		Eventually(func() error {
 			_, err := credentials.Credential(memberName)
@@ -140,7 +140,7 @@ func makeMemberCluster(ctx context.Context, name string) *clusterv1beta1.MemberC
 	GinkgoHelper()
 	joining := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{clusterv1beta1.MemberClusterFinalizer}}}
 	joining.Spec.Identity = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
-	Expect(hubClient.Create(quiet(ctx), joining)).To(Succeed())
+	Expect(hubClient.Create(ctx, joining)).To(Succeed())
 	return joining
 }
 
@@ -148,7 +148,7 @@ func makeMemberCluster(ctx context.Context, name string) *clusterv1beta1.MemberC
 func tryIssue(ctx context.Context, agent client.Client) error {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}}
-	if err := agent.SubResource("token").Create(quiet(ctx), account, request); err != nil {
+	if err := agent.SubResource("token").Create(ctx, account, request); err != nil {
 		return err
 	}
 	if request.Status.Token == "" {

@@ -84,15 +84,15 @@ func startHub(clock clock.PassiveClock) {
 func makeNamespace(ctx context.Context, name string, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	err := hubClient.Create(quiet(ctx), namespace)
+	err := hubClient.Create(ctx, namespace)
 	if apierrors.IsAlreadyExists(err) {
-		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		namespace.Labels = labels
-		err = hubClient.Update(quiet(ctx), namespace)
+		err = hubClient.Update(ctx, namespace)
 	}
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(hubClient.DeleteAllOf(quiet(ctx), &msav1beta1.ManagedServiceAccount{}, client.InNamespace(name))).To(Succeed())
+		Expect(hubClient.DeleteAllOf(ctx, &msav1beta1.ManagedServiceAccount{}, client.InNamespace(name))).To(Succeed())
 	})
 	return namespace
 }
@@ -102,7 +102,7 @@ func given() map[string]string { return map[string]string{clusterv1beta1.LabelMe
 func existing(ctx context.Context, namespace, name string) *msav1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	account := &msav1beta1.ManagedServiceAccount{}
-	Expect(hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: namespace, Name: name}, account)).To(Succeed())
+	Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, account)).To(Succeed())
 	return account
 }
 
@@ -112,7 +112,7 @@ func apply(ctx context.Context, manifest, namespace string) *msav1beta1.ManagedS
 	account := &msav1beta1.ManagedServiceAccount{}
 	Expect(yaml.UnmarshalStrict([]byte(manifest), account)).To(Succeed())
 	account.Namespace = namespace
-	Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+	Expect(hubClient.Create(ctx, account)).To(Succeed())
 	return account
 }
 
@@ -169,7 +169,7 @@ func kubectl(ctx context.Context, input string, args ...string) string {
 
 func tokenIn(ctx context.Context, namespace, name string) (token string, secret *corev1.Secret) {
 	secret = &corev1.Secret{}
-	if err := hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+	if err := hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
 		return "", secret
 	}
 	return string(secret.Data[msav1beta1.SecretKeyToken]), secret
@@ -177,7 +177,7 @@ func tokenIn(ctx context.Context, namespace, name string) (token string, secret 
 
 func conditionIn(ctx context.Context, account *msav1beta1.ManagedServiceAccount, kind string) metav1.Condition {
 	var current msav1beta1.ManagedServiceAccount
-	_ = hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), &current)
+	_ = hubClient.Get(ctx, client.ObjectKeyFromObject(account), &current)
 	for _, condition := range current.Status.Conditions {
 		if condition.Type == kind {
 			return condition
@@ -224,7 +224,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		account, other := existing(ctx, "cluster1", "my-sample"), existing(ctx, "cluster1", "argocd")
 		onSecond := existing(ctx, "cluster2", "my-sample")
 		Consistently(func() []metav1.Condition {
-			Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), account)).To(Succeed())
+			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
 			return account.Status.Conditions
 		}).Should(BeEmpty(), "the namespace is somebody else's")
 
@@ -244,16 +244,16 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Expect(kubectl(ctx, "", "get", "managedserviceaccount", "my-sample", "-n", "cluster1", "-o", "jsonpath={.status.tokenSecretRef.name}")).To(Equal("my-sample"))
 
 		By("putting back a Secret that is deleted, or altered")
-		Expect(hubClient.Delete(quiet(ctx), copied.DeepCopy())).To(Succeed())
+		Expect(hubClient.Delete(ctx, copied.DeepCopy())).To(Succeed())
 		copied = first.expectCopy(ctx, account)
 		copied.Data["token"] = []byte("something else")
-		Expect(hubClient.Update(quiet(ctx), copied)).To(Succeed())
+		Expect(hubClient.Update(ctx, copied)).To(Succeed())
 		first.expectCopy(ctx, account)
 
 		By("following the rotation")
 		own, err := secretOf(ctx, account.Name)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(hubClient.Delete(quiet(ctx), own)).To(Succeed())
+		Expect(hubClient.Delete(ctx, own)).To(Succeed())
 		Eventually(func() string {
 			token, _ := tokenIn(ctx, namespace.Name, account.Name)
 			return token
@@ -261,7 +261,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		copied = first.expectCopy(ctx, account)
 
 		By("deleting it")
-		Expect(hubClient.Delete(quiet(ctx), account)).To(Succeed())
+		Expect(hubClient.Delete(ctx, account)).To(Succeed())
 		expectNoAccount(ctx, account.Name)
 		expectNoSecret(ctx, account.Name)
 		Eventually(func() string {
@@ -271,9 +271,9 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		Eventually(reviewed).WithArguments(ctx, string(copied.Data["token"])).Should(BeFalse())
 
 		By("taking the namespace back")
-		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		delete(namespace.Labels, clusterv1beta1.LabelMember)
-		Expect(hubClient.Update(quiet(ctx), namespace)).To(Succeed())
+		Expect(hubClient.Update(ctx, namespace)).To(Succeed())
 		expectNoAccount(ctx, other.Name)
 		Eventually(func() string {
 			token, _ := tokenIn(ctx, namespace.Name, other.Name)
@@ -295,14 +295,13 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 						Group: map[string]string{"managedserviceaccounts": msav1beta1.GroupName}[resource],
 					},
 				}}
-				Expect(hubClient.Create(quiet(ctx), review)).To(Succeed())
+				Expect(hubClient.Create(ctx, review)).To(Succeed())
 				Expect(review.Status.Allowed).To(BeFalse(), "%s %s", verb, resource)
 			}
 		}
 	})
 
-	It("writes Secrets of its own member's ManagedServiceAccounts only, also with more rights than it should have", func(specCtx SpecContext) {
-		ctx := quiet(specCtx)
+	It("writes Secrets of its own member's ManagedServiceAccounts only, also with more rights than it should have", func(ctx SpecContext) {
 		makeNamespace(ctx, "cluster-overgranted", given())
 		for _, namespace := range []string{hubNamespace, "cluster-overgranted"} {
 			objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "overgranted"}
@@ -340,7 +339,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		startAgent(ctx, clock.RealClock{})
 		makeNamespace(ctx, "greedy", given())
 		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "greedy", Name: msav1beta1.GatewayAccount}}
-		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+		Expect(hubClient.Create(ctx, account)).To(Succeed())
 		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
 			HaveField("Message", ContainSubstring("is the gateway's own account on member m1"))))
@@ -358,7 +357,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		expectToken(ctx, "anothers")
 		makeNamespace(ctx, "envious", given())
 		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "envious", Name: "anothers"}}
-		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
+		Expect(hubClient.Create(ctx, account)).To(Succeed())
 		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
 			HaveField("Message", ContainSubstring("has an account of that name already"))))
@@ -383,10 +382,10 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		stays := askFor(ctx, "long-lived", time.Hour)
 		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "short-lived"}}
 		account.Spec.TTLSecondsAfterCreation = ptr.To[int32](3000)
-		Expect(hubClient.Create(quiet(ctx), account)).To(Succeed())
-		Eventually(func() error { return hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(account), account) }).Should(Satisfy(apierrors.IsNotFound))
+		Expect(hubClient.Create(ctx, account)).To(Succeed())
+		Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(account), account) }).Should(Satisfy(apierrors.IsNotFound))
 		expectNoAccount(ctx, "short-lived")
-		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(stays), stays)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(stays), stays)).To(Succeed())
 	})
 })
 
@@ -395,12 +394,12 @@ var _ = Describe("Argo CD", Ordered, func() {
 	key := client.ObjectKey{Namespace: argoNamespace, Name: argocd.SecretName("for-argo")}
 	secretNow := func(ctx context.Context) *corev1.Secret {
 		secret := &corev1.Secret{}
-		_ = hubClient.Get(quiet(ctx), key, secret)
+		_ = hubClient.Get(ctx, key, secret)
 		return secret
 	}
 	roleNow := func(ctx context.Context) []rbacv1.PolicyRule {
 		role := &rbacv1.ClusterRole{}
-		_ = hubClient.Get(quiet(ctx), client.ObjectKey{Name: argocd.Account}, role)
+		_ = hubClient.Get(ctx, client.ObjectKey{Name: argocd.Account}, role)
 		return role.Rules
 	}
 	allowed := func(ctx context.Context, name string) bool {
@@ -410,7 +409,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 				Group: "cluster.core.oam.dev", Resource: "clustergateways", Subresource: "proxy", Verb: "get", Name: name,
 			},
 		}}
-		Expect(hubClient.Create(quiet(ctx), review)).To(Succeed())
+		Expect(hubClient.Create(ctx, review)).To(Succeed())
 		return review.Status.Allowed
 	}
 
@@ -424,7 +423,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		startHub(clock.RealClock{})
 		base := asked.DeepCopy()
 		asked.Labels = map[string]string{msav1beta1.LabelArgoCD: msav1beta1.LabelArgoCDValue, "stage": "prod"}
-		Expect(hubClient.Patch(quiet(ctx), asked, client.MergeFrom(base))).To(Succeed())
+		Expect(hubClient.Patch(ctx, asked, client.MergeFrom(base))).To(Succeed())
 		Eventually(func() types.UID { return secretNow(ctx).UID }).ShouldNot(BeEmpty())
 		secret := secretNow(ctx)
 		Expect(secret.Labels).To(And(HaveKeyWithValue("argocd.argoproj.io/secret-type", "cluster"), HaveKeyWithValue("stage", "prod")))
@@ -437,17 +436,17 @@ var _ = Describe("Argo CD", Ordered, func() {
 
 		By("coming to the hub with it")
 		asArgo := clientFor(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}})
-		err := asArgo.Get(quiet(ctx), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		err := asArgo.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("system:serviceaccount:argocd:fleetgate-argocd"))))
 		Expect(allowed(ctx, "for-argo")).To(BeTrue())
 		Expect(allowed(ctx, "not-for-argo")).To(BeFalse())
 
 		By("losing or altering the Secret")
-		Expect(hubClient.Delete(quiet(ctx), secret.DeepCopy())).To(Succeed())
+		Expect(hubClient.Delete(ctx, secret.DeepCopy())).To(Succeed())
 		Eventually(func() types.UID { return secretNow(ctx).UID }).ShouldNot(Or(BeEmpty(), Equal(secret.UID)))
 		secret = secretNow(ctx)
 		secret.Data["server"] = []byte("https://elsewhere")
-		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 		Eventually(func() string { return string(secretNow(ctx).Data["server"]) }).Should(HavePrefix(hub.URL))
 	})
 
@@ -460,10 +459,10 @@ var _ = Describe("Argo CD", Ordered, func() {
 
 	It("loses Secret and right with the label", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
-		Expect(hubClient.Get(quiet(ctx), client.ObjectKeyFromObject(asked), asked)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 		base := asked.DeepCopy()
 		delete(asked.Labels, msav1beta1.LabelArgoCD)
-		Expect(hubClient.Patch(quiet(ctx), asked, client.MergeFrom(base))).To(Succeed())
+		Expect(hubClient.Patch(ctx, asked, client.MergeFrom(base))).To(Succeed())
 		Eventually(func() types.UID { return secretNow(ctx).UID }).Should(BeEmpty())
 		Eventually(func() []rbacv1.PolicyRule { return roleNow(ctx) }).Should(BeEmpty())
 		Eventually(allowed).WithArguments(ctx, "for-argo").Should(BeFalse())

@@ -32,15 +32,14 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		grants *impersonation.Grants
 	)
 
-	BeforeAll(func(specCtx SpecContext) {
-		ctx := quiet(specCtx)
+	BeforeAll(func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: msav1beta1.AccountNamespace}}
 		Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, namespace))).To(Succeed())
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: msav1beta1.GatewayAccount}}
 		// Specs run in any order, and another may have made it.
 		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
 		Expect(memberClient.Create(ctx, account)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(quiet(ctx), account)).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, account)).To(Succeed()) })
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
 		Expect(memberClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
 		token = request.Status.Token
@@ -140,7 +139,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 			}
 		}
 		changed.Rules = append(changed.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}})
-		Expect(memberClient.Update(quiet(ctx), changed)).To(Succeed())
+		Expect(memberClient.Update(ctx, changed)).To(Succeed())
 		Eventually(func() error { return actAs(ctx, "anybody", "system:masters") }).Should(Succeed())
 
 		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "a pair that is known")
@@ -154,17 +153,17 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		for _, change := range []func() error{
 			func() error {
 				binding.Subjects[0].Name = "another"
-				return memberClient.Update(quiet(ctx), binding)
+				return memberClient.Update(ctx, binding)
 			},
-			func() error { return memberClient.Delete(quiet(ctx), binding) },
+			func() error { return memberClient.Delete(ctx, binding) },
 			func() error {
-				Expect(memberClient.Delete(quiet(ctx), binding)).To(Succeed())
+				Expect(memberClient.Delete(ctx, binding)).To(Succeed())
 				wrong := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name}, Subjects: binding.Subjects, RoleRef: binding.RoleRef}
 				wrong.RoleRef.Name = "view"
-				return memberClient.Create(quiet(ctx), wrong)
+				return memberClient.Create(ctx, wrong)
 			},
 		} {
-			Expect(memberClient.Get(quiet(ctx), client.ObjectKey{Name: impersonation.RoleName}, binding)).To(Succeed())
+			Expect(memberClient.Get(ctx, client.ObjectKey{Name: impersonation.RoleName}, binding)).To(Succeed())
 			Expect(change()).To(Succeed())
 			Eventually(func() error { return actAs(ctx, "user-1") }).Should(Satisfy(apierrors.IsForbidden))
 			Expect(grants.Grant(ctx, impersonation.Request{User: "user-1", Groups: []string{"everyone"}})).To(Succeed())
@@ -179,7 +178,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 			users[i] = fmt.Sprintf("full-%d", i)
 		}
 		full.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users}}
-		Expect(memberClient.Update(quiet(ctx), full)).To(Succeed())
+		Expect(memberClient.Update(ctx, full)).To(Succeed())
 
 		fresh := &impersonation.Grants{Client: grants.Client, AccountNamespace: msav1beta1.AccountNamespace}
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "asked for again")
@@ -196,7 +195,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 func role(ctx context.Context) *rbacv1.ClusterRole {
 	GinkgoHelper()
 	current := &rbacv1.ClusterRole{}
-	Expect(memberClient.Get(quiet(ctx), client.ObjectKey{Name: impersonation.RoleName}, current)).To(Succeed())
+	Expect(memberClient.Get(ctx, client.ObjectKey{Name: impersonation.RoleName}, current)).To(Succeed())
 	return current
 }
 

@@ -44,7 +44,7 @@ var _ = Describe("Two members of one hub", func() {
 		Expect(second.reviewed(ctx, tokens[first])).To(BeFalse())
 
 		By("losing one of them")
-		Expect(hubClient.Delete(quiet(ctx), &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Expect(hubClient.Delete(ctx, &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
 			Namespace: second.namespace, Name: msav1beta1.GatewayAccount,
 		}})).To(Succeed())
 		second.expectNoAccount(ctx, msav1beta1.GatewayAccount)
@@ -64,15 +64,15 @@ var _ = Describe("Two members of one hub", func() {
 		status := account.DeepCopy()
 		status.Status.TokenSecretRef = nil
 		for what, err := range map[string]error{
-			"reads the Secret":       asSecond.Get(quiet(ctx), client.ObjectKeyFromObject(secret), &corev1.Secret{}),
-			"lists Secrets":          asSecond.List(quiet(ctx), &corev1.SecretList{}, client.InNamespace(first.namespace)),
-			"writes the Secret":      asSecond.Update(quiet(ctx), altered),
-			"makes a Secret":         asSecond.Create(quiet(ctx), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: first.namespace, Name: "another"}}),
-			"deletes the Secret":     asSecond.Delete(quiet(ctx), secret.DeepCopy()),
-			"reads what is asked":    asSecond.Get(quiet(ctx), client.ObjectKeyFromObject(account), &msav1beta1.ManagedServiceAccount{}),
-			"writes the status":      asSecond.Status().Patch(quiet(ctx), status, client.MergeFrom(account)),
-			"deletes what is asked":  asSecond.Delete(quiet(ctx), account.DeepCopy()),
-			"deletes its own Secret": asSecond.Delete(quiet(ctx), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: second.namespace, Name: "own"}}),
+			"reads the Secret":       asSecond.Get(ctx, client.ObjectKeyFromObject(secret), &corev1.Secret{}),
+			"lists Secrets":          asSecond.List(ctx, &corev1.SecretList{}, client.InNamespace(first.namespace)),
+			"writes the Secret":      asSecond.Update(ctx, altered),
+			"makes a Secret":         asSecond.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: first.namespace, Name: "another"}}),
+			"deletes the Secret":     asSecond.Delete(ctx, secret.DeepCopy()),
+			"reads what is asked":    asSecond.Get(ctx, client.ObjectKeyFromObject(account), &msav1beta1.ManagedServiceAccount{}),
+			"writes the status":      asSecond.Status().Patch(ctx, status, client.MergeFrom(account)),
+			"deletes what is asked":  asSecond.Delete(ctx, account.DeepCopy()),
+			"deletes its own Secret": asSecond.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: second.namespace, Name: "own"}}),
 		} {
 			Expect(err).To(Satisfy(apierrors.IsForbidden), "the agent of the second member %s", what)
 		}
@@ -102,7 +102,7 @@ var _ = Describe("Two members of one hub", func() {
 		}
 
 		link.Cut()
-		Expect(hubClient.Delete(quiet(ctx), leaving)).To(Succeed())
+		Expect(hubClient.Delete(ctx, leaving)).To(Succeed())
 		jumping.SetTime(start.Add(9 * time.Minute))
 		first.touch(ctx, "on-both")
 		second.touch(ctx, "on-both")
@@ -136,7 +136,7 @@ var _ = Describe("A ManagedServiceAccount on each of two members", func() {
 		token := p.with(string(secret.Data["token"]), now.Add(-ago), now.Add(left))
 		Expect(p.reviewed(ctx, token)).To(BeTrue(), "it is taken for what it is: a token of this account")
 		secret.Data["token"] = []byte(token)
-		Expect(hubClient.Update(quiet(ctx), secret)).To(Succeed())
+		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 		return token
 	}
 	// expectAnother waits for the next token.

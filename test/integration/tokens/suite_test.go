@@ -9,6 +9,8 @@ package tokens_test
 import (
 	"bytes"
 	"context"
+	"flag"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +34,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/test/env"
@@ -64,16 +67,14 @@ var (
 	member        *env.Cluster
 	memberClient  client.Client
 	scheme        *runtime.Scheme
-	// logs hold what every part writes, at the highest verbosity.
-	logs = &logBuffer{}
+	// written is what every part logs, at the highest verbosity that the programs have.
+	written = &logBuffer{}
 )
 
 func TestTokens(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts real API servers")
 	}
-	// Watches that begin with a list write it into the log as a whole.
-	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(90 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
@@ -81,11 +82,14 @@ func TestTokens(t *testing.T) {
 	RunSpecs(t, "Tokens of members", Label("integration", "tokens"))
 }
 
-var _ = BeforeSuite(func(specCtx SpecContext) {
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(10), textlogger.Output(logs)))
+var _ = BeforeSuite(func(ctx SpecContext) {
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logs.MaxVerbosity), textlogger.Output(written)))
+	// The client asks for the process's verbosity, not for its logger's.
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	Expect(flags.Set("v", strconv.Itoa(logs.MaxVerbosity))).To(Succeed())
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 	ctrl.SetLogger(logger)
-	ctx := quiet(specCtx)
 
 	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{
 		Name: memberName, APIServerFlags: []string{"--service-account-max-token-expiration=" + longestOnMember.String()},
@@ -128,9 +132,6 @@ func clientFor(config *rest.Config) client.Client {
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
-
-// quiet keeps what the tests themselves read out of the logs that are searched.
-func quiet(ctx context.Context) context.Context { return serviceaccount.WithoutBodies(ctx) }
 
 // prepareHub installs what the gateway installs.
 func prepareHub(ctx context.Context) {

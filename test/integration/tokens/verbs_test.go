@@ -52,14 +52,14 @@ func (p *place) askFor(ctx context.Context, name string, validity time.Duration)
 func makeAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) {
 	GinkgoHelper()
 	Eventually(func() error {
-		err := hubClient.Create(quiet(ctx), account)
+		err := hubClient.Create(ctx, account)
 		if apierrors.IsAlreadyExists(err) {
-			return errors.Join(err, client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account.DeepCopy())))
+			return errors.Join(err, client.IgnoreNotFound(hubClient.Delete(ctx, account.DeepCopy())))
 		}
 		return err
 	}).Should(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(hubClient.Delete(quiet(ctx), account))).To(Succeed())
+		Expect(client.IgnoreNotFound(hubClient.Delete(ctx, account))).To(Succeed())
 	})
 }
 
@@ -81,7 +81,7 @@ func reviewed(ctx context.Context, token string) bool {
 func (p *place) reviewed(ctx context.Context, token string) bool {
 	GinkgoHelper()
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-	Expect(p.client.Create(quiet(ctx), review)).To(Succeed())
+	Expect(p.client.Create(ctx, review)).To(Succeed())
 	return review.Status.Authenticated
 }
 
@@ -119,7 +119,7 @@ func secretOf(ctx context.Context, name string) (*corev1.Secret, error) {
 
 func (p *place) secretOf(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	return secret, hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: p.namespace, Name: name}, secret)
+	return secret, hubClient.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, secret)
 }
 
 func accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
@@ -128,7 +128,7 @@ func accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error)
 
 func (p *place) accountOf(ctx context.Context, name string) (*corev1.ServiceAccount, error) {
 	account := &corev1.ServiceAccount{}
-	return account, p.client.Get(quiet(ctx), client.ObjectKey{Namespace: p.accounts, Name: name}, account)
+	return account, p.client.Get(ctx, client.ObjectKey{Namespace: p.accounts, Name: name}, account)
 }
 
 func statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
@@ -137,7 +137,7 @@ func statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccount
 
 func (p *place) statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
 	var account msav1beta1.ManagedServiceAccount
-	_ = hubClient.Get(quiet(ctx), client.ObjectKey{Namespace: p.namespace, Name: name}, &account)
+	_ = hubClient.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &account)
 	return account.Status
 }
 
@@ -163,7 +163,7 @@ func (p *place) whoami(ctx context.Context, token string, ca []byte, as ...strin
 		return authenticationv1.UserInfo{}, err
 	}
 	review := &authenticationv1.SelfSubjectReview{}
-	err = c.Create(quiet(ctx), review)
+	err = c.Create(ctx, review)
 	return review.Status.UserInfo, err
 }
 
@@ -220,7 +220,7 @@ func (p *place) touch(ctx context.Context, name string) {
 	Expect(err).NotTo(HaveOccurred())
 	base := account.DeepCopy()
 	metav1.SetMetaDataAnnotation(&account.ObjectMeta, "touched", time.Now().String())
-	Expect(p.client.Patch(quiet(ctx), account, client.MergeFrom(base))).To(Succeed())
+	Expect(p.client.Patch(ctx, account, client.MergeFrom(base))).To(Succeed())
 }
 
 func expectNoAccount(ctx context.Context, name string) {

@@ -43,13 +43,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		f = start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2})
-		object = &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "read"},
-			Data:       map[string]string{"payload": strings.Repeat("0123456789abcdef", payload/16)},
-		}
-		for _, m := range f.Members {
-			prepare(ctx, m.Cluster, object)
-		}
+		object = prepareAll(ctx, f)
 	})
 
 	// eachHoldsBoth waits until every replica holds tunnels of every member.
@@ -66,39 +60,12 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
 	}
 
-	// during runs a load while something is done.
-	during := func(ctx context.Context, l *load, do func()) {
-		GinkgoHelper()
-		loading, stop := context.WithCancel(ctx)
-		ended := make(chan struct{})
-		go func() { defer close(ended); l.run(loading, object.Name, users) }()
-		defer func() {
-			stop()
-			<-ended
-			GinkgoWriter.Println(l)
-		}()
-		do()
-	}
-
-	answers := func(ctx context.Context) {
-		GinkgoHelper()
-		Eventually(func() error {
-			l := newLoad(f, object)
-			for _, url := range l.urls {
-				if err := l.try(url + "/" + object.Name); err != nil {
-					return err
-				}
-			}
-			return nil
-		}).WithContext(ctx).Should(Succeed())
-	}
-
 	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
-		answers(ctx)
+		answers(ctx, f, object)
 		eachHoldsBoth(ctx)
 		l := newLoad(f, object)
 		l.retries = 10
-		during(ctx, l, func() {
+		during(ctx, l, object, func() {
 			for _, gateway := range f.Gateways {
 				Expect(gateway.Restart(ctx)).To(Succeed())
 				eachHoldsBoth(ctx)
@@ -119,10 +86,10 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 			Expect(victims[0].Kill()).To(Succeed())
 			Eventually(scrape).WithContext(ctx).WithArguments(survivors["gateway"]).Should(HaveKeyWithValue(leading, 1.0))
 			Expect(victims[0].Start(ctx)).To(Succeed())
-			answers(ctx)
+			answers(ctx, f, object)
 			eachHoldsBoth(ctx)
 			warm := newLoad(f, object)
-			during(ctx, warm, func() {
+			during(ctx, warm, object, func() {
 				Eventually(func() int { warm.mu.Lock(); defer warm.mu.Unlock(); return warm.answered }).WithContext(ctx).Should(BeNumerically(">", 200))
 			})
 			before := map[string]holdings{}
@@ -134,7 +101,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 
 			l := newLoad(f, object)
 			var kills atomic.Int32
-			during(ctx, l, func() {
+			during(ctx, l, object, func() {
 				var all sync.WaitGroup
 				defer all.Wait()
 				for i, victim := range victims {
@@ -153,7 +120,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 			Expect(l.wrong).To(BeEmpty())
 			Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
 
-			answers(ctx)
+			answers(ctx, f, object)
 			eachHoldsBoth(ctx)
 			for name, url := range survivors {
 				Eventually(func(g Gomega) {
@@ -168,6 +135,72 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}
 	})
 })
+
+// With Konnectivity an agent may have found one of two gateways only, which is then asked
+// by the other.
+var _ = Describe("Gateways that are two, for agents that speak Konnectivity", Label("matrix"), func() {
+	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
+		f := start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2, Tunnel: fleet.TunnelKonnectivity})
+		object := prepareAll(ctx, f)
+		answers(ctx, f, object)
+		l := newLoad(f, object)
+		l.retries = 10
+		during(ctx, l, object, func() {
+			for _, gateway := range f.Gateways {
+				Expect(gateway.Restart(ctx)).To(Succeed())
+				answers(ctx, f, object)
+			}
+		})
+		Expect(l.wrong).To(BeEmpty())
+		Expect(l.failures).To(BeEmpty())
+		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+	})
+})
+
+// during runs a load while something is done.
+func during(ctx context.Context, l *load, object *corev1.ConfigMap, do func()) {
+	GinkgoHelper()
+	loading, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); l.run(loading, object.Name, users) }()
+	defer func() {
+		stop()
+		<-ended
+		GinkgoWriter.Println(l)
+	}()
+	do()
+}
+
+// answers waits until every member does, several times in a row: the gateways take turns.
+func answers(ctx context.Context, f *fleet.Fleet, object *corev1.ConfigMap) {
+	GinkgoHelper()
+	const inARow = 4
+	Eventually(func() error {
+		l := newLoad(f, object)
+		for range inARow {
+			for _, url := range l.urls {
+				if err := l.try(url + "/" + object.Name); err != nil {
+					return err
+				}
+			}
+			l.client.CloseIdleConnections()
+		}
+		return nil
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// prepareAll puts the object that is read on every member.
+func prepareAll(ctx context.Context, f *fleet.Fleet) *corev1.ConfigMap {
+	GinkgoHelper()
+	object := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "read"},
+		Data:       map[string]string{"payload": strings.Repeat("0123456789abcdef", payload/16)},
+	}
+	for _, m := range f.Members {
+		prepare(ctx, m.Cluster, object)
+	}
+	return object
+}
 
 // pause is a moment that the run's seed decides: a kill comes at no particular time.
 func pause(ctx context.Context, random *rand.Rand) {

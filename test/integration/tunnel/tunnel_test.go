@@ -36,12 +36,16 @@ func TestTunnel(t *testing.T) {
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
 
-// start runs a fleet for the specs of a container.
+// start runs a fleet for the specs of a container, with the agents' port unless they
+// want something else.
 func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	GinkgoHelper()
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
-	o.Dir, o.BinDir, o.Tunnel, o.Verbosity = GinkgoT().TempDir(), filepath.Join(home, "bin"), fleet.TunnelPort, 2
+	if o.Tunnel == "" {
+		o.Tunnel = fleet.TunnelPort
+	}
+	o.Dir, o.BinDir, o.Verbosity = GinkgoT().TempDir(), filepath.Join(home, "bin"), 2
 	started, err := fleet.Start(ctx, o)
 	if started != nil {
 		DeferCleanup(func(ctx context.Context) { Expect(started.Stop(ctx)).To(Succeed()) })
@@ -50,13 +54,13 @@ func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	return started
 }
 
-// way is how the agent says that its tunnel goes: hub, port or nothing.
+// way is how the agent says that its tunnel goes: hub, port, konnectivity or nothing.
 func way(ctx context.Context, of *fleet.Member) (string, error) {
 	metrics, err := scrape(ctx, of.AgentMetrics())
 	if err != nil {
 		return "", err
 	}
-	for _, way := range []string{"hub", "port"} {
+	for _, way := range []string{"hub", "port", "konnectivity"} {
 		if metrics[`fleetgate_agent_tunnel_connected{way="`+way+`"}`] == 1 {
 			return way, nil
 		}

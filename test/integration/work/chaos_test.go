@@ -59,7 +59,7 @@ func beAgent(paths string) error {
 	if err != nil {
 		return err
 	}
-	manager, err := newAgent(hubConfig, memberConfig)
+	manager, err := newAgent(ctx, hubConfig, memberConfig)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ var _ = Describe("Requests to the member", func() {
 		Eventually(reported(ctx, "quiet")).Should(beDone())
 		path := "/api/v1/namespaces/" + ns + "/configmaps/a"
 
-		By("looking at it often")
+		By("looking at it often, because of what is no part of a manifest")
 		settled := 0
 		Eventually(func() bool { // until the watch has told of all that was written
 			before := settled
@@ -88,9 +88,11 @@ var _ = Describe("Requests to the member", func() {
 			return before == settled
 		}).WithPolling(time.Second).Should(BeTrue())
 		for i := range 5 {
-			Expect(hubClient.Patch(ctx, getWork(ctx, "quiet"), mergePatch(fmt.Sprintf(`{"metadata":{"labels":{"look":"%d"}}}`, i)))).To(Succeed())
+			status := fmt.Sprintf(`, "status": {"look": %d}}`, i)
+			changeWork(ctx, "quiet", strings.TrimSuffix(configMap(ns, "a", "x", "1"), "}")+status, configMap(ns, "b", "x", "1"))
+			Eventually(reported(ctx, "quiet")).Should(beDone())
 		}
-		Consistently(func() []string { return asked.since(settled) }).Should(BeEmpty())
+		Expect(asked.since(settled)).To(BeEmpty())
 
 		By("repairing it")
 		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
@@ -121,6 +123,15 @@ var _ = Describe("Works that fail", func() {
 			createWork(ctx, name, nil, configMap(other, name))
 			Eventually(reported(ctx, name)).Should(beDone())
 		}
+		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
+
+		By("keeping to that when the agent is another, which has not tried them yet")
+		agent.stop()
+		Eventually(webhook.held.Load).Should(BeZero())
+		agent = startAgent(member.Config())
+		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
+		createWork(ctx, "not-stuck-again", nil, configMap(other, "again"))
+		Eventually(reported(ctx, "not-stuck-again")).Should(beDone())
 		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
 	})
 })

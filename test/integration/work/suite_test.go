@@ -152,16 +152,16 @@ func startAgent(memberConfig *rest.Config) *runningAgent {
 	GinkgoHelper()
 	hubConfig, err := hub.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
-	manager, err := newAgent(hubConfig, memberConfig)
-	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
+	manager, err := newAgent(ctx, hubConfig, memberConfig)
+	Expect(err).NotTo(HaveOccurred())
 	started := &runningAgent{cancel: cancel, done: make(chan error, 1)}
 	go func() { started.done <- manager.Start(ctx) }()
 	return started
 }
 
 // newAgent makes what startAgent starts.
-func newAgent(hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
+func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
 	known := runtime.NewScheme()
 	for _, add := range schemes() {
 		if err := add(known); err != nil {
@@ -178,11 +178,11 @@ func newAgent(hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig, Blind: time.Second})
+	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig, Blind: time.Second, NamespacedApplier: namespacedApplier})
 	if err != nil {
 		return nil, err
 	}
-	return manager, reconciler.SetupWithManager(manager)
+	return manager, reconciler.SetupWithManager(ctx, manager)
 }
 
 func (a *runningAgent) stop() {

@@ -92,6 +92,8 @@ const (
 	// PropertyCertificateAuthority are the PEM certificates that verify that server,
 	// in base64.
 	PropertyCertificateAuthority PropertyName = "k8s.io/cluster-certificate-authority-data"
+	// PropertyAgentVersion is the version of the member's agent, for example "v0.1.0".
+	PropertyAgentVersion PropertyName = "fleetgate.io/agent-version"
 )
 
 // MemberCluster is one cluster of the fleet.
@@ -108,6 +110,8 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.available.memory`,name="Available-Memory",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.cpu`,name="Allocatable-CPU",priority=1,type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.resourceUsage.allocatable.memory`,name="Allocatable-Memory",priority=1,type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.properties.fleetgate\.io/agent-version.value`,name="Agent-Version",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.properties.k8s\.io/k8s-version.value`,name="Kubernetes-Version",priority=1,type=string
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) < 64",message="metadata.name max length is 63"
 // +kubebuilder:validation:XValidation:rule="(oldSelf.hasValue() && oldSelf.value().spec.identity == self.spec.identity) || !(self.spec.identity.kind == 'ServiceAccount' && has(self.spec.identity.__namespace__) && self.spec.identity.__namespace__.startsWith('fleet-member-') && self.spec.identity.__namespace__ != 'fleet-member-' + self.metadata.name)",message="the account of another member cannot be this member's identity",optionalOldSelf=true
 type MemberCluster struct {

@@ -79,6 +79,11 @@ const (
 	// writes it for clusters of Cluster API, an administrator for any.
 	AnnotationGone = "fleetgate.io/gone"
 
+	// AnnotationHub is on an InternalMemberCluster, with the UID of the hub's namespace
+	// kube-system as value, and on what the agent keeps of a Work on the member: a member
+	// can belong to several hubs. The hub writes the former, the agent the latter.
+	AnnotationHub = "fleetgate.io/hub"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"

@@ -20,6 +20,12 @@ const (
 	// stands for the value of the member's label; a member without it gets no
 	// resources until the override is corrected.
 	MemberLabelVariablePrefix = "${MEMBER-CLUSTER-LABEL-KEY-"
+	// MemberPropertyVariablePrefix, the same with a property's name, stands for its value:
+	// such as the networks of its Pods, which Cluster API knows.
+	MemberPropertyVariablePrefix = "${MEMBER-CLUSTER-PROPERTY-"
+	// MemberAnnotationVariablePrefix, the same with an annotation's key, stands for the
+	// value of the MemberCluster's annotation: what is no label, such as a proxy's URL.
+	MemberAnnotationVariablePrefix = "${MEMBER-CLUSTER-ANNOTATION-KEY-"
 )
 
 // ClusterResourceOverride changes what some members get of cluster-scoped
@@ -219,8 +225,9 @@ type JSONPatchOverride struct {
 	Path string `json:"path"`
 
 	// value is any JSON; must be absent with op remove. In its texts,
-	// ${MEMBER-CLUSTER-NAME} and ${MEMBER-CLUSTER-LABEL-KEY-<key>} are
-	// replaced.
+	// ${MEMBER-CLUSTER-NAME}, ${MEMBER-CLUSTER-LABEL-KEY-<key>},
+	// ${MEMBER-CLUSTER-PROPERTY-<name>} and ${MEMBER-CLUSTER-ANNOTATION-KEY-<key>}
+	// are replaced.
 	//
 	// +optional
 	Value apiextensionsv1.JSON `json:"value,omitzero"`

@@ -163,13 +163,15 @@ type EnvelopeIdentifier struct {
 
 // EnvelopeType is the kind of an envelope.
 //
-// +kubebuilder:validation:Enum=ConfigMap;ClusterResourceEnvelope;ResourceEnvelope
+// +kubebuilder:validation:Enum=ConfigMap;Secret;ClusterResourceEnvelope;ResourceEnvelope
 type EnvelopeType string
 
 const (
-	// ConfigMapEnvelopeType stands in statuses of older hubs only: a ConfigMap
-	// is no envelope any more.
+	// ConfigMapEnvelopeType is a ConfigMap with ConfigMapEnvelopeAnnotation, on a hub
+	// that is told to take such for envelopes, or with HelmChartAnnotation.
 	ConfigMapEnvelopeType EnvelopeType = "ConfigMap"
+	// SecretEnvelopeType is a Secret with HelmChartAnnotation.
+	SecretEnvelopeType EnvelopeType = "Secret"
 	// ClusterResourceEnvelopeType is a ClusterResourceEnvelope.
 	ClusterResourceEnvelopeType EnvelopeType = "ClusterResourceEnvelope"
 	// ResourceEnvelopeType is a ResourceEnvelope.

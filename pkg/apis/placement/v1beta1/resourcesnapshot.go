@@ -20,6 +20,9 @@ const (
 	// NumberOfResourceSnapshotsAnnotation is on the master: how many snapshots
 	// the group has, the master included.
 	NumberOfResourceSnapshotsAnnotation = KeyPrefix + "number-of-resource-snapshots"
+	// ConfigMapEnvelopeAnnotation makes an envelope of a ConfigMap, with the value
+	// "true", if the gateway was told to take such for envelopes.
+	ConfigMapEnvelopeAnnotation = KeyPrefix + "envelope-configmap"
 	// NumberOfEnvelopedObjectsAnnotation is on the master: how many envelopes
 	// the group holds.
 	NumberOfEnvelopedObjectsAnnotation = KeyPrefix + "number-of-enveloped-object"
@@ -30,6 +33,16 @@ const (
 	// place in the group, from 0.
 	SubindexAnnotation = KeyPrefix + "subindex-of-resource-snapshot"
 )
+
+// HelmChartAnnotation makes of a ConfigMap or a Secret the description of a Helm chart,
+// on a gateway that is told to render such: members get what the chart renders to for
+// them, and not the object itself. Its value is the name of the release. Whoever writes
+// it needs the verb RenderVerb on the object.
+const HelmChartAnnotation = "fleetgate.io/helm-chart"
+
+// RenderVerb is the verb, on a ConfigMap or Secret, that lets somebody have a chart
+// rendered from it.
+const RenderVerb = "render"
 
 // ResourceSnapshotName names the master of the group with an index.
 func ResourceSnapshotName(placement string, index int) string {

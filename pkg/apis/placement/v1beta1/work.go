@@ -37,6 +37,11 @@ const (
 	ParentClusterResourceOverrideSnapshotHashAnnotation = KeyPrefix + "parent-cluster-resource-override-snapshot-hash"
 )
 
+// RenderedFromAnnotation is on a Work that a Helm chart was rendered into: the hash of what
+// it was rendered from, a dot, and the hash of what came of it. While both are as they
+// should be nothing is rendered.
+const RenderedFromAnnotation = "fleetgate.io/rendered-from"
+
 // DeletePolicyAnnotation is on a Work or binding that is about to be deleted, and says what
 // happens to what it applied. The hub writes it before it deletes the Work.
 const (

@@ -1,0 +1,92 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+)
+
+const (
+	// conditionReconciling is what `helm --wait`, and others that judge by kstatus, look for
+	// on any object: while it is True they wait, and show its message if they waited in vain.
+	// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md
+	conditionReconciling appsv1.DeploymentConditionType = "Reconciling"
+	reasonRegistered                                    = "Registered"
+	tellInterval                                        = time.Second
+)
+
+// deploymentStatus says on the agent's own Deployment what keeps it from being registered:
+// whoever waits for the Deployment sees no log, and a probe's answer is shown nowhere.
+type deploymentStatus struct {
+	client          kubernetes.Interface
+	namespace, name string
+	// ready is nil when the agent is registered, and else says why it is not.
+	ready func() error
+	clock clock.WithTicker
+}
+
+// run tells every change, until the context ends.
+func (s *deploymentStatus) run(ctx context.Context) {
+	ticker := s.clock.NewTicker(tellInterval)
+	defer ticker.Stop()
+	told, failed := "", ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		now := s.condition()
+		if now.Message == told {
+			continue
+		}
+		err := s.tell(ctx, now)
+		if err == nil {
+			told, failed = now.Message, ""
+			continue
+		}
+		if ctx.Err() == nil && err.Error() != failed {
+			failed = err.Error()
+			log.FromContext(ctx).Info("The Deployment does not say whether the agent is registered: " + failed)
+		}
+	}
+}
+
+func (s *deploymentStatus) condition() appsv1.DeploymentCondition {
+	now := metav1.NewTime(s.clock.Now())
+	condition := appsv1.DeploymentCondition{
+		Type: conditionReconciling, Status: corev1.ConditionFalse, Reason: reasonRegistered, Message: "This cluster is registered.",
+		LastUpdateTime: now, LastTransitionTime: now,
+	}
+	if err := s.ready(); err != nil {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, string(enroll.ReasonOf(err)), "not registered: "+err.Error()
+	}
+	return condition
+}
+
+// tell writes this condition and leaves the others to those whose they are.
+func (s *deploymentStatus) tell(ctx context.Context, condition appsv1.DeploymentCondition) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []appsv1.DeploymentCondition{condition}}})
+	if err != nil {
+		return err
+	}
+	_, err = s.client.AppsV1().Deployments(s.namespace).Patch(ctx, s.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("writing its condition %s: %w", conditionReconciling, err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/component-base/tracing"
+)
+
+// spans are the gateway's part of a request's trace: what is asked of the member, and
+// the opening of a stream into it, where one has to be opened. The member's API
+// server continues the trace.
+type spans struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+func newSpans(provider trace.TracerProvider) spans {
+	return spans{tracer: provider.Tracer("clustergateway"), propagator: tracing.Propagators()}
+}
+
+// begin starts the span of a request, which is ended with the code of its answer.
+func (s spans) begin(ctx context.Context, request *Request) (context.Context, func(code int)) {
+	ctx, span := s.tracer.Start(ctx, "Ask the member", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+		attributeOfMember(request.Member), attribute.String("k8s.verb", request.Info.Verb),
+		attribute.String("k8s.api_group", request.Info.APIGroup), attribute.String("k8s.resource", request.Info.Resource),
+		attribute.String("k8s.subresource", request.Info.Subresource),
+	))
+	return ctx, func(code int) {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(code))
+		if code >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(code))
+		}
+		span.End()
+	}
+}
+
+func attributeOfMember(member string) attribute.KeyValue {
+	return attribute.String("fleetgate.member", member)
+}
+
+// continueIn names the context's span in a request. Where nothing is traced, what the
+// caller wrote arrives.
+func (s spans) continueIn(ctx context.Context, h http.Header) {
+	s.propagator.Inject(ctx, propagation.HeaderCarrier(h))
+}
+
+// ofDials makes a span of every stream that is opened.
+func (s spans) ofDials(dialer Dialer) Dialer {
+	return DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
+		ctx, span := s.tracer.Start(ctx, "Open a stream into the member", trace.WithAttributes(
+			attributeOfMember(member), attribute.String("fleetgate.target", target)))
+		defer span.End()
+		conn, err := dialer.DialMember(ctx, member, target)
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+		}
+		return conn, err
+	})
+}

@@ -1,0 +1,251 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+)
+
+// oldestVersion is the oldest version that a member may have: it stands for one that has
+// not told its own.
+const oldestVersion = "v1.29.0"
+
+// maxMessage is how much of a message of Helm's is told.
+const maxMessage = 1000
+
+// Render renders a chart. What is wrong with it, or its values, is the Problem in the
+// answer.
+func Render(r *helmchart.Release) *helmchart.Answer {
+	answer := &helmchart.Answer{}
+	c, err := loader.LoadArchive(bytes.NewReader(r.Package))
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		return failed(answer, r, fmt.Errorf("%s: %w", helmchart.KeyPackage, err))
+	}
+	answer.Chart = c.Name() + " " + c.Metadata.Version
+	if answer.Objects, err = render(c, r); err != nil {
+		return failed(answer, r, err)
+	}
+	return answer
+}
+
+// location is where Helm says that an error is: a file with the line.
+var location = regexp.MustCompile(`[\w./-]+\.[A-Za-z]+:\d+(:\d+)?`)
+
+// failed says why. Of a confidential chart only where: what templates say may quote values.
+func failed(answer *helmchart.Answer, r *helmchart.Release, err error) *helmchart.Answer {
+	problem := &helmchart.Problem{}
+	if !errors.As(err, &problem) {
+		problem.What = err.Error()
+	}
+	problem.What = strings.Join(strings.Fields(problem.What), " ")
+	if r.Confidential {
+		if problem.Where == "" {
+			problem.Where = location.FindString(problem.What)
+		}
+		problem.What = "it cannot be rendered, and why is not told, as its values come from a Secret"
+	}
+	if len(problem.What) > maxMessage {
+		problem.What = strings.ToValidUTF8(problem.What[:maxMessage], "") + "..."
+	}
+	problem.Chart = answer.Chart
+	answer.Objects, answer.Problem = nil, problem
+	return answer
+}
+
+func render(c *chart.Chart, r *helmchart.Release) ([]helmchart.Object, error) {
+	if err := installable(c); err != nil {
+		return nil, err
+	}
+	capabilities, err := capabilitiesOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if wanted := c.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("it is for Kubernetes %s, and member %q has %s", wanted, r.Member.Name, capabilities.KubeVersion.String())
+	}
+	given, err := valuesFor(r, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, given); err != nil {
+		return nil, fmt.Errorf("choosing the charts in it: %w", err)
+	}
+	values, err := commonutil.ToRenderValuesWithSchemaValidation(c, given, optionsOf(r), capabilities, true)
+	if err != nil {
+		return nil, err
+	}
+	if coalesced, ok := values["Values"].(common.Values); ok {
+		if err := checkSchema(c, coalesced.AsMap()); err != nil {
+			return nil, err
+		}
+	}
+	withoutNotes(c)
+	files, err := engine.Engine{CustomTemplateFuncs: functions()}.Render(c, values)
+	if err != nil {
+		return nil, err
+	}
+	return objectsOf(c, files)
+}
+
+// installable refuses what renders to nothing, or not to all of it.
+func installable(c *chart.Chart) error {
+	if c.Metadata.Type == "library" {
+		return errors.New("it is a library for other charts")
+	}
+	for _, wanted := range c.Metadata.Dependencies {
+		if !slices.ContainsFunc(c.Dependencies(), func(d *chart.Chart) bool { return d.Name() == wanted.Name }) {
+			return fmt.Errorf("chart %q, on which it depends, is not in it: run helm dependency update before helm package", wanted.Name)
+		}
+	}
+	return nil
+}
+
+// withoutNotes takes away what is meant for a terminal.
+func withoutNotes(c *chart.Chart) {
+	c.Templates = slices.DeleteFunc(c.Templates, func(f *common.File) bool { return path.Base(f.Name) == "NOTES.txt" })
+	for _, inner := range c.Dependencies() {
+		withoutNotes(inner)
+	}
+}
+
+// capabilitiesOf are the member's version and the API versions that `helm template` takes
+// for granted.
+func capabilitiesOf(r *helmchart.Release) (*common.Capabilities, error) {
+	capabilities := common.DefaultCapabilities.Copy()
+	version, err := common.ParseKubeVersion(cmp.Or(r.KubernetesVersion, oldestVersion))
+	if err != nil {
+		return nil, fmt.Errorf("reading version %q of member %q: %w", r.KubernetesVersion, r.Member.Name, err)
+	}
+	capabilities.KubeVersion = *version
+	return capabilities, nil
+}
+
+// optionsOf never tells of upgrades: what a member gets does not depend on what it had.
+func optionsOf(r *helmchart.Release) common.ReleaseOptions {
+	return common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: 1, IsInstall: true}
+}
+
+// valuesFor are what the user gives the chart: the values, what their template makes over
+// them, and the member.
+func valuesFor(r *helmchart.Release, capabilities *common.Capabilities) (map[string]any, error) {
+	values, err := common.ReadValues(r.Values)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", helmchart.KeyValues, err)
+	}
+	if err := addMember(values, r.Member); err != nil || r.ValuesTemplate == "" {
+		return values, err
+	}
+	options := optionsOf(r)
+	only := &chart.Chart{
+		Metadata:  &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "values", Version: "0.0.0"},
+		Templates: []*common.File{{Name: helmchart.KeyValuesTemplate, Data: []byte(r.ValuesTemplate)}},
+	}
+	files, err := engine.Engine{CustomTemplateFuncs: functions()}.Render(only, common.Values{
+		"Values": common.Values(values), "Capabilities": capabilities,
+		"Release": map[string]any{"Name": options.Name, "Namespace": options.Namespace},
+	})
+	if err != nil {
+		return nil, err
+	}
+	made, err := common.ReadValues([]byte(files["values/"+helmchart.KeyValuesTemplate]))
+	if err != nil {
+		return nil, fmt.Errorf("%s makes no YAML: %w", helmchart.KeyValuesTemplate, err)
+	}
+	return commonutil.CoalesceTables(made, values), nil
+}
+
+// addMember writes the member into global values, which the charts inside a chart see too.
+func addMember(values map[string]any, m helmchart.Member) error {
+	at := values
+	for _, key := range []string{"global", "fleetgate"} {
+		inner, ok := at[key].(map[string]any)
+		if !ok && at[key] != nil {
+			return fmt.Errorf("%s: %s is not a map", helmchart.KeyValues, key)
+		}
+		if !ok {
+			inner = map[string]any{}
+			at[key] = inner
+		}
+		at = inner
+	}
+	at["member"] = map[string]any{
+		"name": m.Name, "labels": anyValues(m.Labels), "annotations": anyValues(m.Annotations), "properties": anyValues(m.Properties),
+	}
+	return nil
+}
+
+func anyValues(texts map[string]string) map[string]any {
+	values := make(map[string]any, len(texts))
+	for key, text := range texts {
+		values[key] = text
+	}
+	return values
+}
+
+// objectsOf are the objects in a chart's folder crds, and in what was rendered, in the order
+// of the files' names.
+func objectsOf(c *chart.Chart, files map[string]string) ([]helmchart.Object, error) {
+	var all []helmchart.Object
+	for _, crd := range c.CRDObjects() {
+		found, err := objectsIn(crd.Filename, string(crd.File.Data))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		found, err := objectsIn(name, files[name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// objectsIn reads a file of YAML documents, and leaves out hooks that are not applied.
+func objectsIn(name, text string) ([]helmchart.Object, error) {
+	var all []helmchart.Object
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for i := 1; ; i++ {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		where := fmt.Sprintf("%s, document %d", name, i)
+		if err != nil {
+			return nil, &helmchart.Problem{Where: where, What: err.Error()}
+		}
+		found, err := readDocument(document)
+		if err != nil {
+			return nil, &helmchart.Problem{Where: where, What: err.Error()}
+		}
+		for _, object := range found {
+			all = append(all, helmchart.Object{Template: name, JSON: object})
+		}
+	}
+}

@@ -1,0 +1,126 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helmchart
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Limits of one rendering. The process keeps those of memory and processor itself, too.
+const (
+	// DefaultTimeout is how long it may take.
+	DefaultTimeout = 10 * time.Second
+	// MaxMemory is how many bytes it may have beside those with which it starts.
+	MaxMemory = 256 << 20
+	// maxAnswer is how many bytes it may say: what fits into a Work, written less densely.
+	maxAnswer = 8 << 20
+	// maxComplaint is how much is read of what a process says when it fails.
+	maxComplaint = 64 << 10
+)
+
+// ErrExhausted is returned for a rendering that took too long or too much.
+var ErrExhausted = errors.New("the chart takes more than it may")
+
+// Answer is what a rendering process says.
+type Answer struct {
+	// Chart is the chart's name and version.
+	Chart   string   `json:"chart"`
+	Objects []Object `json:"objects,omitempty"`
+	// Problem is why there are none, or nil.
+	Problem *Problem `json:"problem,omitempty"`
+}
+
+// Process renders in a process of its own, which gets the Release as JSON on its standard
+// input, and says its Answer on its standard output. It gets no environment.
+type Process struct {
+	// Path is the program, Args are its arguments.
+	Path string
+	Args []string
+	// Timeout is how long it may take; 0 means DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Render returns what the chart renders to. The error is a Problem if the chart, or its
+// values, cannot be rendered, and wraps ErrExhausted if that took too much.
+func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
+	timeout := p.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	input, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a chart: %w", err)
+	}
+	said, complaint := &bounded{limit: maxAnswer, full: cancel}, &bounded{limit: maxComplaint}
+	command := exec.CommandContext(limited, p.Path, p.Args...)
+	command.Env = []string{} // Not nil, which would be all of ours.
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), said, complaint
+	command.WaitDelay = time.Second
+	runErr := command.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case said.overflown:
+		return nil, fmt.Errorf("%w: it renders to more than %d bytes", ErrExhausted, maxAnswer)
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("%w: it was not rendered within %s", ErrExhausted, timeout)
+	case runErr != nil:
+		return nil, died(runErr, complaint.kept.String())
+	}
+	var answer Answer
+	if err := json.Unmarshal(said.kept.Bytes(), &answer); err != nil {
+		return nil, fmt.Errorf("reading what a rendering process said: %w", err)
+	}
+	if answer.Problem != nil {
+		return nil, answer.Problem
+	}
+	return &answer, nil
+}
+
+// died says why a process ended without an answer. What it complains of may quote values,
+// and is only looked at.
+func died(err error, complaint string) error {
+	switch {
+	case strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"):
+		return fmt.Errorf("%w: it was not rendered within %d MiB of memory", ErrExhausted, MaxMemory>>20)
+	case strings.Contains(complaint, "stack overflow"), strings.Contains(complaint, "stack exceeds"):
+		return fmt.Errorf("%w: its templates call each other without end", ErrExhausted)
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("%w: the rendering process ended with %s", ErrExhausted, exit.ProcessState)
+	}
+	return fmt.Errorf("running a rendering process: %w", err)
+}
+
+// bounded keeps the first bytes of what is written to it.
+type bounded struct {
+	kept      bytes.Buffer
+	limit     int
+	overflown bool
+	// full is called, if it is there, when there is more.
+	full func()
+}
+
+// Write takes all, so that the writer goes on until it is ended.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := b.limit - b.kept.Len()
+	if len(p) <= room {
+		return b.kept.Write(p)
+	}
+	b.kept.Write(p[:room])
+	if b.overflown = true; b.full != nil {
+		b.full()
+	}
+	return len(p), nil
+}

@@ -1,0 +1,265 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helmchart
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/override"
+)
+
+// The keys of a ConfigMap or Secret that describes a chart.
+const (
+	// KeyPackage is the chart itself, as helm package writes it.
+	KeyPackage = "chart.tgz"
+	// KeyChart is where the chart is to be fetched from instead, KeyVersion in which version,
+	// and KeyDigest, which may be left out, the digest that it has there.
+	KeyChart   = "chart"
+	KeyVersion = "version"
+	KeyDigest  = "digest"
+	// KeyNamespace is the namespace of the release. Without it, it is that of the object.
+	KeyNamespace = "namespace"
+	// KeyValues are values for the chart, in YAML. Texts in it may hold the variables that
+	// overrides know.
+	KeyValues = "values.yaml"
+	// KeyValuesTemplate is a template of YAML, rendered with .Values as they are so far,
+	// whose result stands over them.
+	KeyValuesTemplate = "values.tpl"
+)
+
+// maxReleaseName is Helm's limit for the name of a release.
+const maxReleaseName = 53
+
+// Release is all that the rendering of a chart for one member depends on.
+type Release struct {
+	// Name and Namespace are what templates see in .Release.
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	// Package is the chart, as helm package writes it.
+	Package []byte `json:"package,omitempty"`
+	// Source is where the chart comes from, nil if it is there already.
+	Source *Source `json:"source,omitempty"`
+	// Values is a JSON object, or empty.
+	Values json.RawMessage `json:"values,omitempty"`
+	// ValuesTemplate is the template of further values.
+	ValuesTemplate string `json:"valuesTemplate,omitempty"`
+	Member         Member `json:"member"`
+	// KubernetesVersion is that of the member, or empty if it is not known.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Confidential keeps what a template says of its values out of messages: they come
+	// from a Secret.
+	Confidential bool `json:"confidential,omitempty"`
+	// Within is the only namespace of which there may be objects. Empty: any, and
+	// cluster-scoped ones too.
+	Within string `json:"within,omitempty"`
+}
+
+// Member is what templates see of a member, in .Values.global.fleetgate.member.
+type Member struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	Properties  map[string]string `json:"properties"`
+}
+
+// restless are properties that change by themselves, all the time. If charts saw them
+// they would be rendered, and perhaps rolled out, as often.
+var restless = map[string]bool{
+	string(clusterv1beta1.PropertyNodeCount):      true,
+	string(clusterv1beta1.PropertyReadyNodeCount): true,
+	string(clusterv1beta1.PropertySampleNode):     true,
+}
+
+// memberFor is the member without what changes by itself.
+func memberFor(m override.Member) Member {
+	seen := Member{Name: m.Name, Labels: maps.Clone(m.Labels), Annotations: maps.Clone(m.Annotations), Properties: maps.Clone(m.Properties)}
+	maps.DeleteFunc(seen.Properties, func(name, _ string) bool {
+		return restless[name] || strings.HasPrefix(name, placementv1beta1.ResourcePropertyPrefix)
+	})
+	delete(seen.Annotations, corev1.LastAppliedConfigAnnotation)
+	return seen
+}
+
+// MemberChanges lets through no change of a member but one that charts see.
+func MemberChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+		return ok && also && !equality.Semantic.DeepEqual(memberFor(override.MemberOf(before)), memberFor(override.MemberOf(after)))
+	}}
+}
+
+// carrier is what is read of the object; its Data has the bytes, whichever kind it is.
+type carrier struct {
+	metav1.PartialObjectMetadata
+	Data map[string][]byte
+}
+
+func decode(raw []byte) (*carrier, error) {
+	var c carrier
+	if err := json.Unmarshal(raw, &c.PartialObjectMetadata); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	if c.Kind == string(placementv1beta1.SecretEnvelopeType) {
+		var secret corev1.Secret
+		if err := json.Unmarshal(raw, &secret); err != nil {
+			return nil, fmt.Errorf("decoding: %w", err)
+		}
+		c.Data = secret.Data
+		return &c, nil
+	}
+	var configMap corev1.ConfigMap
+	if err := json.Unmarshal(raw, &configMap); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	c.Data = make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	maps.Copy(c.Data, configMap.BinaryData)
+	for key, text := range configMap.Data {
+		c.Data[key] = []byte(text)
+	}
+	return &c, nil
+}
+
+// Read makes a Release of an annotated ConfigMap or Secret, as the member gets it, for a
+// placement of a namespace, or of none. An error tells the author of the object what to
+// change.
+func Read(raw []byte, m override.Member, placementNamespace string) (*Release, error) {
+	c, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	r := &Release{
+		Name: c.Annotations[placementv1beta1.HelmChartAnnotation], Namespace: c.Namespace, Within: placementNamespace,
+		Package: c.Data[KeyPackage], Source: sourceOf(c.Data), ValuesTemplate: string(c.Data[KeyValuesTemplate]),
+		Member: memberFor(m), KubernetesVersion: m.Properties[string(clusterv1beta1.PropertyKubernetesVersion)],
+		Confidential: c.Kind == string(placementv1beta1.SecretEnvelopeType),
+	}
+	if namespace, ok := c.Data[KeyNamespace]; ok {
+		r.Namespace = strings.TrimSpace(string(namespace))
+	}
+	if err := r.validate(c); err != nil {
+		return nil, err
+	}
+	if values := c.Data[KeyValues]; len(values) > 0 {
+		read, err := valuesOf(values)
+		if err != nil && r.Confidential {
+			err = errNotTold // It may quote the text.
+		}
+		if err == nil && read != nil {
+			read, err = override.Expand(read, m)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", KeyValues, err)
+		}
+		r.Values = read
+	}
+	return r, nil
+}
+
+func (r *Release) validate(c *carrier) error {
+	known := []string{KeyPackage, KeyChart, KeyVersion, KeyDigest, KeyNamespace, KeyValues, KeyValuesTemplate}
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("key %q means nothing: a chart is described by %s", key, strings.Join(known, ", "))
+		}
+	}
+	if problems := validation.IsDNS1123Subdomain(r.Name); len(problems) > 0 || len(r.Name) > maxReleaseName {
+		return fmt.Errorf("annotation %s: %q is no name of a release, which is a DNS name of at most %d characters", placementv1beta1.HelmChartAnnotation, r.Name, maxReleaseName)
+	}
+	if problems := validation.IsDNS1123Label(r.Namespace); len(problems) > 0 {
+		return fmt.Errorf("%s: %q: %s", KeyNamespace, r.Namespace, strings.Join(problems, ", "))
+	}
+	if r.Within != "" && r.Namespace != r.Within {
+		return fmt.Errorf("%s: %q: a ResourcePlacement places into its own namespace only, which is %q", KeyNamespace, r.Namespace, r.Within)
+	}
+	switch {
+	case r.Source != nil && len(r.Package) > 0:
+		return fmt.Errorf("keys %s and %s are both there: which of them is the chart", KeyPackage, KeyChart)
+	case r.Source != nil:
+		return r.Source.validate()
+	case len(r.Package) == 0:
+		return fmt.Errorf("key %s is missing: it holds the chart as helm package writes it; or %s and %s, for one in a registry", KeyPackage, KeyChart, KeyVersion)
+	}
+	return nil
+}
+
+// errNotTold is the error about something confidential.
+var errNotTold = errors.New("it cannot be used, and what is wrong is not told, as it comes from a Secret")
+
+// valuesOf reads values, nil if there are none. Only then are variables filled in, so that
+// what a member says of itself is a text, whatever it looks like.
+func valuesOf(text []byte) (json.RawMessage, error) {
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(string(raw), "{") {
+		if string(raw) == "null" {
+			return nil, nil // Nothing but comments.
+		}
+		return nil, errors.New("it is not a map of values")
+	}
+	return raw, nil
+}
+
+// Hash tells Releases apart.
+func (r *Release) Hash() (string, error) { return hashOf(r) }
+
+// ChartHash tells charts with their values apart, whatever the member.
+func (r *Release) ChartHash() (string, error) {
+	chart := *r
+	chart.Member, chart.KubernetesVersion = Member{}, ""
+	return hashOf(&chart)
+}
+
+func hashOf(r *Release) (string, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("hashing: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ValuesOnly returns an error if what overrides made of an object describes another
+// chart: whoever may override things may not choose what is rendered, which takes
+// RenderVerb.
+func ValuesOnly(before, after []byte) error {
+	was, err := decode(before)
+	if err != nil {
+		return err
+	}
+	is, err := decode(after)
+	if err != nil {
+		return err
+	}
+	key := placementv1beta1.HelmChartAnnotation
+	if was.Annotations[key] != is.Annotations[key] {
+		return fmt.Errorf("the overrides change annotation %s: of a chart they may change %s only", key, KeyValues)
+	}
+	for _, c := range []*carrier{was, is} {
+		delete(c.Data, KeyValues)
+	}
+	if !maps.EqualFunc(was.Data, is.Data, slices.Equal[[]byte]) {
+		return fmt.Errorf("the overrides change more of a chart than %s", KeyValues)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// memberAgents are all streams of a member's agents, from the first one to the loss of
+// the last. A registry has them as one session: which of them a dial takes is decided
+// here, by their load.
+type memberAgents struct {
+	server *AgentServer
+	member string
+	// done is closed when the last stream has ended, or all were told to.
+	done chan struct{}
+
+	// The server's mu guards the fields below it. The slice, the newest session first, is
+	// replaced, never changed.
+	sessions []*session
+	ended    bool
+}
+
+var _ tunnel.Session = (*memberAgents)(nil)
+
+// Dial opens a connection to a target of the member.
+func (m *memberAgents) Dial(ctx context.Context, target string) (net.Conn, error) {
+	return m.server.dialOver(ctx, m.all(), target)
+}
+
+func (m *memberAgents) all() []*session {
+	m.server.mu.RLock()
+	defer m.server.mu.RUnlock()
+	return m.sessions
+}
+
+// Drain has other agents used where there are any, and ours connect anew.
+func (m *memberAgents) Drain() {
+	for _, s := range m.all() {
+		s.retire()
+	}
+}
+
+// Draining is nil: an agent that drains is used as long as there is no other.
+func (m *memberAgents) Draining() <-chan struct{} { return nil }
+
+// Done is closed when the last stream has ended, or Close was called.
+func (m *memberAgents) Done() <-chan struct{} { return m.done }
+
+// Err says that the agents have left, once they have.
+func (m *memberAgents) Err() error {
+	if !isClosed(m.done) {
+		return nil
+	}
+	return fmt.Errorf("%w: the member's Konnectivity agents have left", tunnel.ErrSessionClosed)
+}
+
+// Close ends all streams, and does not wait for that. An agent that comes back is
+// somebody new.
+func (m *memberAgents) Close() error {
+	m.server.mu.Lock()
+	m.endLocked()
+	sessions := m.sessions
+	m.server.mu.Unlock()
+	for _, s := range sessions {
+		s.retired.Store(true)
+		s.end()
+	}
+	return nil
+}
+
+func (m *memberAgents) endLocked() {
+	if m.ended {
+		return
+	}
+	m.ended = true
+	close(m.done)
+	delete(m.server.members, m.member)
+}
+
+// add makes a stream one of its member's, until remove.
+func (a *AgentServer) add(s *session) (*memberAgents, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	agents := a.members[s.member]
+	switch {
+	case a.closed:
+		return nil, status.Error(codes.Unavailable, tunnel.ErrClosed.Error())
+	case agents != nil && len(agents.sessions) >= a.options.MaxSessions:
+		return nil, status.Error(codes.ResourceExhausted, tunnel.ErrTooManySessions.Error())
+	}
+	if agents == nil {
+		agents = &memberAgents{server: a, member: s.member, done: make(chan struct{})}
+		a.members[s.member] = agents
+		a.joined.Go(func() { a.join(context.WithoutCancel(s.stream.Context()), agents) })
+	}
+	s.lane = freeLane(agents.sessions, s.agent.id, a.options.Lanes)
+	agents.sessions = append([]*session{s}, agents.sessions...)
+	a.options.Metrics.backends(1)
+	return agents, nil
+}
+
+// join has the registry know the member's agents until they have left.
+func (a *AgentServer) join(ctx context.Context, agents *memberAgents) {
+	err := a.options.Join(ctx, agents.member, agents)
+	if err != nil && !errors.Is(err, tunnel.ErrSessionClosed) {
+		klog.FromContext(ctx).Info("Konnectivity agents were not taken", "member", agents.member, "reason", err.Error())
+	}
+}
+
+func (a *AgentServer) remove(agents *memberAgents, s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	agents.sessions = slices.DeleteFunc(slices.Clone(agents.sessions), func(other *session) bool { return other == s })
+	if len(agents.sessions) == 0 {
+		agents.endLocked()
+	}
+	a.options.Metrics.backends(-1)
+}
+
+// freeLane is the lane that has the fewest streams of this agent, so that each that
+// it opens gets another until all are served.
+func freeLane(sessions []*session, agent string, lanes int) int {
+	used := make([]int, lanes)
+	for _, s := range sessions {
+		if s.agent.id == agent && !s.retired.Load() {
+			used[s.lane]++
+		}
+	}
+	return slices.Index(used, slices.Min(used))
+}
+
+// Disconnect ends the member's streams and forgets its metrics, for a member that has
+// left the fleet.
+func (a *AgentServer) Disconnect(member string) {
+	a.mu.RLock()
+	agents := a.members[member]
+	a.mu.RUnlock()
+	if agents != nil {
+		_ = agents.Close()
+	}
+	a.options.Metrics.forget(member)
+}

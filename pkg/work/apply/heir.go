@@ -1,0 +1,137 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// A resource can pass from one Work to another: a placement that outgrows one Work
+// is cut anew, or two placements want the same and one of them goes. If the first
+// deleted it and the second made it again, a Deployment would stop and a volume
+// lose its data. So what another Work wants becomes its own, in one write: an object
+// that nobody owns for a moment would stay for ever if the other went then too.
+
+// worksByObject finds the Works that have a manifest for an object.
+const worksByObject = "object"
+
+// siblingPause is after what time a Work looks again whether its siblings have come to
+// its snapshot. They are written one right after the other.
+const siblingPause = time.Second
+
+// heirFinder finds the owner that an object has next; nil if there is none.
+type heirFinder func(context.Context, entry) (*metav1.OwnerReference, error)
+
+// heirsOf finds the heirs of what a Work leaves, which may be gone from the hub. A
+// Work of the same placement is one in any case, since to it the object is not one
+// that was there before; a Work of another placement if it may take objects over.
+func (r *Reconciler) heirsOf(work metav1.Object) heirFinder {
+	return func(ctx context.Context, e entry) (*metav1.OwnerReference, error) {
+		list := &placementv1beta1.WorkList{}
+		err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy,
+			client.MatchingFields{worksByObject: manifest.KeyOf(e.WorkResourceIdentifier).String()})
+		if err != nil {
+			return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
+		}
+		found := ""
+		for i := range list.Items {
+			other := &list.Items[i]
+			strategy := withDefaults(other.Spec.ApplyStrategy)
+			switch {
+			case other.Name == work.GetName() || other.DeletionTimestamp != nil || strategy.Type == placementv1beta1.ReportDiff:
+			case areSiblings(work, other):
+				return r.ownerFor(ctx, other.Name)
+			case strategy.WhenToTakeOver == placementv1beta1.TakeOverAlways && r.mayInherit(work, other):
+				found = other.Name
+			}
+		}
+		if found == "" {
+			return nil, nil
+		}
+		return r.ownerFor(ctx, found)
+	}
+}
+
+// mayInherit reports whether a Work could have made for itself what another one leaves:
+// one that is applied with the rights of a namespace must not get more than those reach
+// by naming it, nor keep it from being removed.
+func (r *Reconciler) mayInherit(from, heir metav1.Object) bool {
+	namespace := heir.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+	return r.options.NamespacedApplier == "" || namespace == "" ||
+		namespace == from.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+}
+
+// ownerFor is what a Work owns objects by. It is nil if the Work cannot own any.
+func (r *Reconciler) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
+	m, err := r.membership(ctx, r.hub)
+	if err != nil {
+		return nil, err
+	}
+	record, err := r.ensureRecord(ctx, work, m)
+	if err != nil || !r.isOurs(record, m) || record.DeletionTimestamp != nil {
+		return nil, err
+	}
+	owner := ownerOf(record)
+	return &owner, nil
+}
+
+// areSiblings reports whether two Works carry parts of the same placement.
+func areSiblings(a, b metav1.Object) bool {
+	binding := a.GetLabels()[placementv1beta1.ParentBindingLabel]
+	namespace := a.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+	return binding != "" && binding == b.GetLabels()[placementv1beta1.ParentBindingLabel] &&
+		namespace == b.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+}
+
+// isAhead reports whether a sibling of a Work is still of another snapshot: what has
+// left the one may be about to join the other.
+func (r *Reconciler) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
+	list := &placementv1beta1.WorkList{}
+	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
+	if err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {
+		return false, fmt.Errorf("listing the other Works of the placement: %w", err)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if areSiblings(work, other) && other.DeletionTimestamp == nil && snapshotOf(other) != snapshotOf(work) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func snapshotOf(work *placementv1beta1.Work) string {
+	return work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel]
+}
+
+// objectsOf lists what the manifests of a Work are for, as an index wants it.
+func objectsOf(object client.Object) []string {
+	work, ok := object.(*placementv1beta1.Work)
+	if !ok {
+		return nil
+	}
+	keys := make([]string, 0, len(work.Spec.Workload.Manifests))
+	for _, m := range work.Spec.Workload.Manifests {
+		var named struct {
+			metav1.TypeMeta `json:",inline"`
+			Metadata        struct{ Namespace, Name string } `json:"metadata"`
+		}
+		if json.Unmarshal(m.Raw, &named) != nil {
+			continue // nobody can apply it either
+		}
+		kind := named.GroupVersionKind()
+		keys = append(keys, manifest.Key{Group: kind.Group, Kind: kind.Kind,
+			Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}.String())
+	}
+	return keys
+}

@@ -1,0 +1,177 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const heirsNamespace = "fleet-member-m"
+
+// workNaming is a Work of a binding with a manifest for ConfigMap ns/a, and more.
+func workNaming(name, binding, snapshot string, change func(*placementv1beta1.Work)) *placementv1beta1.Work {
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: heirsNamespace, Name: name, Labels: map[string]string{
+		placementv1beta1.ParentBindingLabel: binding, placementv1beta1.ParentResourceSnapshotIndexLabel: snapshot}}}
+	work.Spec.Workload.Manifests = raw(`{"metadata":7}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
+	if change != nil {
+		change(work)
+	}
+	return work
+}
+
+// reconcilerWith is one on a hub with Works, and on a member with their AppliedWorks.
+func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
+	t.Helper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme} {
+		if err := add(known); err != nil {
+			t.Fatal(err)
+		}
+	}
+	member := fake.NewClientBuilder().WithScheme(known)
+	hub := fake.NewClientBuilder().WithScheme(known).WithIndex(&placementv1beta1.Work{}, worksByObject, objectsOf)
+	for _, work := range works {
+		hub.WithObjects(work)
+		member.WithObjects(&placementv1beta1.AppliedWork{
+			ObjectMeta: metav1.ObjectMeta{Name: work.Name, UID: types.UID("of-" + work.Name)},
+			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}})
+	}
+	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, MemberConfig: &rest.Config{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.hub, r.member = hub.Build(), member.Build()
+	return r
+}
+
+func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
+	leaving := workNaming("leaving", "b", "1", nil)
+	strategy := func(s placementv1beta1.ApplyStrategy) func(*placementv1beta1.Work) {
+		return func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &s }
+	}
+	deleted := func(work *placementv1beta1.Work) {
+		work.DeletionTimestamp, work.Finalizers = &early, []string{placementv1beta1.WorkCleanupFinalizer}
+	}
+	others := func(work *placementv1beta1.Work) {
+		work.Spec.Workload.Manifests = raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"other","name":"a"}}`,
+			`{"apiVersion":"example.com/v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
+	}
+	never := placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
+	report := placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	const nobody = "nobody"
+	cases := map[string]struct {
+		other *placementv1beta1.Work
+		want  string
+	}{
+		"nobody, when the other is of other objects":           {workNaming("other", "b", "1", others), nobody},
+		"a Work of the same placement":                         {workNaming("other", "b", "1", nil), "other"},
+		"one of the same placement, which takes nothing over":  {workNaming("other", "b", "1", strategy(never)), "other"},
+		"nobody, when that goes too":                           {workNaming("other", "b", "1", deleted), nobody},
+		"nobody, when that only compares":                      {workNaming("other", "b", "1", strategy(report)), nobody},
+		"a Work of another placement, which takes things over": {workNaming("other", "c", "1", nil), "other"},
+		"nobody, when the other placement takes nothing over":  {workNaming("other", "c", "1", strategy(never)), nobody},
+		"a Work that somebody made by hand, like any other":    {workNaming("other", "", "", nil), "other"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := reconcilerWith(t, leaving, tc.other)
+			found, err := r.heirsOf(leaving)(t.Context(), entry{WorkResourceIdentifier: id("a")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := nobody
+			if found != nil {
+				got = found.Name
+			}
+			if got != tc.want {
+				t.Errorf("it is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
+	of := func(name, namespace string) *placementv1beta1.Work {
+		return workNaming(name, name, "1", func(work *placementv1beta1.Work) {
+			if namespace != "" {
+				work.Labels[placementv1beta1.ParentPlacementNamespaceLabel] = namespace
+			}
+		})
+	}
+	cases := map[string]struct {
+		applier    string
+		from, heir string // namespaces of their placements
+		inherits   bool
+	}{
+		"from a placement of the whole cluster": {"deployer", "", "shop", false},
+		"from one of another namespace":         {"deployer", "bank", "shop", false},
+		"from one of its namespace":             {"deployer", "shop", "shop", true},
+		"the other way round":                   {"deployer", "shop", "", true},
+		"where all have the agent's rights":     {"", "bank", "shop", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			from := of("from", tc.from)
+			r := reconcilerWith(t, from, of("heir", tc.heir))
+			r.options.NamespacedApplier = tc.applier
+			found, err := r.heirsOf(from)(t.Context(), entry{WorkResourceIdentifier: id("a")})
+			if inherits := found != nil; inherits != tc.inherits || err != nil {
+				t.Errorf("it inherits: %t, %v", inherits, err)
+			}
+		})
+	}
+}
+
+func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
+	work := workNaming("work", "b", "2", nil)
+	cases := map[string]struct {
+		other *placementv1beta1.Work
+		want  bool
+	}{
+		"of an older one":      {workNaming("other", "b", "1", nil), true},
+		"of the same one":      {workNaming("other", "b", "2", nil), false},
+		"of another placement": {workNaming("other", "c", "1", nil), false},
+		"which is on its way out": {workNaming("other", "b", "1", func(w *placementv1beta1.Work) {
+			w.DeletionTimestamp, w.Finalizers = &early, []string{"a.example.com/b"}
+		}), false},
+		"of a placement of that name in a namespace": {workNaming("other", "b", "1", func(w *placementv1beta1.Work) {
+			w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] = "shop"
+		}), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := reconcilerWith(t, work, tc.other)
+			if got, err := r.isAhead(t.Context(), work); got != tc.want || err != nil {
+				t.Errorf("it is ahead: %t, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
+	sharing := withDefaults(&placementv1beta1.ApplyStrategy{AllowCoOwnership: true})
+	agrees := workNaming("agrees", "b", "1", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &sharing })
+	r := reconcilerWith(t, agrees, workNaming("refuses", "b", "1", nil))
+	if err := r.member.Create(t.Context(), &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},
+		Spec: placementv1beta1.AppliedWorkSpec{WorkName: "of-another-hub", WorkNamespace: "fleet-member-elsewhere"}}); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, work := range []string{"agrees", "refuses", "gone", "of-another-hub"} {
+		got[work] = r.shares(t.Context(), work, sharing)
+	}
+	if diff := cmp.Diff(map[string]bool{"agrees": true, "refuses": false, "gone": true, "of-another-hub": false}, got); diff != "" {
+		t.Errorf("who shares (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Two hubs can place on one member, and their placements can have the same names. The
+// agent of each keeps AppliedWorks of its own, told apart by the hub's name if it has
+// one, and in any case by the hub's UID: what was made for another hub is not touched.
+
+// HubAnnotation is on an AppliedWork and says for which hub its Work was applied, as the
+// hub's InternalMemberCluster tells it. The agent writes it.
+const HubAnnotation = clusterv1beta1.AnnotationHub
+
+// membership is the member's place in a fleet; the zero value while it has none.
+type membership struct {
+	// id is another one each time that the member joins.
+	id string
+	// hub is the UID of the hub. Empty: the hub does not tell.
+	hub string
+}
+
+// mark writes on a record under which membership its Work is applied.
+func (m membership) mark(record *placementv1beta1.AppliedWork) {
+	metav1.SetMetaDataAnnotation(&record.ObjectMeta, MembershipAnnotation, m.id)
+	if m.hub != "" {
+		metav1.SetMetaDataAnnotation(&record.ObjectMeta, HubAnnotation, m.hub)
+	}
+}
+
+func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
+	return record.Annotations[MembershipAnnotation] == m.id && record.Annotations[HubAnnotation] == m.hub
+}
+
+// membership asks the hub for the member's present membership.
+func (r *Reconciler) membership(ctx context.Context, hub client.Reader) (membership, error) {
+	member := &clusterv1beta1.InternalMemberCluster{}
+	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
+	err := hub.Get(ctx, key, member)
+	if apierrors.IsNotFound(err) {
+		return membership{}, nil
+	}
+	if err != nil {
+		return membership{}, fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
+	}
+	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub]}
+	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
+		found.id = string(member.UID)
+	}
+	return found, nil
+}
+
+// recordName is the name of the AppliedWork of a Work.
+func (o Options) recordName(work string) string {
+	if o.HubName == "" {
+		return work
+	}
+	return work + "." + o.HubName
+}
+
+// workOf is the name of the Work that an AppliedWork of this name is of; false if it can
+// only be another hub's.
+func (o Options) workOf(record string) (string, bool) {
+	if o.HubName == "" {
+		return record, true
+	}
+	return strings.CutSuffix(record, "."+o.HubName)
+}
+
+// isOurs reports whether the record is of a Work in our namespace of our hub.
+func (r *Reconciler) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
+	madeFor := record.Annotations[HubAnnotation]
+	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Name == r.options.recordName(record.Spec.WorkName) &&
+		(madeFor == "" || madeFor == m.hub)
+}
+
+// isOfAnotherHub reports whether an AppliedWork, by its name, is there for a Work of
+// another hub.
+func (r *Reconciler) isOfAnotherHub(ctx context.Context, record string) (bool, error) {
+	found, err := r.getRecord(ctx, record)
+	if found == nil || err != nil {
+		return false, err
+	}
+	m, err := r.membership(ctx, r.hub)
+	return !r.isOurs(found, m), err
+}
+
+func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
+	return &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
+		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
+			"or rename the placement. If that hub is gone for good, remove annotation %s from the AppliedWork",
+		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, HubAnnotation)}
+}

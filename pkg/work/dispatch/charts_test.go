@@ -1,0 +1,133 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// rendersTo is what every chart renders to.
+type rendersTo struct {
+	manifests []placementv1beta1.Manifest
+	err       error
+	asked     *int
+}
+
+func (c rendersTo) Manifests(*helmchart.Release, reconcile.Request) ([]placementv1beta1.Manifest, error) {
+	*c.asked++
+	return c.manifests, c.err
+}
+
+func (rendersTo) Source() source.Source { return nil }
+
+const chartCarrier = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}},
+"binaryData":{"chart.tgz":"YQ=="},"data":{"values.yaml":"a: ${MEMBER-CLUSTER-NAME}"}}`
+
+func chartGroup(texts ...string) *snapshot.Group {
+	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ConfigMapEnvelopeType, Namespace: "addons", Name: "cni"}
+	return &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Chart: true, Manifests: manifests(texts...)}}}
+}
+
+func memberNamed(name string) *clusterv1beta1.MemberCluster {
+	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// renderedWorks renders a group and returns its desired Works, and how often something was
+// rendered.
+func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*placementv1beta1.Work) ([]*placementv1beta1.Work, renderings, int) {
+	t.Helper()
+	charts.asked = new(int)
+	r := &Reconciler{Charts: charts}
+	group, of, err := r.rendered(binding(), memberNamed(member), chartGroup(chartCarrier), have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works, err := desiredWorks(binding(), group, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.annotate(works)
+	return works, of, *charts.asked
+}
+
+func TestAChartIsRenderedOnceWhileNothingChanges(t *testing.T) {
+	charts := rendersTo{manifests: manifests(`{"kind":"ConfigMap"}`)}
+	works, _, asked := renderedWorks(t, charts, "m")
+	if diff := cmp.Diff(charts.manifests, works[1].Spec.Workload.Manifests); diff != "" || asked != 1 {
+		t.Errorf("rendered %d times, manifests (-want +got):\n%s", asked, diff)
+	}
+	if works[0].Annotations[placementv1beta1.RenderedFromAnnotation] != "" || works[1].Annotations[placementv1beta1.RenderedFromAnnotation] == "" {
+		t.Errorf("annotations: %v, %v", works[0].Annotations, works[1].Annotations)
+	}
+	have := works[1]
+	again, of, asked := renderedWorks(t, charts, "m", have)
+	if asked != 0 || !of.kept(have.Name) || of.kept(again[0].Name) || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
+		t.Errorf("rendered %d times for a Work that has it: %v", asked, of)
+	}
+	if _, of, asked = renderedWorks(t, charts, "other", have); asked != 1 || of.kept(have.Name) {
+		t.Errorf("rendered %d times for another member", asked)
+	}
+	changed := have.DeepCopy()
+	changed.Spec.Workload.Manifests = manifests(`{"kind":"Secret"}`)
+	if _, of, asked = renderedWorks(t, charts, "m", changed); asked != 1 || of.kept(have.Name) {
+		t.Errorf("rendered %d times for a Work that somebody has changed", asked)
+	}
+	going := have.DeepCopy()
+	going.DeletionTimestamp = &metav1.Time{}
+	if _, _, asked = renderedWorks(t, charts, "m", going); asked != 1 {
+		t.Errorf("rendered %d times for a Work that goes", asked)
+	}
+}
+
+func TestErrorsOfChartsNameThem(t *testing.T) {
+	cases := map[string]struct {
+		carrier string
+		err     error
+		is      error
+		waits   bool
+		want    string
+	}{
+		"one that its author has to mend": {
+			carrier: chartCarrier, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, is: errChart, waits: true,
+			want: `a chart cannot be rendered: ConfigMap "addons/cni": chart cni 1.0.0: cni/a.yaml:3: no`,
+		},
+		"one that is not there": {
+			carrier: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`,
+			is:      errChart, waits: true,
+			want: `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
+		},
+		"one that takes too much": {
+			carrier: chartCarrier, err: helmchart.ErrExhausted, is: helmchart.ErrExhausted, want: `rendering ConfigMap "addons/cni": the chart takes more than it may`,
+		},
+		"one that is under way": {carrier: chartCarrier, err: helmchart.ErrRendering, is: helmchart.ErrRendering, want: "the chart is being rendered"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Charts: rendersTo{err: tc.err, asked: new(int)}}
+			_, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(tc.carrier), nil)
+			if !errors.Is(err, tc.is) || waits(err) != tc.waits || err.Error() != tc.want {
+				t.Errorf("error = %q, waits %t, want %q", err, waits(err), tc.want)
+			}
+		})
+	}
+}
+
+func TestAChartThatAnOverrideDeletesLeavesAnEmptyWork(t *testing.T) {
+	r := &Reconciler{Charts: rendersTo{asked: new(int)}}
+	group, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(), nil)
+	if err != nil || len(group.Parts[1].Manifests) > 0 {
+		t.Errorf("parts = %v, error = %v", group.Parts, err)
+	}
+}

@@ -1,0 +1,195 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// foreignObjects are objects on the hub that no placement selects, of a type that some do.
+const foreignObjects = 100_000
+
+// BenchmarkPlacement is how long placements take from the hub's point of view, on a real
+// hub with a real gateway. Members are simulated by this process: it writes their
+// heartbeats and the status of their Works, as soon as it hears of them. Everything is
+// done once, whatever -benchtime says. Figures, for a number of members:
+//
+//   - join: from the first MemberCluster until all are joined.
+//   - scheduled, works, available: from the first placement until the last binding, the
+//     last Work, and the last placement that says Available.
+//   - change: from a write of one ConfigMap until it is in the Works of all members.
+//   - restart: from the start of a new gateway until a change made just then is in them.
+//
+// The baseline of works and available is a client that issues the writes which the hub
+// counted until then: as many custom resources and others, created and changed, of the
+// same sizes, as many at a time, with nothing to think about, and no gateway beside it.
+func BenchmarkPlacement(b *testing.B) {
+	for _, size := range []struct{ placements, members int }{{20, 100}, {10, 1000}} {
+		if b.Failed() || testing.Short() && size.members > 100 {
+			return
+		}
+		p := newPlacementBed(b, size.placements, size.members)
+		p.measure(b)
+		if size.members == 100 && !testing.Short() {
+			p.measureForeign(b)
+		}
+		p.measureBare(b)
+		p.print(b)
+		if err := p.fleet.Stop(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// figure is a line that is printed.
+type figure struct {
+	name string
+	took time.Duration
+	more map[string]float64
+}
+
+func (p *placementBed) figure(name string, took time.Duration, more map[string]float64) {
+	p.figures = append(p.figures, figure{fmt.Sprintf("%s-%d", name, p.members), took, more})
+}
+
+func (p *placementBed) print(b *testing.B) {
+	for _, f := range p.figures {
+		b.Run(f.name, func(b *testing.B) {
+			b.ReportMetric(float64(f.took.Nanoseconds()), "ns/op")
+			for unit, value := range f.more {
+				b.ReportMetric(value, unit)
+			}
+		})
+	}
+}
+
+func (p *placementBed) measure(b *testing.B) {
+	began := time.Now()
+	p.join(b)
+	p.figure("fleetgate/join", time.Since(began), nil)
+
+	p.prepare(b)
+	p.settle(b)
+	before, cpu := p.writes(b), cpuOf(b, p.fleet.Gateway.PID())
+	began = time.Now()
+	p.place(b)
+	p.await(b, "bindings", func() bool { return p.bindings.len() >= p.works() })
+	p.figure("fleetgate/scheduled", time.Since(began), nil)
+	p.await(b, "Works", func() bool { return p.agents.works.len() >= p.works() })
+	p.tookWorks, p.untilWorks = time.Since(began), since(before, p.writes(b))
+	p.awaitAvailable(b)
+	p.tookAvailable, p.untilAvailable = time.Since(began), since(before, p.writes(b))
+	own := int(p.agents.wrote.Load()) + p.placements
+	p.available = map[string]float64{
+		"writes/work":         float64(total(p.untilAvailable)) / float64(p.works()),
+		"gateway-writes/work": float64(total(p.untilAvailable)-own) / float64(p.works()),
+		"gateway-cpu-s":       (cpuOf(b, p.fleet.Gateway.PID()) - cpu).Seconds(),
+		"gateway-MiB":         mebibytes(residentOf(b, p.fleet.Gateway.PID())),
+	}
+	p.settle(b)
+
+	began = time.Now()
+	p.change(b)
+	p.awaitChange(b)
+	p.figure("fleetgate/change", time.Since(began), nil)
+	p.settle(b)
+
+	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	p.change(b)
+	before, began = p.writes(b), time.Now()
+	if err := p.fleet.Gateway.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	p.awaitChange(b)
+	took := time.Since(began)
+	p.settle(b)
+	p.figure("fleetgate/restart", took, map[string]float64{
+		"gateway-MiB": mebibytes(residentOf(b, p.fleet.Gateway.PID())),
+		"writes":      float64(total(since(before, p.writes(b)))),
+	})
+}
+
+// measureForeign makes objects that concern no placement, and prints what they cost.
+func (p *placementBed) measureForeign(b *testing.B) {
+	pid := p.fleet.Gateway.PID()
+	memory, cpu, began := residentOf(b, pid), cpuOf(b, pid), time.Now()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}
+	if err := p.hub.Create(b.Context(), namespace); err != nil {
+		b.Fatal(err)
+	}
+	group, ctx := errgroup.WithContext(b.Context())
+	group.SetLimit(concurrency)
+	for i := range foreignObjects {
+		group.Go(func() error {
+			return p.hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: fmt.Sprintf("foreign-%d", i)}})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	p.settle(b)
+	p.figures = append(p.figures, figure{fmt.Sprintf("fleetgate/foreign-%d", foreignObjects), time.Since(began), map[string]float64{
+		"gateway-cpu-s":     (cpuOf(b, pid) - cpu).Seconds(),
+		"gateway-added-MiB": mebibytes(residentOf(b, pid) - memory),
+	}})
+}
+
+// measureBare issues the same writes without a gateway beside them, and prints both.
+func (p *placementBed) measureBare(b *testing.B) {
+	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	p.end()
+	for _, until := range []struct {
+		name    string
+		took    time.Duration
+		counted []written
+		more    map[string]float64
+	}{
+		{"works", p.tookWorks, p.untilWorks, map[string]float64{}},
+		{"available", p.tookAvailable, p.untilAvailable, p.available},
+	} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare-" + until.name}}
+		if err := p.hub.Create(b.Context(), namespace); err != nil {
+			b.Fatal(err)
+		}
+		same := sameWrites{client: p.hub, namespace: namespace.Name, counted: until.counted}
+		began := time.Now()
+		if err := same.write(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		bare := time.Since(began)
+		until.more["x-bare"] = float64(until.took) / float64(bare)
+		p.figure("fleetgate/"+until.name, until.took, until.more)
+		p.figure("bare/"+until.name, bare, map[string]float64{"writes": float64(total(until.counted))})
+	}
+}
+
+func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// sameWrites writes as often and as much as was counted: custom resources as Works, others
+// as ConfigMaps.
+type sameWrites struct {
+	client    client.Client
+	namespace string
+	counted   []written
+}
+
+func (s sameWrites) write(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for worker := range concurrency {
+		group.Go(func() error { return s.share(ctx, worker) })
+	}
+	return group.Wait()
+}

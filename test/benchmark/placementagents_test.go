@@ -1,0 +1,222 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// beat is how often an agent reports though nothing happens.
+const beat = time.Minute
+
+// agents write what the agents of all members would: they hold a Work with a finalizer,
+// and say for each of its generations that all is well. Of what is in it they know nothing.
+type agents struct {
+	hub client.WithWatch
+	// members have reported, works were seen.
+	members, works *names
+	// wrote counts what was written for Works.
+	wrote atomic.Int64
+
+	mu sync.Mutex // guards what follows
+	// held are the generations that were reported of Works.
+	held map[client.ObjectKey]int64
+	// changed has the members whose Work of the placement is of the snapshot awaited.
+	changed   *names
+	placement string
+	snapshot  int
+}
+
+func newAgents(hub client.WithWatch) *agents {
+	return &agents{hub: hub, members: newNames(), works: newNames(), held: map[client.ObjectKey]int64{}, changed: newNames()}
+}
+
+// start runs until the context ends.
+func (a *agents) start(ctx context.Context, running *sync.WaitGroup) {
+	// Both queues have room for all that can come, so that nobody waits who watches.
+	const room = 100_000
+	reports, works := make(chan string, room), make(chan *metav1.PartialObjectMetadata, room)
+	// The gateway makes what a member's agent reports with; it begins when that is there.
+	see(ctx, running, a.hub, metadataOf(clusterv1beta1.GroupVersion.WithKind("InternalMemberClusterList")), func(object client.Object) {
+		if a.members.add(object.GetName()) {
+			reports <- object.GetName()
+		}
+	})
+	see(ctx, running, a.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList")), func(object client.Object) {
+		work, ok := object.(*metav1.PartialObjectMetadata)
+		if ok && a.notice(work) {
+			works <- work
+		}
+	})
+	for range concurrency {
+		running.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case name := <-reports:
+					// Who fails is seen: the benchmark does not get on.
+					_ = a.report(ctx, name)
+					time.AfterFunc(beat, func() { reports <- name })
+				case work := <-works:
+					_ = a.settle(ctx, work)
+				}
+			}
+		})
+	}
+}
+
+// expect awaits that the members' Works of a placement are of a snapshot.
+func (a *agents) expect(placement string, snapshot int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.placement, a.snapshot, a.changed = placement, snapshot, newNames()
+}
+
+// changes is how many are.
+func (a *agents) changes() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changed.len()
+}
+
+// notice reports whether there is something to say of a Work.
+func (a *agents) notice(work *metav1.PartialObjectMetadata) bool {
+	if !strings.HasPrefix(work.Namespace, clusterv1beta1.MemberNamespace("")) {
+		return false // The bare client's.
+	}
+	key := client.ObjectKeyFromObject(work)
+	a.works.add(key.String())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if work.Labels[placementv1beta1.ParentPlacementLabel] == a.placement && work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel] == strconv.Itoa(a.snapshot) {
+		a.changed.add(work.Namespace)
+	}
+	if a.held[key] >= work.Generation {
+		return false
+	}
+	a.held[key] = work.Generation
+	return true
+}
+
+// settle says of a Work that all is well.
+func (a *agents) settle(ctx context.Context, work *metav1.PartialObjectMetadata) error {
+	target := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+	if len(work.Finalizers) == 0 {
+		hold := fmt.Appendf(nil, `{"metadata":{"finalizers":[%q]}}`, placementv1beta1.WorkCleanupFinalizer)
+		if err := a.hub.Patch(ctx, target, client.RawPatch(types.MergePatchType, hold)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		a.wrote.Add(1)
+	}
+	status, err := wellDone(work.Generation)
+	if err != nil {
+		return err
+	}
+	a.wrote.Add(1)
+	return client.IgnoreNotFound(a.hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, status)))
+}
+
+// wellDone is what an agent says of a Work once all is well.
+func wellDone(generation int64) ([]byte, error) {
+	now := metav1.Now()
+	condition := func(kind, reason string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, ObservedGeneration: generation, LastTransitionTime: now, Message: "All is as it should be"}
+	}
+	var status placementv1beta1.WorkStatus
+	status.Conditions = []metav1.Condition{
+		condition(placementv1beta1.ConditionApplied, placementv1beta1.ReasonAllManifestsApplied),
+		condition(placementv1beta1.ConditionAvailable, placementv1beta1.ReasonAllManifestsAvailable),
+	}
+	for i := range placedConfigMaps + 1 {
+		status.ManifestConditions = append(status.ManifestConditions, placementv1beta1.ManifestCondition{
+			Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: i, Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "shop-00", Name: fmt.Sprintf("settings-%d", i)},
+			Conditions: []metav1.Condition{condition(placementv1beta1.ConditionApplied, "Applied"), condition(placementv1beta1.ConditionAvailable, "Available")},
+		})
+	}
+	return json.Marshal(map[string]any{"status": status})
+}
+
+// report says that a member has joined, and is well.
+func (a *agents) report(ctx context.Context, name string) error {
+	now := metav1.Now()
+	condition := func(kind string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Simulated", LastTransitionTime: now}
+	}
+	status := clusterv1beta1.InternalMemberClusterStatus{AgentStatus: []clusterv1beta1.AgentStatus{{
+		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now,
+		Conditions: []metav1.Condition{condition(clusterv1beta1.ConditionJoined), condition(clusterv1beta1.ConditionHealthy)},
+	}}}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	target := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}}
+	return a.hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+}
+
+// share is every write of one worker. Its first one of a kind makes the object that later
+// ones change, as the writes of a controller go to few objects.
+func (s sameWrites) share(ctx context.Context, worker int) error {
+	targets := map[bool]client.Object{}
+	nth := 0
+	for _, w := range s.counted {
+		custom := strings.HasSuffix(w.resource, ".kubernetes-fleet.io")
+		for range w.count {
+			if nth++; nth%concurrency != worker {
+				continue
+			}
+			payload := strconv.Itoa(nth) + strings.Repeat("x", w.bytes/w.count)
+			if w.verb == "create" || targets[custom] == nil {
+				targets[custom] = s.object(custom, payload)
+				if err := s.client.Create(ctx, targets[custom]); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := s.client.Patch(ctx, targets[custom], client.RawPatch(types.MergePatchType, patchOf(custom, payload))); err != nil && !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s sameWrites) object(custom bool, payload string) client.Object {
+	name := metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "written-"}
+	if !custom {
+		return &corev1.ConfigMap{ObjectMeta: name, Data: map[string]string{"payload": payload}}
+	}
+	work := &placementv1beta1.Work{ObjectMeta: name}
+	work.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: manifestOf(payload)}}}
+	return work
+}
+
+func manifestOf(payload string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"written"},"data":{"payload":%q}}`, payload)
+}
+
+func patchOf(custom bool, payload string) []byte {
+	if !custom {
+		return fmt.Appendf(nil, `{"data":{"payload":%q}}`, payload)
+	}
+	return fmt.Appendf(nil, `{"spec":{"workload":{"manifests":[%s]}}}`, manifestOf(payload))
+}

@@ -1,0 +1,315 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+const (
+	// concurrency is how many writes are under way at a time: by the agents together, and
+	// by the bare client. The gateway writes as many Works at a time, and bindings beside.
+	concurrency = 16
+	// placedConfigMaps, of 1 KiB each, are in the namespace of each placement.
+	placedConfigMaps = 3
+	// placementPatience is what anything may take.
+	placementPatience = 10 * time.Minute
+)
+
+// placementBed is a hub, its gateway, and simulated members.
+type placementBed struct {
+	fleet               *fleet.Fleet
+	hub                 client.WithWatch
+	api                 apiClient
+	placements, members int
+	agents              *agents
+	bindings            *names
+	changes             int
+	// watching ends what runs in the background.
+	watching context.Context //nolint:containedctx // the life of what the bed runs
+	running  sync.WaitGroup
+	end      func()
+
+	tookWorks, tookAvailable   time.Duration
+	untilWorks, untilAvailable []written
+	available                  map[string]float64
+	figures                    []figure
+}
+
+func newPlacementBed(b *testing.B, placements, members int) *placementBed {
+	b.Helper()
+	ctrl.SetLogger(klog.Background())
+	f := startFleet(b, fmt.Sprintf("placement-%d", members))
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.Fatal(err)
+		}
+	}
+	config := f.Hub.Config()
+	config.QPS = -1
+	hub, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	p := &placementBed{fleet: f, hub: hub, api: newAPIClient(b, config), placements: placements, members: members,
+		agents: newAgents(hub), bindings: newNames(), watching: ctx}
+	p.end = func() { cancel(); p.running.Wait() }
+	b.Cleanup(p.end)
+	return p
+}
+
+// works is how many there will be.
+func (p *placementBed) works() int { return p.placements * p.members }
+
+func (p *placementBed) memberNames() []string {
+	var all []string
+	for i := range p.members {
+		all = append(all, fmt.Sprintf("member-%04d", i))
+	}
+	return all
+}
+
+// join makes the members and keeps them alive.
+func (p *placementBed) join(b *testing.B) {
+	joined := newNames()
+	see(p.watching, &p.running, p.hub, &clusterv1beta1.MemberClusterList{}, func(object client.Object) {
+		m, ok := object.(*clusterv1beta1.MemberCluster)
+		if ok && meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionJoined) {
+			joined.add(m.Name)
+		}
+	})
+	p.agents.start(p.watching, &p.running)
+	p.each(b, p.memberNames(), func(ctx context.Context, name string) error {
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"benchmark": "placement"}}}
+		m.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: clusterv1beta1.AgentAccount, Namespace: clusterv1beta1.MemberNamespace(name)}
+		return p.hub.Create(ctx, m)
+	})
+	p.await(b, "members", func() bool { return joined.len() >= p.members })
+}
+
+// each does something for each name, as many at a time as allowed.
+func (p *placementBed) each(b *testing.B, list []string, do func(context.Context, string) error) {
+	b.Helper()
+	group, ctx := errgroup.WithContext(b.Context())
+	group.SetLimit(concurrency)
+	for _, name := range list {
+		group.Go(func() error { return do(ctx, name) })
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (p *placementBed) placementNames() []string {
+	var all []string
+	for i := range p.placements {
+		all = append(all, fmt.Sprintf("shop-%02d", i))
+	}
+	return all
+}
+
+// place makes the placements; what they select is made before.
+func (p *placementBed) place(b *testing.B) {
+	see(p.watching, &p.running, p.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("ClusterResourceBindingList")), func(object client.Object) {
+		p.bindings.add(object.GetName())
+	})
+	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
+		all, second := intstr.FromString("100%"), 1
+		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+		crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &all, UnavailablePeriodSeconds: &second}
+		return p.hub.Create(ctx, crp)
+	})
+}
+
+// prepare makes what is placed.
+func (p *placementBed) prepare(b *testing.B) {
+	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
+		if err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+		for i := range placedConfigMaps {
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprintf("settings-%d", i)}}
+			object.Data = map[string]string{"payload": strings.Repeat("x", 1<<10)}
+			if err := p.hub.Create(ctx, object); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// change changes one ConfigMap of the first placement.
+func (p *placementBed) change(b *testing.B) {
+	p.changes++
+	p.agents.expect(p.placementNames()[0], p.changes)
+	patch := fmt.Appendf(nil, `{"data":{"change":"%d"}}`, p.changes)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.placementNames()[0], Name: "settings-0"}}
+	if err := p.hub.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// awaitChange returns when the Works of all members are of the snapshot that the latest
+// change made.
+func (p *placementBed) awaitChange(b *testing.B) {
+	p.await(b, "changed Works", func() bool { return p.agents.changes() >= p.members })
+}
+
+func (p *placementBed) await(b *testing.B, what string, done func() bool) {
+	b.Helper()
+	const interval = 5 * time.Millisecond
+	err := wait.PollUntilContextTimeout(b.Context(), interval, placementPatience, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		b.Fatalf("waiting for %s: %v (%d bindings, %d Works, %d of them changed)", what, err, p.bindings.len(), p.agents.works.len(), p.agents.changes())
+	}
+}
+
+// awaitAvailable returns when all placements say so. A status is large: it is read only
+// after it changed.
+func (p *placementBed) awaitAvailable(b *testing.B) {
+	b.Helper()
+	const interval = 100 * time.Millisecond
+	waiting := map[string]string{} // versions
+	for _, name := range p.placementNames() {
+		waiting[name] = ""
+	}
+	versions := metadataOf(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementList"))
+	err := wait.PollUntilContextTimeout(b.Context(), interval, placementPatience, true, func(ctx context.Context) (bool, error) {
+		if err := p.hub.List(ctx, versions); err != nil {
+			return false, err
+		}
+		for i := range versions.Items {
+			name := versions.Items[i].Name
+			if version, waits := waiting[name]; !waits || version == versions.Items[i].ResourceVersion {
+				continue
+			}
+			crp := &placementv1beta1.ClusterResourcePlacement{}
+			if err := p.hub.Get(ctx, client.ObjectKey{Name: name}, crp); err != nil {
+				return false, err
+			}
+			waiting[name] = versions.Items[i].ResourceVersion
+			if meta.IsStatusConditionTrue(crp.Status.Conditions, crp.ConditionType(placementv1beta1.ConditionAvailable)) {
+				delete(waiting, name)
+			}
+		}
+		return len(waiting) == 0, nil
+	})
+	if err != nil {
+		b.Fatalf("waiting for placements: %v: %d are not available", err, len(waiting))
+	}
+}
+
+// writes are those that the hub has counted.
+func (p *placementBed) writes(b *testing.B) []written {
+	b.Helper()
+	var metrics bytes.Buffer
+	if err := p.api.get(b.Context(), "/metrics", &metrics); err != nil {
+		b.Fatal(err)
+	}
+	all, err := parseWrites(metrics.String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
+
+// settle waits until nothing but heartbeats is written.
+func (p *placementBed) settle(b *testing.B) {
+	b.Helper()
+	const quiet = time.Second
+	last := []written(nil)
+	err := wait.PollUntilContextTimeout(b.Context(), quiet, placementPatience, true, func(context.Context) (bool, error) {
+		now := p.writes(b)
+		more := since(last, now)
+		last = now
+		for _, w := range more {
+			if !strings.HasPrefix(w.resource, "internalmemberclusters") && !strings.HasPrefix(w.resource, "memberclusters") {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// names is a set that one goroutine fills while another looks at its size.
+type names struct {
+	mu  sync.Mutex
+	set map[string]bool
+}
+
+func newNames() *names { return &names{set: map[string]bool{}} }
+
+// add reports whether it was not there.
+func (n *names) add(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.set[name] {
+		return false
+	}
+	n.set[name] = true
+	return true
+}
+
+func (n *names) len() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.set)
+}
+
+func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(gvk)
+	return list
+}
+
+// see tells of every object that comes or changes, until the context ends.
+func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object)) {
+	running.Go(func() {
+		for ctx.Err() == nil {
+			// A watch without a version begins with all that there is.
+			w, err := hub.Watch(ctx, list.DeepCopyObject().(client.ObjectList))
+			if err != nil {
+				continue
+			}
+			for event := range w.ResultChan() {
+				if object, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
+					tell(object)
+				}
+			}
+			w.Stop()
+		}
+	})
+}

@@ -1,0 +1,152 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package members_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// firstHub is known to the suite for its artifacts.
+var firstHub *hub
+
+var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"), func() {
+	var (
+		first, second *hub
+		onMember      client.Client
+		secondAgent   *env.Process
+	)
+
+	// record is the AppliedWork of that name; it fails the spec if there is none.
+	record := func(ctx context.Context, name string) placementv1beta1.AppliedWork {
+		GinkgoHelper()
+		var found placementv1beta1.AppliedWork
+		Expect(onMember.Get(ctx, client.ObjectKey{Name: name}, &found)).To(Succeed())
+		return found
+	}
+	// settings asks for what the member has in a namespace that was placed.
+	settings := func(ctx context.Context, namespace string) func() (map[string]string, error) {
+		return func() (map[string]string, error) {
+			var found corev1.ConfigMap
+			err := onMember.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "settings"}, &found)
+			return found.Data, err
+		}
+	}
+	gone := func(ctx context.Context, object client.Object) func() (bool, error) {
+		return func() (bool, error) {
+			err := onMember.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err != nil, client.IgnoreNotFound(err)
+		}
+	}
+	namespace := func(name string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		log.SetLogger(GinkgoLogr)
+		first, second = startHubs(ctx)
+		firstHub = first
+		var err error
+		onMember, err = first.Members[0].Cluster.Client(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme)
+		Expect(err).NotTo(HaveOccurred())
+
+		first.place(ctx, "shop", "first-shop", "first")
+		Eventually(first.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
+	})
+
+	It("keeps what the first placed when a second without a name places under the same one, and says so there", func(ctx SpecContext) {
+		ours := record(ctx, "shop-work")
+		Expect(ours.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, first.uid(ctx)))
+
+		agent := second.agentOn(ctx, first.Members[0],
+			"--namespace=fleet-system-"+hubName, "--account-namespace="+msav1beta1.AccountNamespace+"-"+hubName)
+		second.place(ctx, "shop", "second-shop", "second")
+		Eventually(second.whyNotApplied(ctx, "shop")).Should(And(ContainSubstring("of another hub"), ContainSubstring("--hub-name")))
+		Eventually(second.conditionOf(ctx, "shop", "Applied")).Should(Equal("False"))
+		Expect(gone(ctx, namespace("second-shop"))()).To(BeTrue())
+
+		By("taking the second's away again")
+		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "shop", "--timeout=60s")
+		Eventually(second.asks(ctx, "get", "work", "shop-work", "--namespace="+clusterv1beta1.MemberNamespace(member), "--ignore-not-found", "--output=name")).Should(BeEmpty())
+		Expect(agent.Stop(ctx)).To(Succeed())
+		Expect(record(ctx, "shop-work").UID).To(Equal(ours.UID))
+		Expect(settings(ctx, "first-shop")()).To(HaveKeyWithValue("from", "first"))
+	})
+
+	It("has what both place under one name once the second has a name", func(ctx SpecContext) {
+		secondAgent = second.agentOn(ctx, first.Members[0], "--hub-name="+hubName)
+		second.place(ctx, "shop", "second-shop", "second")
+		Eventually(second.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
+		Expect(settings(ctx, "second-shop")()).To(HaveKeyWithValue("from", "second"))
+		Expect(settings(ctx, "first-shop")()).To(HaveKeyWithValue("from", "first"))
+		Expect(record(ctx, "shop-work").Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, first.uid(ctx)))
+		theirs := record(ctx, "shop-work."+hubName)
+		Expect(theirs.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, second.uid(ctx)))
+		Expect(theirs.Spec.WorkName).To(Equal("shop-work"))
+
+		By("repairing what is deleted by hand, and removing what is taken back")
+		Expect(onMember.Delete(ctx, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: theirs.Name}})).To(Succeed())
+		Eventually(func(g Gomega) {
+			var again placementv1beta1.AppliedWork
+			g.Expect(onMember.Get(ctx, client.ObjectKey{Name: theirs.Name}, &again)).To(Succeed())
+			g.Expect(again.UID).NotTo(Equal(theirs.UID))
+			g.Expect(settings(ctx, "second-shop")()).To(HaveKeyWithValue("from", "second"))
+		}).Should(Succeed())
+		second.place(ctx, "gone", "second-gone", "second")
+		Eventually(second.conditionOf(ctx, "gone", "Available")).Should(Equal("True"))
+		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "gone", "--timeout=60s")
+		Eventually(gone(ctx, namespace("second-gone"))).Should(BeTrue())
+		Eventually(gone(ctx, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "gone-work." + hubName}})).Should(BeTrue())
+	})
+
+	It("does not let one hub have an object that the other placed", func(ctx SpecContext) {
+		first.place(ctx, "ours", "of-both", "first")
+		Eventually(first.conditionOf(ctx, "ours", "Available")).Should(Equal("True"))
+		second.place(ctx, "theirs", "of-both", "second")
+		Eventually(second.whyNotApplied(ctx, "theirs")).Should(ContainSubstring(`already owned by another AppliedWork, "ours-work"`))
+		second.kubectl(ctx, "", "patch", "clusterresourceplacement", "theirs", "--type=merge",
+			`--patch={"spec":{"strategy":{"applyStrategy":{"allowCoOwnership":true}}}}`)
+		Eventually(second.whyNotApplied(ctx, "theirs")).Should(ContainSubstring("which is of another hub"))
+		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
+	})
+
+	It("is reached from both, by accounts and rights of their own", func(ctx SpecContext) {
+		for _, h := range []*hub{first, second} {
+			Eventually(h.asks(ctx, "get", "--raw=/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"+member+"/proxy/version")).
+				Should(ContainSubstring("gitVersion"))
+		}
+		for _, suffix := range []string{"", "-" + hubName} {
+			accounts := msav1beta1.AccountNamespace + suffix
+			Expect(onMember.Get(ctx, client.ObjectKey{Namespace: accounts, Name: "cluster-gateway"}, &corev1.ServiceAccount{})).To(Succeed())
+		}
+		for _, role := range []string{"fleetgate-impersonate", "fleetgate-impersonate-" + msav1beta1.AccountNamespace + "-" + hubName} {
+			Expect(onMember.Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{})).To(Succeed())
+		}
+	})
+
+	It("leaves one of them without the other noticing, and keeps what was placed", func(ctx SpecContext) {
+		second.kubectl(ctx, "", "delete", "membercluster", member, "--timeout=80s")
+		Eventually(second.asks(ctx, "get", "namespace", clusterv1beta1.MemberNamespace(member), "--ignore-not-found", "--output=name")).Should(BeEmpty())
+		Expect(settings(ctx, "second-shop")()).To(HaveKeyWithValue("from", "second"))
+		Expect(secondAgent.Stop(ctx)).To(Succeed())
+
+		first.kubectl(ctx, "", "patch", "configmap", "settings", "--namespace=first-shop", "--type=merge", `--patch={"data":{"from":"the first, later"}}`)
+		Eventually(settings(ctx, "first-shop")).Should(HaveKeyWithValue("from", "the first, later"))
+		Eventually(first.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
+		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
+	})
+})

@@ -1,0 +1,79 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placementfleet tests placements from end to end: a real hub with a real gateway,
+// and three real members with their agents. What counts is what is on the members.
+package placementfleet
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+var (
+	running *fleet.Fleet
+	hub     client.Client
+	// members are the clients of the members themselves.
+	members = map[string]client.Client{}
+)
+
+func TestPlacementFleet(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(90 * time.Second)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
+	RunSpecs(t, "Placement on a fleet", Label("placement", "matrix"))
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster {
+	if running == nil {
+		return nil
+	}
+	all := []*env.Cluster{running.Hub}
+	for _, m := range running.Members {
+		all = append(all, m.Cluster)
+	}
+	return all
+})
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	home, err := env.Home()
+	Expect(err).NotTo(HaveOccurred())
+	running, err = fleet.Start(ctx, fleet.Options{
+		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Members: []string{"member-1", "member-2", "member-3"}, Verbosity: 2,
+	})
+	if running != nil {
+		DeferCleanup(func(ctx context.Context) { Expect(running.Stop(ctx)).To(Succeed()) })
+	}
+	Expect(err).NotTo(HaveOccurred())
+	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
+	hub, err = running.Hub.Client(kinds...)
+	Expect(err).NotTo(HaveOccurred())
+	for _, m := range running.Members {
+		members[m.Name], err = m.Cluster.Client(kinds...)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	for name := range members {
+		Eventually(func(g Gomega, ctx context.Context) {
+			m := &clusterv1beta1.MemberCluster{}
+			g.Expect(hub.Get(ctx, client.ObjectKey{Name: name}, m)).To(Succeed())
+			g.Expect(meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionJoined)).To(BeTrue())
+		}).WithContext(ctx).Should(Succeed())
+	}
+})

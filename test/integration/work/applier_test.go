@@ -1,0 +1,53 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// namespacedApplier is the account as which the suite's agent applies what was placed in
+// a namespace.
+const namespacedApplier = "deployer"
+
+var _ = Describe("A Work of a placement in a namespace", func() {
+	It("is applied with the rights of that namespace's account", func(ctx SpecContext) {
+		ns, foreign := freshNamespace(ctx), freshNamespace(ctx)
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacedApplier}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
+		}}
+		Expect(memberClient.Create(ctx, role)).To(Succeed())
+		Expect(memberClient.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacedApplier},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: namespacedApplier},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: namespacedApplier}},
+		})).To(Succeed())
+
+		name := ns + ".settings-work"
+		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: hubNamespace, Name: name, Labels: map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: ns},
+		}}
+		work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "1"), configMap(foreign, "a", "x", "1"),
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: `+ns+`}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`)
+		Expect(hubClient.Create(ctx, work)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, name) })
+		// A new object is made at once, or looked for first: the account may do neither.
+		denied := Or(Equal(refused("FailedToFindObjInMemberCluster")), Equal(refused("ManifestApplyFailed")))
+		Eventually(reportedOf(ctx, name)).Should(HaveExactElements(applied(), denied, denied))
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(data(ctx, foreign, "a")()).To(BeNil())
+		Expect(message(ctx, name, 1, "Applied")).To(MatchRegexp(`ServiceAccount "deployer" of namespace "` + ns + `" may not (get|create) configmaps in namespace "` + foreign + `"`))
+
+		By("following changes, and taking away what is not asked for any more")
+		changeWork(ctx, name, configMap(ns, "a", "x", "2"))
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		changeWork(ctx, name)
+		Eventually(data(ctx, ns, "a")).Should(BeNil())
+	})
+})

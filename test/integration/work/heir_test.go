@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+var _ = Describe("What passes from one Work to another", func() {
+	// of makes a Work a part of a placement as of a snapshot.
+	of := func(work *placementv1beta1.Work, binding, snapshot string) {
+		work.Labels = map[string]string{
+			placementv1beta1.ParentBindingLabel:               binding,
+			placementv1beta1.ParentResourceSnapshotIndexLabel: snapshot,
+		}
+	}
+	becomePart := func(ctx SpecContext, name, binding, snapshot string, texts ...string) {
+		GinkgoHelper()
+		updateWork(ctx, name, func(work *placementv1beta1.Work) {
+			of(work, binding, snapshot)
+			work.Spec.Workload.Manifests = manifests(texts...)
+		})
+	}
+
+	It("is never deleted when a placement is cut into Works anew", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		first, second, third := "first-"+ns, "second-"+ns, "third-"+ns
+		careful := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
+		createWork(ctx, first, careful, configMap(ns, "a"), configMap(ns, "moves"))
+		createWork(ctx, second, careful, configMap(ns, "b"))
+		becomePart(ctx, first, "cut-"+ns, "1", configMap(ns, "a"), configMap(ns, "moves"), configMap(ns, "left"))
+		becomePart(ctx, second, "cut-"+ns, "1", configMap(ns, "b"))
+		Eventually(reported(ctx, first)).Should(beDone())
+		Eventually(reported(ctx, second)).Should(beDone())
+		before := getConfigMap(ctx, ns, "moves").UID
+		seen := watchDeletions(ctx, ns)
+		ownedBy := func(work string) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				object := getConfigMap(ctx, ns, "moves")
+				g.Expect(object.UID).To(Equal(before))
+				g.Expect(object.OwnerReferences).To(HaveExactElements(HaveField("Name", work)))
+			}).Should(Succeed())
+			Eventually(reported(ctx, work)).Should(beDone())
+			Eventually(ledger(ctx, work)).Should(ContainElement("moves"))
+		}
+
+		By("leaving the first before the second has got it")
+		becomePart(ctx, first, "cut-"+ns, "2", configMap(ns, "a"))
+		Eventually(reported(ctx, first)).Should(beDone())
+		Expect(getConfigMap(ctx, ns, "moves").DeletionTimestamp).To(BeNil())
+		becomePart(ctx, second, "cut-"+ns, "2", configMap(ns, "b"), configMap(ns, "moves"))
+		ownedBy(second)
+		Eventually(data(ctx, ns, "left")).Should(BeNil(), "nobody wants it any more")
+
+		By("leaving the second for a third, which is new, while that is deleted")
+		createWork(ctx, third, careful, configMap(ns, "moves"))
+		becomePart(ctx, third, "cut-"+ns, "2", configMap(ns, "moves"))
+		removeWork(ctx, second)
+		ownedBy(third)
+		Eventually(seen.deletions).Should(ContainElement("b"), "the watch sees deletions")
+		Expect(seen.deletions()).NotTo(ContainElement("moves"))
+	})
+
+	It("is never deleted when another placement that wants it takes its place", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "goes-"+ns, nil, configMap(ns, "a", "x", "1"), configMap(ns, "b"))
+		Eventually(reported(ctx, "goes-"+ns)).Should(beDone())
+		createWork(ctx, "stays-"+ns, nil, configMap(ns, "a", "x", "2"))
+		Eventually(reportedOf(ctx, "stays-"+ns)).Should(HaveExactElements(refused("FailedToTakeOver")))
+		before := getConfigMap(ctx, ns, "a").UID
+		removeWork(ctx, "goes-"+ns)
+		Eventually(reported(ctx, "stays-"+ns)).Should(beDone())
+		after := getConfigMap(ctx, ns, "a")
+		Expect(after.UID).To(Equal(before))
+		Expect(after.Data).To(Equal(map[string]string{"x": "2"}))
+		Expect(data(ctx, ns, "b")()).To(BeNil())
+	})
+})

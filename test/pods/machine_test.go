@@ -1,0 +1,139 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const architecture = runtime.GOARCH
+
+// The hub's node is on the machine itself, together with both control planes; the member's
+// is on a network of its own, behind a wire. Pods have a network for each node.
+const (
+	hubAddress    = "10.89.0.1"
+	memberAddress = "10.89.0.2"
+	hubPods       = "10.244.0.0/24"
+	memberPods    = "10.245.0.0/24"
+	services      = "10.96.0.0/16"
+)
+
+// makeNetwork lays the wire and returns the file of the member's network.
+func makeNetwork(ctx context.Context) (string, error) {
+	for _, line := range []string{
+		"netns add member",
+		"link add hub0 type veth peer name member0 netns member",
+		"address add " + hubAddress + "/30 dev hub0",
+		"link set hub0 up",
+		"-n member address add " + memberAddress + "/30 dev member0",
+		"-n member link set member0 up",
+		"-n member link set lo up",
+		"-n member route add default via " + hubAddress,
+		// As a control plane reaches the Pods of its nodes.
+		"route add " + memberPods + " via " + memberAddress,
+		// kube-proxy changes the destination of what is sent to a Service, after a route was found.
+		"route add " + services + " dev hub0",
+	} {
+		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("ip %s: %w: %s", line, err, out)
+		}
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		name := filepath.Join("/proc/sys/net", family, "conf/all/forwarding")
+		if err := os.WriteFile(name, []byte("1"), 0o644); err != nil {
+			return "", err
+		}
+	}
+	return "/run/netns/member", nil
+}
+
+const (
+	pauseImage = "example.org/pause:test"
+	// shellImage has busybox: a shell, tar, a web server.
+	shellImage = "example.org/shell:test"
+)
+
+// makeImages writes the images of what is not ours: one static program does for both.
+func makeImages() []string {
+	GinkgoHelper()
+	busybox, err := exec.LookPath("busybox")
+	Expect(err).NotTo(HaveOccurred())
+	program, err := os.ReadFile(busybox)
+	Expect(err).NotTo(HaveOccurred())
+	pause, shell := filepath.Join(work, "pause.tar"), filepath.Join(work, "shell.tar")
+	Expect(writeImage(pause, pauseImage, program, "tail", "-f", "/dev/null")).To(Succeed())
+	Expect(writeImage(shell, shellImage, program, "sh")).To(Succeed())
+	return []string{pause, shell}
+}
+
+// writeImage writes an image with busybox as `docker save` would.
+func writeImage(path, name string, busybox []byte, command ...string) error {
+	var layer bytes.Buffer
+	files := tar.NewWriter(&layer)
+	for _, folder := range []string{"bin/", "tmp/", "www/"} {
+		if err := files.WriteHeader(&tar.Header{Name: folder, Typeflag: tar.TypeDir, Mode: 0o777}); err != nil {
+			return err
+		}
+	}
+	if err := addFile(files, "bin/busybox", 0o755, busybox); err != nil {
+		return err
+	}
+	for _, program := range []string{"sh", "cat", "tar", "tail", "sleep", "httpd", "sha256sum", "seq", "id"} {
+		if err := files.WriteHeader(&tar.Header{Name: "bin/" + program, Typeflag: tar.TypeSymlink, Linkname: "busybox"}); err != nil {
+			return err
+		}
+	}
+	if err := files.Close(); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(layer.Bytes())
+	config, err := json.Marshal(map[string]any{
+		"architecture": architecture, "os": "linux",
+		"config": map[string]any{"Entrypoint": command, "Env": []string{"PATH=/bin"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hex.EncodeToString(sum[:])}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	parts := tar.NewWriter(&archive)
+	for _, part := range []struct {
+		name string
+		data []byte
+	}{{"config.json", config}, {"layer.tar", layer.Bytes()}, {"manifest.json", manifest}} {
+		if err := addFile(parts, part.name, 0o644, part.data); err != nil {
+			return err
+		}
+	}
+	if err := parts.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(path, archive.Bytes(), 0o600)
+}
+
+func addFile(to *tar.Writer, name string, mode int64, data []byte) error {
+	if err := to.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(data)), Typeflag: tar.TypeReg}); err != nil {
+		return err
+	}
+	_, err := to.Write(data)
+	return err
+}
