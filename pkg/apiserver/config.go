@@ -80,9 +80,9 @@ type Config struct {
 	// RequestTimeout limits requests that are not long-running, by default one
 	// minute.
 	RequestTimeout time.Duration
-	// ShutdownDelay is how long the server still takes requests, not ready, after
-	// Run's context has ended.
-	ShutdownDelay time.Duration
+	// DrainTime is how long requests that no caller can resume, such as exec, may go on
+	// after Run's context has ended. If 0, they end with it.
+	DrainTime time.Duration
 	// ReadyChecks are added to /readyz.
 	ReadyChecks map[string]func(*http.Request) error
 	// Metrics are registered here; nil means that nobody reads them.

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -21,6 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -845,4 +847,73 @@ func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	close(g.done)
+}
+
+// execEcho opens an upgraded connection to a member that echoes lines, and returns what
+// sends it one.
+func execEcho(t *testing.T, g *gateway, m *member) (conn net.Conn, say func() error) {
+	t.Helper()
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		conn, brw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		_, _ = io.Copy(conn, brw)
+	})
+	conn, reader, res := g.raw("POST " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	wantCode(t, res, http.StatusSwitchingProtocols)
+	return conn, func() error {
+		if _, err := io.WriteString(conn, "hello\n"); err != nil {
+			return err
+		}
+		line, err := reader.ReadString('\n')
+		if err == nil && line != "hello\n" {
+			err = fmt.Errorf("got %q", line)
+		}
+		return err
+	}
+}
+
+func TestServerThatStopsLetsExecEnd(t *testing.T) {
+	g, m := oneMember(t, func(c *apiserver.Config) { c.DrainTime = time.Minute })
+	conn, say := execEcho(t, g, m)
+	watch := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods?watch=true", "jane", nil)
+	wantCode(t, watch, http.StatusOK)
+	g.stop()
+	_, _ = io.Copy(io.Discard, watch.Body)
+	if err := say(); err != nil {
+		t.Errorf("exec in a server that stops: %v", err)
+	}
+	select {
+	case err := <-g.done:
+		t.Errorf("Run did not wait for exec: %v", err)
+	default:
+	}
+	_ = conn.Close()
+	if err := <-g.done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	close(g.done)
+}
+
+func TestServerThatStopsEndsExecAfterDrainTime(t *testing.T) {
+	g, m := oneMember(t, func(c *apiserver.Config) { c.DrainTime = time.Millisecond })
+	_, say := execEcho(t, g, m)
+	g.stop()
+	if err := <-g.done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	close(g.done)
+	if err := say(); err == nil {
+		t.Error("exec goes on in a server that has stopped")
+	}
 }

@@ -44,10 +44,10 @@ const (
 
 // Server is an API server that can run once.
 type Server struct {
-	generic *genericserver.GenericAPIServer
-	gateway *clustergateway.Handler
-	closing func() error
-	delay   time.Duration
+	generic   *genericserver.GenericAPIServer
+	gateway   *clustergateway.Handler
+	closing   func() error
+	drainTime time.Duration
 }
 
 // New listens and builds the server. The context bounds what is read from the
@@ -121,24 +121,36 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			return nil, fmt.Errorf("installing %s: %w", tunnelv1alpha1.GroupVersion, err)
 		}
 	}
-	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, delay: c.config.ShutdownDelay}, nil
+	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
 }
 
 // Address is where the server listens.
 func (s *Server) Address() net.Addr { return s.generic.SecureServingInfo.Listener.Addr() }
 
-// Run serves until the context ends and ShutdownDelay has passed, then finishes
-// what is under way: short requests complete, long ones end so that their callers
-// turn to another replica.
+// Run serves until the context ends, takes no more requests then, and finishes what is
+// under way: short requests complete, watches end so that their callers turn to another
+// replica, and what cannot be resumed gets DrainTime.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.gateway.Close()
-	release := context.AfterFunc(ctx, func() { time.AfterFunc(s.delay, s.gateway.StopLongRunning) })
-	defer release()
+	drained := make(chan struct{})
+	release := context.AfterFunc(ctx, func() {
+		defer close(drained)
+		s.drain(ctx)
+	})
 	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
+		release()
 		_ = s.closing()
 		return fmt.Errorf("serving the aggregated API: %w", err)
 	}
+	// The server itself does not wait for connections that have switched protocols.
+	<-drained
 	return nil
+}
+
+func (s *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTime)
+	defer cancel()
+	s.gateway.Drain(ctx)
 }
 
 func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) error {
@@ -166,7 +178,6 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.EnableIndex = false
 	generic.TracerProvider = keptOpen{c.config.Spans}
 	generic.RequestTimeout = c.config.RequestTimeout
-	generic.ShutdownDelayDuration = c.config.ShutdownDelay
 	generic.MaxRequestsInFlight = maxInFlight
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning

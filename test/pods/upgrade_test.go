@@ -4,8 +4,11 @@
 package pods_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"os/exec"
 	"strconv"
 	"sync"
 	"time"
@@ -32,12 +35,9 @@ func upgradesGateway(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	watched := watchTicks(ctx, through)
-	executed := make(chan string, 1)
 	pod := webPod(ctx)
-	go func() {
-		out, err := throughHub(ctx, "exec", pod, "--", "sh", "-c", "for i in $(seq 15); do sleep 1; done; echo done").CombinedOutput()
-		executed <- fmt.Sprintf("%s%v", out, err)
-	}()
+	executed := executes(ctx, pod)
+	go endsOnceGatewaysStop(ctx, pod)
 	asked, last := inTheMeantime(ctx, through, func() {
 		Expect(run(ctx, hub, "helm upgrade gateway charts/gateway --namespace fleet-system --reuse-values --set image.tag=next --wait --timeout=4m")).Error().NotTo(HaveOccurred())
 		Eventually(func(g Gomega) {
@@ -50,10 +50,40 @@ func upgradesGateway(ctx SpecContext) {
 	AddReportEntry("requests during the upgrade", asked.String())
 	GinkgoWriter.Println(asked.String())
 
-	Eventually(executed).Should(Receive(Equal("done\n<nil>")))
+	Expect(executed.Wait()).To(Succeed(), "exec: %s", executed.Stderr)
 	Eventually(watched).Should(ContainElement(last), "the watch saw the last change")
 	Expect(asked.failures).To(BeEmpty())
 	expectAvailable(ctx, "shop")
+}
+
+// enough is the file of a Pod for which a command in it waits.
+const enough = "/tmp/enough"
+
+// executes starts a command in a Pod through the hub, and returns once it runs.
+func executes(ctx context.Context, pod string) *exec.Cmd {
+	GinkgoHelper()
+	command := throughHub(ctx, "exec", pod, "--", "sh", "-c", "echo begun; until [ -e "+enough+" ]; do sleep 1; done")
+	out, err := command.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	command.Stderr = &bytes.Buffer{}
+	Expect(command.Start()).To(Succeed())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	Expect(err).NotTo(HaveOccurred(), "%s", command.Stderr)
+	Expect(line).To(Equal("begun\n"))
+	return command
+}
+
+// endsOnceGatewaysStop lets that command end, from beside the hub, when the first gateway
+// has been stopping for a while: less than the 20 s that it gives to what cannot be resumed.
+func endsOnceGatewaysStop(ctx context.Context, pod string) {
+	defer GinkgoRecover()
+	Eventually(func(g Gomega) {
+		var pods corev1.PodList
+		g.Expect(hubClient.List(ctx, &pods, client.InNamespace(systemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "fleetgate-gateway"})).To(Succeed())
+		g.Expect(pods.Items).To(ContainElement(HaveField("DeletionTimestamp", Not(BeNil()))))
+	}).WithTimeout(4 * time.Minute).Should(Succeed())
+	time.Sleep(10 * time.Second)
+	Expect(run(ctx, member, "kubectl exec --namespace=shop "+pod+" -- touch "+enough)).Error().NotTo(HaveOccurred())
 }
 
 const (

@@ -18,6 +18,7 @@ import (
 
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,8 +80,9 @@ import (
 const (
 	// shutdownGrace is how long requests and reconciles under way may take to end.
 	shutdownGrace = 25 * time.Second
-	// tunnelDrain is how much of it streams in tunnels get.
-	tunnelDrain = 5 * time.Second
+	// streamDrain is how much of it streams get that cannot be resumed, in tunnels and to
+	// callers.
+	streamDrain = 20 * time.Second
 	// memberWorkers is how many members are joined, and registrations answered, at
 	// the same time: most of the time they wait for the hub's API server.
 	memberWorkers = 16
@@ -437,6 +439,7 @@ func (g *gateway) addProxy(context.Context) error {
 		AuditLogPath:         g.AuditLogPath,
 		MaxInFlightPerMember: g.MaxInFlightPerMember,
 		MaxInFlightPerUser:   g.MaxInFlightPerUser,
+		DrainTime:            streamDrain,
 	}
 	if g.AuditRequests {
 		config.Recorder = clustergateway.LogRecords
@@ -479,10 +482,21 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	err = server.Run(ctx)
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), tunnelDrain)
-	defer cancel()
-	return errors.Join(err, parts.registry.Close(drain))
+	var group errgroup.Group
+	serving, stopped := context.WithCancel(ctx)
+	group.Go(func() error {
+		defer stopped()
+		return server.Run(ctx)
+	})
+	// Agents go elsewhere at once; what goes through their tunnels to this replica has as
+	// long to end as what goes through the server.
+	group.Go(func() error {
+		<-serving.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), streamDrain)
+		defer cancel()
+		return parts.registry.Close(drain)
+	})
+	return group.Wait()
 }
 
 // ignoreEnd drops the errors that come of stopping.

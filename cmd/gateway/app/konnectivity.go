@@ -74,7 +74,7 @@ func (g *gateway) addKonnectivity(parts *tunnelParts) error {
 			// The registry has them drain with the others.
 			ctx, cancel := whileCarrying(ctx, parts.drained)
 			defer cancel()
-			return agents.Run(ctx, tunnelDrain)
+			return agents.Run(ctx, 0)
 		})); err != nil {
 			return err
 		}
@@ -270,6 +270,6 @@ func (g *gateway) listening(address string, serve func(context.Context, net.List
 		if err != nil {
 			return explain(fmt.Errorf("listening at %s: %w", address, err))
 		}
-		return serve(ctx, listener, tunnelDrain)
+		return serve(ctx, listener, streamDrain)
 	}
 }

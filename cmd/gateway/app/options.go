@@ -136,6 +136,8 @@ type Options struct {
 	HelmCharts bool
 	// HelmChartRegistries are those from which charts may be fetched.
 	HelmChartRegistries []string
+	// HelmChartCredentials is a file with what to prove to them.
+	HelmChartCredentials string
 	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
 	// more than ConfirmDeleteMembers members.
 	ConfirmDelete        string
@@ -246,6 +248,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Take ConfigMaps with annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true for envelopes, as hubs of 2023 did. Nobody checks what is in them: who may write ConfigMaps in a namespace that is placed decides then what members get.")
 	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with annotation "+placementv1beta1.HelmChartAnnotation+" for each member that they are placed on. Who writes that annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
 	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
+	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
@@ -353,6 +356,14 @@ func (o *Options) Validate() error {
 	}
 	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
 		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
+	}
+	if o.HelmChartCredentials != "" {
+		if len(o.HelmChartRegistries) == 0 {
+			all = append(all, errors.New("--helm-chart-credentials does nothing without --helm-chart-registries"))
+		}
+		if _, err := oci.ReadCredentials(o.HelmChartCredentials); err != nil {
+			all = append(all, fmt.Errorf("--helm-chart-credentials: %w", err))
+		}
 	}
 	if o.ConfirmDeleteMembers < 0 {
 		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))

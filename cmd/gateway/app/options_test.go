@@ -55,6 +55,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			o.EndpointNames = []string{"https://gateway", "gateway.example.com", "*.example.com", "192.0.2.1", "::1", "a b"}
 		},
 			[]string{`--endpoint-names "https://gateway" is neither`, `--endpoint-names "a b" is neither`}},
+		"credentials of charts": {func(o *Options) { o.HelmChartCredentials = "/nowhere/config.json" },
+			[]string{"--helm-chart-credentials does nothing without --helm-chart-registries", "--helm-chart-credentials: reading the credentials of registries: open /nowhere/config.json"}},
 		"registries of charts": {func(o *Options) { o.HelmChartRegistries = []string{"ghcr.io/acme", "https://ghcr.io"} },
 			[]string{`--helm-chart-registries: "https://ghcr.io" is no registry`, "--helm-chart-registries does nothing without --helm-charts"}},
 		"endpoint names of a file": {func(o *Options) {

@@ -37,7 +37,7 @@ func (g *gateway) chartPackages() helmchart.Packages {
 	if len(g.HelmChartRegistries) == 0 {
 		return nil
 	}
-	return oci.NewRegistries(g.HelmChartRegistries, clock.RealClock{})
+	return oci.NewRegistries(g.HelmChartRegistries, g.HelmChartCredentials, clock.RealClock{})
 }
 
 // charts is what renders Helm charts, nil if nobody asked for it.

@@ -63,7 +63,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	defer leaveQuietly(ctx)
 	proxy := h.replies
-	if x.request.Info.IsResourceRequest && x.request.Info.Verb == "watch" {
+	if x.request.isWatch() {
 		proxy = h.watches
 	}
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
@@ -96,20 +96,26 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 	return nil
 }
 
-// contextFor ends long requests when the server stops.
+// contextFor ends long requests when the server stops: watches at once, since their
+// callers go on with another replica, the others as late as possible.
 func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context, func()) {
-	if !x.request.LongRunning {
+	switch {
+	case !x.request.LongRunning:
 		return ctx, func() {}
+	case x.request.isWatch():
+		return h.watching.begin(ctx)
 	}
-	return h.lasting.begin(ctx)
+	return h.streaming.begin(ctx)
 }
 
-// lasting knows the requests that may last, to end them all at once.
+// lasting knows the requests of a kind that may last, to end them all at once.
 type lasting struct {
 	// mu guards the rest.
 	mu      sync.Mutex
 	stopped bool
 	cancels map[*context.CancelCauseFunc]struct{}
+	// ended is closed when the last request ends; nil while nobody waits for it.
+	ended chan struct{}
 }
 
 func (l *lasting) begin(parent context.Context) (context.Context, func()) {
@@ -125,13 +131,34 @@ func (l *lasting) begin(parent context.Context) (context.Context, func()) {
 	}
 	l.cancels[&cancel] = struct{}{}
 	return ctx, func() {
-		l.mu.Lock()
-		delete(l.cancels, &cancel)
-		l.mu.Unlock()
 		cancel(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.cancels, &cancel)
+		if l.ended != nil && len(l.cancels) == 0 {
+			close(l.ended)
+			l.ended = nil
+		}
 	}
 }
 
+// wait returns when no request is left, or ctx ends. One waits at a time.
+func (l *lasting) wait(ctx context.Context) {
+	l.mu.Lock()
+	if len(l.cancels) == 0 {
+		l.mu.Unlock()
+		return
+	}
+	ended := make(chan struct{})
+	l.ended = ended
+	l.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// stop ends all requests, and every later one at its beginning.
 func (l *lasting) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,8 +92,8 @@ type Handler struct {
 	metrics      *metrics
 	spans        spans
 	// replies and watches differ in the buffers that they copy with.
-	replies, watches *httputil.ReverseProxy
-	lasting          lasting
+	replies, watches    *httputil.ReverseProxy
+	watching, streaming lasting
 }
 
 // New makes a Handler.
@@ -140,9 +140,14 @@ func (h *Handler) newProxy(buffer int) *httputil.ReverseProxy {
 	}
 }
 
-// StopLongRunning ends all requests that may last, so that a server that stops
-// need not wait for them; their callers ask another replica.
-func (h *Handler) StopLongRunning() { h.lasting.stop() }
+// Drain ends what a server that stops need not finish. Watches end at once, their callers
+// go on with another replica. What nobody can go on with, such as exec, port-forward or
+// a log that is followed, may go on until ctx ends; Drain returns when the last one has.
+func (h *Handler) Drain(ctx context.Context) {
+	h.watching.stop()
+	h.streaming.wait(ctx)
+	h.streaming.stop()
+}
 
 // Close ends connections that nothing uses.
 func (h *Handler) Close() { h.links.closeAll() }

@@ -144,6 +144,9 @@ func isLongRunning(info *apirequest.RequestInfo) bool {
 	return info.Verb == "watch" || info.Verb == "proxy" || slices.Contains(lastingSubresources, info.Subresource)
 }
 
+// isWatch is true for a request whose caller goes on where it ended.
+func (r *Request) isWatch() bool { return r.Info.IsResourceRequest && r.Info.Verb == "watch" }
+
 type parsedKey struct{}
 
 type parsed struct {

@@ -87,10 +87,21 @@ type version struct {
 }
 
 // NewRegistries returns Registries that go where the list, which ParseAllowed takes,
-// allows.
-func NewRegistries(allowed []string, clock clock.PassiveClock) *Registries {
+// allows. credentials is a file as ReadCredentials takes it, empty for none; it is read
+// again whenever a registry asks who is calling, so that it can be replaced.
+func NewRegistries(allowed []string, credentials string, clock clock.PassiveClock) *Registries {
+	client := &auth.Client{Client: &http.Client{Timeout: fetchTimeout}, Cache: auth.NewCache()}
+	if credentials != "" {
+		client.Credential = func(ctx context.Context, host string) (auth.Credential, error) {
+			known, err := ReadCredentials(credentials)
+			if err != nil {
+				return auth.EmptyCredential, err
+			}
+			return known(ctx, host)
+		}
+	}
 	return &Registries{
-		allowed: allowed, client: &auth.Client{Client: &http.Client{Timeout: fetchTimeout}, Cache: auth.NewCache()}, clock: clock,
+		allowed: allowed, client: client, clock: clock,
 		versions: map[string]version{}, packages: map[string][]byte{},
 	}
 }

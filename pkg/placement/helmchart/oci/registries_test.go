@@ -108,7 +108,7 @@ func TestChartsAreFetchedOnce(t *testing.T) {
 	s := serve(t)
 	digest := s.push(t, "charts/cni", "1.0.0_1", []byte("packed"), nil)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	r := NewRegistries([]string{plain + s.host + "/charts"}, clock)
+	r := NewRegistries([]string{plain + s.host + "/charts"}, "", clock)
 	source := s.source("charts/cni", "1.0.0+1")
 	source.Digest = digest
 	for range 3 {
@@ -147,7 +147,7 @@ func TestWhatIsNotFetched(t *testing.T) {
 	s.push(t, "charts/image", "1.0.0", []byte("packed"), func(m *ocispec.Manifest) { m.Layers[0].MediaType = ocispec.MediaTypeImageLayerGzip })
 	s.push(t, "charts/large", "1.0.0", bytes.Repeat([]byte("x"), maxPackage+1), nil)
 	s.push(t, "charts/liar", "1.0.0", []byte("packed"), func(m *ocispec.Manifest) { m.Layers[0].Size = 3 })
-	r := NewRegistries([]string{plain + s.host + "/charts"}, clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+	r := NewRegistries([]string{plain + s.host + "/charts"}, "", clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
 	cases := map[string]struct {
 		source  helmchart.Source
 		problem bool
