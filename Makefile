@@ -9,9 +9,11 @@ TOOL := $(GO) tool -modfile=go.tools.mod
 STEP := hack/step.sh
 
 KUBE_VERSION := v1.36.3
+# The minor version before, with which test-matrix mixes it.
+KUBE_OLDER := v1.35.4
 KUBE_LINKS := etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
 KUBE_STAMP := k8s.io/component-base/version
-KUBE_LDFLAGS := -s -w -X $(KUBE_STAMP).gitVersion=$(KUBE_VERSION) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=36 \
+kube_ldflags = -s -w -X $(KUBE_STAMP).gitVersion=$(1) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=$(word 2,$(subst ., ,$(1))) \
 	-X $(KUBE_STAMP).gitTreeState=clean -X $(KUBE_STAMP).gitCommit=unknown -X $(KUBE_STAMP).buildDate=1970-01-01T00:00:00Z
 
 # Groups of the benchmarks, how long each figure is measured, and how often.
@@ -68,8 +70,17 @@ kube: $(BIN)/kube $(BIN)/kwok ## Build the Kubernetes programs that tests and `m
 
 $(BIN)/kube: hack/kube/main.go hack/kube/go.mod hack/kube/go.sum
 	@$(STEP) "Building Kubernetes $(KUBE_VERSION) (about 8 minutes on 2 cores, once)" \
-		$(GO) build -C hack/kube -trimpath -ldflags '$(KUBE_LDFLAGS)' -o $(CURDIR)/$@ .
+		$(GO) build -C hack/kube -trimpath -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $(CURDIR)/$@ .
 	@for name in $(KUBE_LINKS); do ln -sf kube $(BIN)/$$name; done
+
+.PHONY: kube-older
+kube-older: $(BIN)/older/kube ## Build the same programs of the minor version before, for test-matrix (once).
+
+$(BIN)/older/kube: hack/kube/main.go hack/kube/older.mod hack/kube/older.sum | $(BIN)/kwok
+	@$(STEP) "Building Kubernetes $(KUBE_OLDER) (about 8 minutes on 2 cores, once)" \
+		$(GO) build -C hack/kube -modfile=older.mod -trimpath -ldflags '$(call kube_ldflags,$(KUBE_OLDER))' -o $(CURDIR)/$@ .
+	@for name in $(KUBE_LINKS); do ln -sf kube $(@D)/$$name; done
+	@ln -sf ../kwok $(@D)/kwok
 
 $(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
 	@$(STEP) "Building KWOK" $(GO) build -C hack/kwok -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
@@ -172,9 +183,11 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MEMBER_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=agent $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix

@@ -51,6 +51,6 @@ func BenchmarkTunnel(b *testing.B) {
 	tunneltest.RunBenchmark(b, tunneltest.DirectTCP(), tunneltest.DirectTLS(),
 		tunneltest.Path{Name: "konnectivity", Open: benchGateway, Most: most},
 		tunneltest.Path{Name: "konnectivity-grpc", Open: benchGRPC, Most: most},
-		tunneltest.Path{Name: "konnectivity-connect", Open: benchConnect, Most: most},
+		tunneltest.Path{Name: "konnectivity-connect", Open: benchConnect, Most: most, MostBusy: 200},
 	)
 }

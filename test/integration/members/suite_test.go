@@ -56,13 +56,17 @@ func startHub(ctx context.Context, members ...string) *hub {
 		DeferCleanup(func(ctx context.Context) { Expect(started.Stop(ctx)).To(Succeed()) })
 	}
 	Expect(err).NotTo(HaveOccurred())
-	return &hub{started}
+	return &hub{Fleet: started}
 }
 
 func progress(line string) { GinkgoWriter.Println(line) }
 
 // hub is one of the two, as its administrator sees it.
-type hub struct{ *fleet.Fleet }
+type hub struct {
+	*fleet.Fleet
+	// agents were started beside those of the fleet.
+	agents []*env.Process
+}
 
 // kubectl runs on the hub, and fails the spec if it does not succeed.
 func (h *hub) kubectl(ctx context.Context, input string, args ...string) string {
@@ -157,8 +161,8 @@ spec: {clientID: the-cluster}
 		}, flags...),
 	})
 	Expect(err).NotTo(HaveOccurred())
+	h.agents = append(h.agents, process)
 	Expect(process.Start(ctx)).To(Succeed())
-	DeferCleanup(process.Stop)
 	Eventually(h.asks(ctx, "get", "membercluster", member, `--output=jsonpath={.status.conditions[?(@.type=="Joined")].status}`)).Should(Equal("True"))
 	return process
 }

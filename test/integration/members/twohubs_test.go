@@ -60,6 +60,12 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		log.SetLogger(GinkgoLogr)
 		first, second = startHubs(ctx)
 		firstHub = first
+		// Its agents live longer than the spec that starts them.
+		DeferCleanup(func(ctx SpecContext) {
+			for _, agent := range second.agents {
+				Expect(agent.Stop(ctx)).To(Succeed())
+			}
+		})
 		var err error
 		onMember, err = first.Members[0].Cluster.Client(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme)
 		Expect(err).NotTo(HaveOccurred())

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -42,7 +43,8 @@ func newGround(members []string) *ground {
 		running.Go(func() {
 			defer GinkgoRecover()
 			for ctx.Err() == nil {
-				serve(ctx, clusterv1beta1.MemberNamespace(name), g.apply)
+				namespace := clusterv1beta1.MemberNamespace(name)
+				serve(ctx, namespace, g.apply, func(there map[client.ObjectKey]bool) { g.keep(namespace, there) })
 			}
 		})
 	}
@@ -62,6 +64,15 @@ func (g *ground) apply(work *placementv1beta1.Work) {
 		return
 	}
 	g.objects[key] = manifestsOf(work)
+}
+
+// keep forgets what a member had through Works that are no more.
+func (g *ground) keep(namespace string, there map[client.ObjectKey]bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.objects, func(work client.ObjectKey, _ map[string]string) bool {
+		return work.Namespace == namespace && !there[work]
+	})
 }
 
 func manifestsOf(work *placementv1beta1.Work) map[string]string {

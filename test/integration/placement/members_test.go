@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -65,7 +66,7 @@ func agent(name string) (stop func()) {
 	running.Go(func() {
 		defer GinkgoRecover()
 		for ctx.Err() == nil {
-			serve(ctx, clusterv1beta1.MemberNamespace(name), func(*placementv1beta1.Work) {})
+			serve(ctx, clusterv1beta1.MemberNamespace(name), func(*placementv1beta1.Work) {}, func(map[client.ObjectKey]bool) {})
 		}
 	})
 	var once sync.Once
@@ -74,9 +75,26 @@ func agent(name string) (stop func()) {
 	return stop
 }
 
-// serve handles the Works of a namespace as they come; apply is told of each first.
-func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.Work)) {
-	watcher, err := hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(namespace))
+// serve handles the Works of a namespace as they come, until its watch ends: a slow one
+// is cut. apply is told of each first, and there of all that there are at the beginning:
+// what went while nobody watched is not told of.
+func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.Work), there func(map[client.ObjectKey]bool)) {
+	var works placementv1beta1.WorkList
+	if err := hub.List(ctx, &works, client.InNamespace(namespace)); err != nil {
+		return
+	}
+	known := map[client.ObjectKey]bool{}
+	for i := range works.Items {
+		known[client.ObjectKeyFromObject(&works.Items[i])] = true
+	}
+	there(known)
+	for i := range works.Items {
+		apply(&works.Items[i])
+		// A conflict comes with an event of what was written instead.
+		_ = handle(ctx, &works.Items[i])
+	}
+	watcher, err := hub.Watch(ctx, &placementv1beta1.WorkList{}, client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: works.ResourceVersion}})
 	if err != nil {
 		return
 	}
@@ -89,9 +107,8 @@ func serve(ctx context.Context, namespace string, apply func(*placementv1beta1.W
 			if !open {
 				return
 			}
-			if work, ok := event.Object.(*placementv1beta1.Work); ok && event.Type != "DELETED" {
+			if work, ok := event.Object.(*placementv1beta1.Work); ok && event.Type != watch.Deleted {
 				apply(work)
-				// A conflict comes with an event of what was written instead.
 				_ = handle(ctx, work)
 			}
 		}

@@ -44,6 +44,8 @@ type load struct {
 	// mu guards the fields below it.
 	mu       sync.Mutex
 	answered int
+	// longest is the longest time that anybody waited for an answer, retries included.
+	longest time.Duration
 	// failures counts errors by text; wrong are answers that no user may get.
 	failures map[string]int
 	wrong    []string
@@ -88,6 +90,7 @@ func (l *load) run(ctx context.Context, object string, users int) {
 
 // get counts what one request comes to. The end of ctx cancels none: each is waited for.
 func (l *load) get(ctx context.Context, url string) {
+	began := time.Now()
 	err := l.try(url)
 	for again := 0; err != nil && again < l.retries; again++ {
 		rest(ctx, time.Duration(again+1)*100*time.Millisecond)
@@ -99,6 +102,7 @@ func (l *load) get(ctx context.Context, url string) {
 	switch {
 	case err == nil:
 		l.answered++
+		l.longest = max(l.longest, time.Since(began))
 	case errors.As(err, &wrong), errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		l.wrong = append(l.wrong, err.Error())
 	default:
@@ -166,11 +170,18 @@ func rest(ctx context.Context, wait time.Duration) {
 }
 
 // String says what came of the requests.
+// soFar is how many requests were answered.
+func (l *load) soFar() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.answered
+}
+
 func (l *load) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answered\n", l.answered)
+	fmt.Fprintf(&text, "%d answered, at most %s after they were asked\n", l.answered, l.longest.Round(time.Millisecond))
 	for _, failure := range slices.Sorted(maps.Keys(l.failures)) {
 		fmt.Fprintf(&text, "%d times %s\n", l.failures[failure], failure)
 	}

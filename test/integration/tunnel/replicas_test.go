@@ -60,20 +60,52 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
 	}
 
-	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
+	// losesNone does that to each gateway while requests go on, and has every one answered.
+	losesNone := func(ctx context.Context, done string, do func(*env.Process)) {
+		GinkgoHelper()
 		answers(ctx, f, object)
 		eachHoldsBoth(ctx)
 		l := newLoad(f, object)
 		l.retries = 10
 		during(ctx, l, object, func() {
 			for _, gateway := range f.Gateways {
-				Expect(gateway.Restart(ctx)).To(Succeed())
+				before := l.soFar()
+				do(gateway)
+				Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+200))
+				Expect(gateway.Start(ctx)).To(Succeed())
 				eachHoldsBoth(ctx)
 			}
 		})
+		AddReportEntry("requests while each gateway is "+done, l.String())
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
-		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+	}
+
+	It("lose no request that can be retried while each is restarted", func(ctx SpecContext) {
+		losesNone(ctx, "restarted", func(p *env.Process) { Expect(p.Stop(ctx)).To(Succeed()) })
+	})
+
+	It("lose no request that can be retried when the holder of its tunnel is killed", func(ctx SpecContext) {
+		losesNone(ctx, "killed", func(p *env.Process) { Expect(p.Kill()).To(Succeed()) })
+	})
+
+	It("have another one lead when the leader is stopped, and when it is killed", func(ctx SpecContext) {
+		for _, end := range []struct {
+			how string
+			do  func(*env.Process) error
+		}{
+			{"stopped", func(p *env.Process) error { return p.Stop(ctx) }},
+			{"killed", func(p *env.Process) error { return p.Kill() }},
+		} {
+			leader := leaderOf(ctx, f)
+			began := time.Now()
+			Expect(end.do(f.Gateways[leader])).To(Succeed())
+			Eventually(scrape).WithContext(ctx).WithTimeout(time.Minute).WithPolling(100 * time.Millisecond).
+				WithArguments(f.GatewayMetricsOf(1 - leader)).Should(HaveKeyWithValue(leading, 1.0))
+			AddReportEntry("until another gateway leads when the leader is "+end.how, time.Since(began).Round(100*time.Millisecond).String())
+			Expect(f.Gateways[leader].Start(ctx)).To(Succeed())
+			eachHoldsBoth(ctx)
+		}
 	})
 
 	It("answer or refuse every request while gateways and agents are killed, and keep nothing of it", func(ctx SpecContext) {
@@ -90,7 +122,7 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 			eachHoldsBoth(ctx)
 			warm := newLoad(f, object)
 			during(ctx, warm, object, func() {
-				Eventually(func() int { warm.mu.Lock(); defer warm.mu.Unlock(); return warm.answered }).WithContext(ctx).Should(BeNumerically(">", 200))
+				Eventually(warm.soFar).WithContext(ctx).Should(BeNumerically(">", 200))
 			})
 			before := map[string]holdings{}
 			for name, url := range survivors {
@@ -135,6 +167,24 @@ var _ = Describe("Gateways that are two", Ordered, Label("matrix"), func() {
 		}
 	})
 })
+
+// leaderOf waits until one of two gateways leads.
+func leaderOf(ctx context.Context, f *fleet.Fleet) int {
+	GinkgoHelper()
+	leader := -1
+	Eventually(func(g Gomega) {
+		leader = -1
+		for replica := range f.Gateways {
+			metrics, err := scrape(ctx, f.GatewayMetricsOf(replica))
+			g.Expect(err).NotTo(HaveOccurred())
+			if metrics[leading] == 1 {
+				leader = replica
+			}
+		}
+		g.Expect(leader).NotTo(Equal(-1), "nobody leads")
+	}).WithContext(ctx).Should(Succeed())
+	return leader
+}
 
 // With Konnectivity an agent may have found one of two gateways only, which is then asked
 // by the other.
