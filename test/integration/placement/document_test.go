@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -67,6 +69,21 @@ var _ = Describe("A placement of the public document", func() {
 			"PlacementSyncSuccess: Successfully synchronized the placement",
 			HavePrefix("PlacementRolloutCompleted: "),
 		))
+	})
+
+	It("is refused with 422 where the document has an object in place of a list, and told which field", func(ctx SpecContext) {
+		preference := map[string]any{"labelSelector": map[string]any{"matchLabels": map[string]any{"critical-level": "1"}}}
+		crp := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": placementv1beta1.GroupVersion.String(), "kind": "ClusterResourcePlacement", "metadata": map[string]any{"name": "crp"},
+			"spec": map[string]any{
+				"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "test"}},
+				"policy": map[string]any{"placementType": "PickN", "numberOfClusters": int64(3), "affinity": map[string]any{"clusterAffinity": map[string]any{
+					"preferredDuringSchedulingIgnoredDuringExecution": map[string]any{"weight": int64(20), "preference": []any{preference}},
+				}}},
+			},
+		}}
+		Expect(hub.Create(ctx, crp)).To(And(Satisfy(apierrors.IsInvalid),
+			MatchError(ContainSubstring("spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution"))))
 	})
 
 	It("keeps as many revisions as it is told to", func(ctx SpecContext) {
