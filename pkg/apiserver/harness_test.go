@@ -327,14 +327,20 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	return g
 }
 
-// keys stops the server and returns what the proxy kept anything by.
-func (g *gateway) keys() string {
+// awaitEnd returns when the server that was stopped has ended.
+func (g *gateway) awaitEnd() {
 	g.t.Helper()
-	g.stop()
 	if err := <-g.done; err != nil {
 		g.t.Errorf("Run: %v", err)
 	}
 	close(g.done)
+}
+
+// keys stops the server and returns what the proxy kept anything by.
+func (g *gateway) keys() string {
+	g.t.Helper()
+	g.stop()
+	g.awaitEnd()
 	return leak.Keys([]string{"fleetgate.io/fleetgate/", "golang.org/x/sync/"}, g.server)
 }
 

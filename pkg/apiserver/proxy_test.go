@@ -384,23 +384,34 @@ func TestUpgradeRefusedNotHijacked(t *testing.T) {
 	}
 }
 
+const execRequest = "POST " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
+
+// switchProtocols answers execRequest as a member does, and takes its connection over.
+func switchProtocols(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, error) {
+	conn, brw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n")
+	return conn, brw, err
+}
+
 func TestUpgradePassesBothWaysUntouched(t *testing.T) {
 	g, m := oneMember(t)
 	m.serve(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Impersonate-User") != "jane" || r.ProtoMajor != 1 {
 			t.Errorf("the member got %v over %s", r.Header, r.Proto)
 		}
-		conn, brw, err := http.NewResponseController(w).Hijack()
+		conn, brw, err := switchProtocols(w)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n")
 		line, _ := brw.ReadString('\n')
 		_, _ = io.WriteString(conn, "echo "+line)
 	})
-	conn, reader, res := g.raw("POST " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	conn, reader, res := g.raw(execRequest)
 	wantCode(t, res, http.StatusSwitchingProtocols)
 	if got := res.Header.Get("X-Stream-Protocol-Version"); got != "v4.channel.k8s.io" {
 		t.Errorf("got protocol %q", got)
@@ -843,10 +854,7 @@ func TestServerThatStopsEndsWatchesAndFinishesShortRequests(t *testing.T) {
 	_, _ = io.Copy(io.Discard, watch.Body)
 	close(release)
 	wg.Wait()
-	if err := <-g.done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	close(g.done)
+	g.awaitEnd()
 }
 
 // execEcho opens an upgraded connection to a member that echoes lines, and returns what
@@ -860,16 +868,15 @@ func execEcho(t *testing.T, g *gateway, m *member) (conn net.Conn, say func() er
 			<-r.Context().Done()
 			return
 		}
-		conn, brw, err := http.NewResponseController(w).Hijack()
+		conn, brw, err := switchProtocols(w)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 		_, _ = io.Copy(conn, brw)
 	})
-	conn, reader, res := g.raw("POST " + prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	conn, reader, res := g.raw(execRequest)
 	wantCode(t, res, http.StatusSwitchingProtocols)
 	return conn, func() error {
 		if _, err := io.WriteString(conn, "hello\n"); err != nil {
@@ -899,20 +906,14 @@ func TestServerThatStopsLetsExecEnd(t *testing.T) {
 	default:
 	}
 	_ = conn.Close()
-	if err := <-g.done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	close(g.done)
+	g.awaitEnd()
 }
 
 func TestServerThatStopsEndsExecAfterDrainTime(t *testing.T) {
 	g, m := oneMember(t, func(c *apiserver.Config) { c.DrainTime = time.Millisecond })
 	_, say := execEcho(t, g, m)
 	g.stop()
-	if err := <-g.done; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	close(g.done)
+	g.awaitEnd()
 	if err := say(); err == nil {
 		t.Error("exec goes on in a server that has stopped")
 	}

@@ -351,20 +351,7 @@ func (o *Options) Validate() error {
 	}
 	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
 		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
-	if err := oci.ParseAllowed(o.HelmChartRegistries); err != nil {
-		all = append(all, fmt.Errorf("--helm-chart-registries: %w", err))
-	}
-	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
-		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
-	}
-	if o.HelmChartCredentials != "" {
-		if len(o.HelmChartRegistries) == 0 {
-			all = append(all, errors.New("--helm-chart-credentials does nothing without --helm-chart-registries"))
-		}
-		if _, err := oci.ReadCredentials(o.HelmChartCredentials); err != nil {
-			all = append(all, fmt.Errorf("--helm-chart-credentials: %w", err))
-		}
-	}
+	all = append(all, o.validateHelmCharts())
 	if o.ConfirmDeleteMembers < 0 {
 		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
 	}
@@ -389,6 +376,25 @@ func (o *Options) Validate() error {
 	}
 	all = append(all, known("--infinite-token-approval", []string{o.InfiniteTokenApproval},
 		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}))
+	return errors.Join(all...)
+}
+
+func (o *Options) validateHelmCharts() error {
+	var all []error
+	if err := oci.ParseAllowed(o.HelmChartRegistries); err != nil {
+		all = append(all, fmt.Errorf("--helm-chart-registries: %w", err))
+	}
+	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
+		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
+	}
+	if o.HelmChartCredentials != "" {
+		if len(o.HelmChartRegistries) == 0 {
+			all = append(all, errors.New("--helm-chart-credentials does nothing without --helm-chart-registries"))
+		}
+		if _, err := oci.ReadCredentials(o.HelmChartCredentials); err != nil {
+			all = append(all, fmt.Errorf("--helm-chart-credentials: %w", err))
+		}
+	}
 	return errors.Join(all...)
 }
 
