@@ -8,11 +8,12 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -35,14 +37,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -127,6 +130,7 @@ type runningGateway struct {
 	client       client.Client
 	port         int
 	certificates *serving.Certificates
+	handover     *intake.Handover
 	installer    *install.Installer
 	guardRails   webhook.GuardRails
 
@@ -145,7 +149,12 @@ func newGateway(ctx context.Context) *runningGateway {
 	g := &runningGateway{config: config, client: clientFor(config), port: ports[0]}
 	g.installer = &install.Installer{
 		Client: g.client, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
-		Hub: install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
+		APIs: []install.GroupVersion{{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.port)}},
+		Hub:  install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
+	}
+	g.handover = &intake.Handover{
+		Hub: g.client, Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port),
+		Mutating: []string{webhook.MutatingConfiguration}, Validating: []string{webhook.ValidatingConfiguration}, Clock: clock.RealClock{},
 	}
 	Expect(g.installer.InstallBase(ctx)).To(Succeed())
 	Expect(g.installer.InstallDefinitions(ctx)).To(Succeed())
@@ -157,12 +166,16 @@ func (g *runningGateway) start() {
 	GinkgoHelper()
 	name := service + "." + clusterv1beta1.SystemNamespace + ".svc"
 	g.certificates = serving.FromAuthority(g.client, clusterv1beta1.SystemNamespace, []string{name})
+	clientset, err := kubernetes.NewForConfig(g.config)
+	Expect(err).NotTo(HaveOccurred())
+	proxy, err := frontproxy.Read(context.Background(), clientset)
+	Expect(err).NotTo(HaveOccurred())
 	manager, err := ctrl.NewManager(g.config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
-			Host: "127.0.0.1", Port: g.port,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = g.certificates.GetCertificate }},
+		WebhookServer: intake.NewServer(intake.Options{
+			Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(g.port)), GetCertificate: g.certificates.GetCertificate,
+			FrontProxy: intake.FrontProxy(proxy), Unproved: g.handover.Unproved,
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -189,7 +202,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace, types.NamespacedName{Namespace: "argocd", Name: argocd.Account}),
 		webhook.GuardRailPolicies(g.guardRails, gatewayUser),
 		webhook.HelmChartPolicy(),
-		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
+		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
 	)
 	g.installer.Obsolete = webhook.ObsoleteGuardRails(g.guardRails, gatewayUser)
 }
