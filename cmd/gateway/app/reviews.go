@@ -69,6 +69,7 @@ func (g *gateway) newIntake(ctx context.Context) (*intake.Server, everywhere, er
 func (g *gateway) newHandover() *intake.Handover {
 	return &intake.Handover{
 		Hub: g.direct, Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort),
+		ServerName: g.Service + "." + g.Namespace + ".svc",
 		Mutating:   []string{webhook.MutatingConfiguration},
 		Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
 		Clock:      clock.RealClock{},

@@ -44,6 +44,8 @@ type Handover struct {
 	// Namespace, Service and Port are where configurations sent reviews directly.
 	Namespace, Service string
 	Port               int32
+	// ServerName is what the certificates of the replicas are valid for.
+	ServerName string
 	// Mutating and Validating name the gateway's configurations.
 	Mutating, Validating []string
 	Clock                clock.PassiveClock
@@ -123,7 +125,7 @@ func (h *Handover) Ready(ctx context.Context, ca []byte) error {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: h.Service + "." + h.Namespace + ".svc"}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: h.ServerName}}
 	defer transport.CloseIdleConnections()
 	prober := &http.Client{Transport: transport, Timeout: probeTime}
 	for _, slice := range slices.Items {

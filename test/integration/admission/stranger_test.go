@@ -25,6 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 )
 
@@ -85,7 +86,7 @@ var _ = Describe("The webhooks' port", func() {
 		Expect(err).NotTo(HaveOccurred())
 		proofs := [][]tls.Certificate{nil, {certificateOf(somebody)}, {certificateOf(hub.Config())}}
 		for i := range 40 {
-			for _, path := range []string{envelopePath, intake.AggregatedPath(envelopePath)} {
+			for _, path := range []string{envelopePath, intake.AggregatedPath(envelopePath), immutability.PathPrefix + "guarded"} {
 				code, err := knock(ctx, path, proofs[i%len(proofs)]...)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(code).To(Equal(http.StatusUnauthorized))

@@ -153,7 +153,7 @@ func newGateway(ctx context.Context) *runningGateway {
 		Hub:  install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
 	}
 	g.handover = &intake.Handover{
-		Hub: g.client, Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port),
+		Hub: g.client, Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), ServerName: serviceName,
 		Mutating: []string{webhook.MutatingConfiguration}, Validating: []string{webhook.ValidatingConfiguration}, Clock: clock.RealClock{},
 	}
 	Expect(g.installer.InstallBase(ctx)).To(Succeed())
