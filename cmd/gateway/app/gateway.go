@@ -284,21 +284,16 @@ func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 	}
-	var followCallers everywhere
 	if g.takesReviews() {
-		var err error
-		if options.WebhookServer, followCallers, err = g.newIntake(ctx); err != nil {
+		server, err := g.newIntake(ctx)
+		if err != nil {
 			return nil, err
 		}
+		options.WebhookServer = server
 	}
 	mgr, err := ctrl.NewManager(g.Hub, options)
 	if err != nil {
 		return nil, explain(fmt.Errorf("setting up the gateway: %w", err))
-	}
-	if followCallers != nil {
-		if err := mgr.Add(followCallers); err != nil {
-			return nil, err
-		}
 	}
 	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
 }

@@ -36,34 +36,26 @@ func (g *gateway) reviewsAPI() install.GroupVersion {
 	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.WebhookPort)}
 }
 
-// newIntake returns the server for reviews, and what has to run beside it to follow the
-// CAs that prove who asks.
-func (g *gateway) newIntake(ctx context.Context) (*intake.Server, everywhere, error) {
+// newIntake returns the server for reviews.
+func (g *gateway) newIntake(ctx context.Context) (*intake.Server, error) {
 	options := intake.Options{
 		Address:        net.JoinHostPort(g.BindAddress, strconv.Itoa(g.WebhookPort)),
 		GetCertificate: g.certificates.GetCertificate,
 	}
-	var ca dynamiccertificates.CAContentProvider
 	if g.WebhookCaller == callerCertificate {
-		file, err := dynamiccertificates.NewDynamicCAContentFromFile("webhook-client-ca", g.WebhookClientCAFile)
+		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", g.WebhookClientCAFile)
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
+			return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
 		}
-		ca, options.Certificate = file, intake.Certificate(file)
-	} else {
-		proxy, err := frontproxy.Read(ctx, g.clientset)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w; a hub without aggregation layer needs --webhook-caller=%s", err, callerCertificate)
-		}
-		ca, options.FrontProxy, options.Unproved = proxy.CAContentProvider, intake.FrontProxy(proxy), g.handover.Unproved
+		options.ClientCA = file
+		return intake.NewServer(options), nil
 	}
-	follow := everywhere(func(ctx context.Context) error {
-		if runner, ok := ca.(dynamiccertificates.ControllerRunner); ok {
-			runner.Run(ctx, 1)
-		}
-		return nil
-	})
-	return intake.NewServer(options), follow, nil
+	proxy, err := frontproxy.Read(ctx, g.clientset)
+	if err != nil {
+		return nil, err
+	}
+	options.FrontProxy, options.Unproved = proxy, g.handover.Unproved
+	return intake.NewServer(options), nil
 }
 
 func (g *gateway) newHandover() *intake.Handover {

@@ -15,15 +15,15 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// FrontProxy tells who asks through the hub's API server: nobody, unless the
+// frontProxy tells who asks through the hub's API server: nobody, unless the
 // connection has a certificate of the front proxy that the ConfigMap names.
-func FrontProxy(config *authenticatorfactory.RequestHeaderConfig) authenticator.Request {
+func frontProxy(config *authenticatorfactory.RequestHeaderConfig) authenticator.Request {
 	return headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions, config.AllowedClientNames,
 		config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
 }
 
-// Certificate tells who has a client certificate of the CA. Its common name is the user.
-func Certificate(ca dynamiccertificates.CAContentProvider) authenticator.Request {
+// certificate tells who has a client certificate of the CA. Its common name is the user.
+func certificate(ca dynamiccertificates.CAContentProvider) authenticator.Request {
 	return x509request.NewDynamic(ca.VerifyOptions, x509request.CommonNameUserConversion)
 }
 

@@ -110,10 +110,10 @@ func TestNothingIsHandedOverToAReplicaThatDoesNotKnowTheGroup(t *testing.T) {
 		ready   bool
 		problem string
 	}{
-		"a replica of now":           {NewServer(Options{FrontProxy: nobody(nil)}), group(apiregistrationv1.ConditionTrue), true, ""},
+		"a replica of now":           {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionTrue), true, ""},
 		"a replica of before":        {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), true, "of a version that does not take reviews"},
 		"one of before that is away": {http.NotFoundHandler(), group(apiregistrationv1.ConditionTrue), false, ""},
-		"the group is not available": {NewServer(Options{FrontProxy: nobody(nil)}), group(apiregistrationv1.ConditionFalse), true, "not available: no answer"},
+		"the group is not available": {testServer(nobody(nil), nil, nil), group(apiregistrationv1.ConditionFalse), true, "not available: no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			replica := httptest.NewTLSServer(c.replica)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -43,12 +45,12 @@ type Options struct {
 	Address string
 	// GetCertificate returns what the server shows.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// FrontProxy tells who asks through the hub's API server. If nil, reviews are not
-	// taken through the aggregated group.
-	FrontProxy authenticator.Request
-	// Certificate tells who has a client certificate that is good for reviews sent here
-	// directly. If nil, none is.
-	Certificate authenticator.Request
+	// FrontProxy is how the hub's API server proves itself to aggregated servers. If nil,
+	// reviews are not taken through the aggregated group.
+	FrontProxy *authenticatorfactory.RequestHeaderConfig
+	// ClientCA verifies client certificates that are good for reviews sent here directly.
+	// If nil, none is.
+	ClientCA dynamiccertificates.CAContentProvider
 	// Unproved says whether reviews that come directly and without proof are taken now.
 	// If nil, they never are.
 	Unproved func(context.Context) bool
@@ -59,20 +61,31 @@ type Options struct {
 type Server struct {
 	// Server keeps the handlers, and measures them.
 	ctrlwebhook.Server
-	options          Options
-	proved, unproved *budget
-	listening        chan struct{}
+	options Options
+	// frontProxy and certificate tell who asks, through the hub's API server and directly;
+	// cas are what they verify it by.
+	frontProxy, certificate authenticator.Request
+	cas                     []dynamiccertificates.CAContentProvider
+	proved, unproved        *budget
+	listening               chan struct{}
 }
 
 // NewServer returns a server that does not listen yet.
 func NewServer(options Options) *Server {
-	return &Server{
+	s := &Server{
 		Server:    ctrlwebhook.NewServer(ctrlwebhook.Options{WebhookMux: http.NewServeMux()}),
 		options:   options,
 		proved:    newBudget(smallBytes, largeBytes),
 		unproved:  newBudget(smallUnproved, largeUnproved),
 		listening: make(chan struct{}),
 	}
+	if proxy := options.FrontProxy; proxy != nil {
+		s.frontProxy, s.cas = frontProxy(proxy), append(s.cas, proxy.CAContentProvider)
+	}
+	if ca := options.ClientCA; ca != nil {
+		s.certificate, s.cas = certificate(ca), append(s.cas, ca)
+	}
+	return s
 }
 
 // Start serves until the context ends; reviews under way are answered then. It speaks
@@ -88,6 +101,13 @@ func (s *Server) Start(ctx context.Context) error {
 		ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: maxHeader,
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+	}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	for _, ca := range s.cas {
+		if runner, ok := ca.(dynamiccertificates.ControllerRunner); ok {
+			go runner.Run(following, 1)
+		}
 	}
 	stopped := make(chan error, 1)
 	go func() {
@@ -112,27 +132,32 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// StartedChecker is healthy once the port is open.
+// StartedChecker is healthy once the port is open and the API server can prove itself.
 func (s *Server) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		select {
 		case <-s.listening:
-			return nil
 		default:
 			return errors.New("the port for reviews is not open yet")
 		}
+		for _, ca := range s.cas {
+			if _, known := ca.VerifyOptions(); !known {
+				return fmt.Errorf("no API server can prove itself: there is no CA in %s", ca.Name())
+			}
+		}
+		return nil
 	}
 }
 
 // ServeHTTP takes a request by its line, headers and certificate; only then is its
 // body read.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.options.FrontProxy != nil && strings.HasPrefix(r.URL.Path, "/apis/") {
+	if s.frontProxy != nil && strings.HasPrefix(r.URL.Path, "/apis/") {
 		s.serveAggregated(w, r)
 		return
 	}
 	switch {
-	case proved(s.options.Certificate, r) != nil:
+	case proved(s.certificate, r) != nil:
 		s.proved.serve(w, r, s.WebhookMux())
 	case s.options.Unproved != nil && s.options.Unproved(r.Context()):
 		s.unproved.serve(w, r, s.WebhookMux())
@@ -144,7 +169,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveAggregated answers what came through the hub's API server, which is where its
 // users can ask too: only what it asks by itself is a review.
 func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request) {
-	caller := proved(s.options.FrontProxy, r)
+	caller := proved(s.frontProxy, r)
 	path, review := strings.CutPrefix(r.URL.Path, AggregatedPath(""))
 	switch {
 	case caller == nil:
