@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
-	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/authorization/path"
@@ -20,13 +19,8 @@ import (
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// Where the hub's API server publishes how it identifies itself and its callers
-// to aggregated servers.
-const (
-	authenticationNamespace = "kube-system"
-	authenticationConfigMap = "extension-apiserver-authentication"
+	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 )
 
 // How long the hub's decisions are believed.
@@ -57,11 +51,11 @@ func newDelegation(hub *rest.Config) (*delegation, error) {
 // and the CA of client certificates are followed as they change.
 func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) error {
 	clientCA, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
-		"client-ca", authenticationNamespace, authenticationConfigMap, "client-ca-file", d.client)
+		"client-ca", frontproxy.Namespace, frontproxy.ConfigMap, "client-ca-file", d.client)
 	if err != nil {
 		return fmt.Errorf("following the hub's client CA: %w", err)
 	}
-	requestHeader, err := d.requestHeader(ctx)
+	requestHeader, err := frontproxy.Read(ctx, d.client)
 	if err != nil {
 		return err
 	}
@@ -85,34 +79,6 @@ func (d *delegation) authentication(ctx context.Context, config *genericserver.C
 	config.Authentication.Authenticator = authenticator
 	config.Authentication.RequestHeaderConfig = requestHeader
 	return nil
-}
-
-func (d *delegation) requestHeader(ctx context.Context) (*authenticatorfactory.RequestHeaderConfig, error) {
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
-		"request-header-ca", authenticationNamespace, authenticationConfigMap, "requestheader-client-ca-file", d.client)
-	if err != nil {
-		return nil, fmt.Errorf("following the front proxy's CA: %w", err)
-	}
-	// One value that is both, so that whoever runs the CA runs the headers too.
-	proxy := &options.DynamicRequestHeaderController{
-		ConfigMapCAController: ca,
-		RequestHeaderAuthRequestController: headerrequest.NewRequestHeaderAuthRequestController(
-			authenticationConfigMap, authenticationNamespace, d.client,
-			"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
-			"requestheader-extra-headers-prefix", "requestheader-allowed-names"),
-	}
-	if err := proxy.RunOnce(ctx); err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s/%s of the hub (the gateway needs the Role extension-apiserver-authentication-reader): %w",
-			authenticationNamespace, authenticationConfigMap, err)
-	}
-	return &authenticatorfactory.RequestHeaderConfig{
-		CAContentProvider:   proxy,
-		UsernameHeaders:     headerrequest.StringSliceProviderFunc(proxy.UsernameHeaders),
-		UIDHeaders:          headerrequest.StringSliceProviderFunc(proxy.UIDHeaders),
-		GroupHeaders:        headerrequest.StringSliceProviderFunc(proxy.GroupHeaders),
-		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(proxy.ExtraHeaderPrefixes),
-		AllowedClientNames:  headerrequest.StringSliceProviderFunc(proxy.AllowedClientNames),
-	}, nil
 }
 
 func anonymousProbes() *apiserver.AnonymousAuthConfig {

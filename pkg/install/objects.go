@@ -28,7 +28,11 @@ const (
 )
 
 // GroupVersion names one aggregated API.
-type GroupVersion struct{ Group, Version string }
+type GroupVersion struct {
+	Group, Version string
+	// Port is the Service's port for it, if that is not Hub.APIPort.
+	Port int32
+}
 
 // Hub describes how the hub's API server reaches the gateway.
 type Hub struct {
@@ -65,10 +69,22 @@ func (h Hub) base() []client.Object {
 	})
 }
 
+// APIService is an aggregated API as it can be removed: by its name.
+func (v GroupVersion) APIService() client.Object {
+	return &apiregistrationv1.APIService{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
+		ObjectMeta: metav1.ObjectMeta{Name: v.Version + "." + v.Group},
+	}
+}
+
 // apiServices returns one APIService for each aggregated API.
 func (h Hub) apiServices(apis []GroupVersion) []client.Object {
 	var objects []client.Object
 	for _, api := range apis {
+		port := h.APIPort
+		if api.Port != 0 {
+			port = api.Port
+		}
 		objects = append(objects, &apiregistrationv1.APIService{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apiregistration.k8s.io/v1", Kind: "APIService"},
 			ObjectMeta: metav1.ObjectMeta{Name: api.Version + "." + api.Group},
@@ -81,7 +97,7 @@ func (h Hub) apiServices(apis []GroupVersion) []client.Object {
 				Service: &apiregistrationv1.ServiceReference{
 					Namespace: h.Namespace,
 					Name:      h.Service,
-					Port:      ptr.To(h.APIPort),
+					Port:      ptr.To(port),
 				},
 			},
 		})

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/intake"
 )
 
 // Names of the configurations, as the public API's users know them.
@@ -25,6 +26,9 @@ const timeoutSeconds = 5
 
 // An Endpoint is where the hub's API server finds the webhook server.
 type Endpoint struct {
+	// Aggregated sends reviews through the API server itself and the aggregated group of
+	// pkg/webhook/intake, which proves where they come from. What follows is not needed then.
+	Aggregated bool
 	// Namespace and Service name the gateway's Service.
 	Namespace, Service string
 	// Port is the Service's port for webhooks.
@@ -33,7 +37,18 @@ type Endpoint struct {
 	CABundle []byte
 }
 
-func (e Endpoint) clientConfig(path string) k8sadmissionv1.WebhookClientConfig {
+// aggregatedPort is the port of Service default/kubernetes that API servers resolve to
+// themselves.
+const aggregatedPort = 443
+
+// ClientConfig says where the handler of a path is asked. Without a path it is the
+// beginning of such a configuration.
+func (e Endpoint) ClientConfig(path string) k8sadmissionv1.WebhookClientConfig {
+	if e.Aggregated {
+		return k8sadmissionv1.WebhookClientConfig{Service: &k8sadmissionv1.ServiceReference{
+			Namespace: metav1.NamespaceDefault, Name: "kubernetes", Port: ptr.To[int32](aggregatedPort), Path: ptr.To(intake.AggregatedPath(path)),
+		}}
+	}
 	return k8sadmissionv1.WebhookClientConfig{
 		CABundle: e.CABundle,
 		Service:  &k8sadmissionv1.ServiceReference{Namespace: e.Namespace, Name: e.Service, Port: ptr.To(e.Port), Path: ptr.To(path)},
@@ -75,7 +90,7 @@ func Configurations(endpoint Endpoint) []client.Object {
 		ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
 		Webhooks: []k8sadmissionv1.MutatingWebhook{{
 			Name:                    "fleet.clusterresourceplacementv1beta1.mutating",
-			ClientConfig:            endpoint.clientConfig(pathOf("mutate", "ClusterResourcePlacement")),
+			ClientConfig:            endpoint.ClientConfig(pathOf("mutate", "ClusterResourcePlacement")),
 			Rules:                   writesOf("clusterresourceplacements", false),
 			FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
 			MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
@@ -99,7 +114,7 @@ func Configurations(endpoint Endpoint) []client.Object {
 func (k ownKind) validating(endpoint Endpoint) k8sadmissionv1.ValidatingWebhook {
 	return k8sadmissionv1.ValidatingWebhook{
 		Name:                    k.webhook,
-		ClientConfig:            endpoint.clientConfig(pathOf("validate", k.kind)),
+		ClientConfig:            endpoint.ClientConfig(pathOf("validate", k.kind)),
 		Rules:                   writesOf(k.resource, k.onCreate),
 		FailurePolicy:           ptr.To(k8sadmissionv1.Fail),
 		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),

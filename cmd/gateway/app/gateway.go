@@ -5,7 +5,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,7 +39,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
@@ -72,6 +71,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
@@ -100,7 +100,10 @@ type gateway struct {
 	clientset    kubernetes.Interface
 	certificates *serving.Certificates
 	installer    *install.Installer
-	manager      ctrl.Manager
+	handover     *intake.Handover
+	// handedOver is true once configurations may send reviews with proof.
+	handedOver atomic.Bool
+	manager    ctrl.Manager
 	// members holds what the hub made for members.
 	members cache.Cache
 	spans   trace.TracerProvider
@@ -122,7 +125,7 @@ func Run(ctx context.Context, config *Config) error {
 	if err := g.prepareHub(ctx); err != nil {
 		return err
 	}
-	if g.manager, err = g.newManager(); err != nil {
+	if g.manager, err = g.newManager(ctx); err != nil {
 		return err
 	}
 	for _, add := range []func(context.Context) error{
@@ -164,6 +167,7 @@ func newGateway(config *Config) (*gateway, error) {
 	}
 	g := &gateway{Config: config, scheme: scheme, direct: direct, clientset: clientset}
 	g.certificates = g.newCertificates()
+	g.handover = g.newHandover()
 	g.installer, err = g.newInstaller()
 	return g, err
 }
@@ -232,6 +236,13 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 			{Group: tunnelv1alpha1.GroupVersion.Group, Version: tunnelv1alpha1.GroupVersion.Version},
 		}
 	}
+	switch {
+	case !g.takesReviews():
+	case g.WebhookCaller == callerCertificate:
+		installer.Obsolete = append(installer.Obsolete, g.reviewsAPI().APIService())
+	default:
+		installer.APIs = append(installer.APIs, g.reviewsAPI())
+	}
 	return installer, nil
 }
 
@@ -255,9 +266,9 @@ func identity() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-func (g *gateway) newManager() (ctrl.Manager, error) {
+func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 	grace := shutdownGrace
-	mgr, err := ctrl.NewManager(g.Hub, ctrl.Options{
+	options := ctrl.Options{
 		Scheme:                        g.scheme,
 		Metrics:                       metricsserver.Options{BindAddress: g.Metrics},
 		HealthProbeBindAddress:        g.HealthProbes,
@@ -273,11 +284,15 @@ func (g *gateway) newManager() (ctrl.Manager, error) {
 			// on every Secret of the hub.
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
-		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
-			Host: g.BindAddress, Port: g.WebhookPort,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = g.certificates.GetCertificate }},
-		}),
-	})
+	}
+	if g.takesReviews() {
+		server, err := g.newIntake(ctx)
+		if err != nil {
+			return nil, err
+		}
+		options.WebhookServer = server
+	}
+	mgr, err := ctrl.NewManager(g.Hub, options)
 	if err != nil {
 		return nil, explain(fmt.Errorf("setting up the gateway: %w", err))
 	}
@@ -314,21 +329,23 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 		return ignoreEnd(ctx, err)
 	}
 	parameters := g.policyParameters(self)
-	g.installer.Obsolete = append(policies.GuardRails(g.GuardRails).Obsolete(parameters), policies.ConfirmDelete(g.ConfirmDelete).Obsolete()...)
+	g.installer.Obsolete = append(g.installer.Obsolete, policies.GuardRails(g.GuardRails).Obsolete(parameters)...)
+	g.installer.Obsolete = append(g.installer.Obsolete, policies.ConfirmDelete(g.ConfirmDelete).Obsolete()...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, policies.Gateway(parameters)...)
 	}
 	for {
 		ca, err := g.certificates.CABundle(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err != nil {
-			return err
+			return ignoreEnd(ctx, err)
+		}
+		reviews, err := g.reviewsEndpoint(ctx)
+		if err != nil {
+			return ignoreEnd(ctx, err)
 		}
 		g.installer.Hub.CABundle = ca
-		g.installer.Extra = g.admission(ca, self)
+		g.installer.Extra = g.admission(reviews, self)
 		if err := g.installer.InstallServing(ctx); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("installing what leads to the gateway: %w", err)
 		}
@@ -372,7 +389,7 @@ func (g *gateway) policyParameters(self account) policies.Parameters {
 }
 
 // admission returns the policies and webhook configurations of the chosen parts.
-func (g *gateway) admission(ca []byte, self account) []client.Object {
+func (g *gateway) admission(reviews webhook.Endpoint, self account) []client.Object {
 	parameters := g.policyParameters(self)
 	objects := slices.Concat(policies.Members(parameters), policies.ServiceAccounts(), policies.Registration())
 	if !self.administrator {
@@ -384,9 +401,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 		objects = append(objects, policies.HelmCharts()...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
-		objects = append(objects, webhook.Configurations(webhook.Endpoint{
-			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,
-		})...)
+		objects = append(objects, webhook.Configurations(reviews)...)
 	}
 	return objects
 }
@@ -396,8 +411,6 @@ func (g *gateway) addWebhooks(context.Context) error {
 		return nil
 	}
 	webhook.Register(g.manager)
-	// The check shakes hands with the server: without a certificate that can only fail,
-	// with a line in the log for each probe.
 	started := g.manager.GetWebhookServer().StartedChecker()
 	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
 		if _, err := g.certificates.GetCertificate(nil); err != nil {

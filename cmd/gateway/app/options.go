@@ -112,12 +112,15 @@ type Options struct {
 	Components []string
 	APIs       []string
 
-	BindAddress  string
-	SecurePort   int
-	WebhookPort  int
-	Metrics      string
-	HealthProbes string
-	LeaderElect  bool
+	BindAddress string
+	SecurePort  int
+	WebhookPort int
+	// WebhookCaller is how the API server proves that a review is its own.
+	WebhookCaller       string
+	WebhookClientCAFile string
+	Metrics             string
+	HealthProbes        string
+	LeaderElect         bool
 
 	AuthorizeInner       bool
 	AuditRequests        bool
@@ -192,6 +195,7 @@ func NewOptions() *Options {
 		BindAddress:           "0.0.0.0",
 		SecurePort:            8443,
 		WebhookPort:           9443,
+		WebhookCaller:         callerLoopback,
 		Metrics:               ":8080",
 		HealthProbes:          ":8081",
 		LeaderElect:           true,
@@ -228,6 +232,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "Address on which the aggregated API and the webhooks listen.")
 	flags.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port of the aggregated API.")
 	flags.IntVar(&o.WebhookPort, "webhook-port", o.WebhookPort, "Port of the webhooks.")
+	flags.StringVar(&o.WebhookCaller, "webhook-caller", o.WebhookCaller, "How the hub's API server proves that it is the one that asks the webhooks. loopback: reviews come through the API server itself, as system:apiserver, and its aggregation layer. certificate: they come directly, with a client certificate of --webhook-client-ca-file that the API server's AdmissionConfiguration names.")
+	flags.StringVar(&o.WebhookClientCAFile, "webhook-client-ca-file", o.WebhookClientCAFile, "With --webhook-caller=certificate: PEM file of the CA of that certificate, which signs no other; followed when it changes.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.HealthProbes, "health-probe-bind-address", o.HealthProbes, "Address of /livez and /readyz.")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", o.LeaderElect, "Run controllers in one replica only, chosen by a Lease.")
@@ -309,6 +315,10 @@ func (o *Options) Validate() error {
 	}
 	if o.SecurePort == o.WebhookPort {
 		all = append(all, fmt.Errorf("--secure-port and --webhook-port are both %d: give each its own", o.SecurePort))
+	}
+	all = append(all, known("--webhook-caller", []string{o.WebhookCaller}, []string{callerLoopback, callerCertificate}))
+	if (o.WebhookCaller == callerCertificate) != (o.WebhookClientCAFile != "") {
+		all = append(all, errors.New("--webhook-caller=certificate goes with --webhook-client-ca-file, and it with that"))
 	}
 	all = append(all, port("--agents-port", o.AgentsPort))
 	if o.PeerPort != 0 {

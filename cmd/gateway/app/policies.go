@@ -78,13 +78,9 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 
 // policyClientConfig says where the hub's API server asks, now.
 func (g *gateway) policyClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
-	ca, err := g.certificates.CABundle(ctx)
+	endpoint, err := g.reviewsEndpoint(ctx)
 	if err != nil {
 		return k8sadmissionv1.WebhookClientConfig{}, err
 	}
-	port := int32(g.WebhookPort)
-	return k8sadmissionv1.WebhookClientConfig{
-		CABundle: ca,
-		Service:  &k8sadmissionv1.ServiceReference{Namespace: g.Namespace, Name: g.Service, Port: &port},
-	}, nil
+	return endpoint.ClientConfig(""), nil
 }

@@ -84,11 +84,11 @@ func forBypass(webhook k8sadmissionv1.ValidatingWebhook, policy string) k8sadmis
 	return webhook
 }
 
-// pathed fills in the path.
+// pathed adds the path to the one that is there.
 func pathed(config k8sadmissionv1.WebhookClientConfig, path string) k8sadmissionv1.WebhookClientConfig {
 	config = *config.DeepCopy()
 	if config.Service != nil {
-		config.Service.Path = &path
+		config.Service.Path = ptr.To(ptr.Deref(config.Service.Path, "") + path)
 	} else {
 		config.URL = ptr.To(strings.TrimSuffix(ptr.Deref(config.URL, ""), "/") + path)
 	}

@@ -14,6 +14,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -202,6 +203,9 @@ func (k *guardkeeper) decide(ctx context.Context, c *Compiled, guard *compiledGu
 	if !reserve {
 		return nil, nil
 	}
+	if there, err := k.there(ctx, guard, request); err != nil || !there {
+		return nil, err
+	}
 	return nil, k.reservations.reserve(ctx, ledger, c.policy.Name, request.oldObject)
 }
 
@@ -247,6 +251,21 @@ func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, reque
 		}
 	}
 	return 0, fmt.Errorf("there are more than %d objects of kind %s", guardPage*guardPages, request.kind.Kind)
+}
+
+// there is true if the object that is to go exists as the request says: this very
+// one, in this group of objects, and not going yet. The API server asks about no other,
+// and what somebody else claims must not count as gone. It is listed, not read: to
+// guard a kind takes no further right.
+func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *Request) (bool, error) {
+	found, claimed := &unstructured.UnstructuredList{}, request.oldObject
+	found.SetGroupVersionKind(request.kind.GroupVersion().WithKind(request.kind.Kind + "List"))
+	if err := k.reader.List(ctx, found, client.InNamespace(request.namespace), client.MatchingFields{metav1.ObjectNameField: claimed.GetName()}); err != nil {
+		return false, fmt.Errorf("looking for the object that goes: %w", err)
+	}
+	return slices.ContainsFunc(found.Items, func(o unstructured.Unstructured) bool {
+		return o.GetUID() == claimed.GetUID() && o.GetDeletionTimestamp() == nil && o.GetLabels()[guard.label()] == claimed.GetLabels()[guard.label()]
+	}), nil
 }
 
 // namespaceEnds is true if all in it goes anyway. It is read live: the namespace's

@@ -15,4 +15,12 @@
 // next CA in the bundle all the time, and for the others a certificate of a new CA
 // waits for a while (handover). And what verified a certificate that a replica may
 // still serve stays in the bundle beside the new. Nothing is written to disk.
+//
+// cert-manager's pkg/server/tls/authority, which keeps an authority in a Secret too,
+// breaks both rules: it knows one CA only, signs with a new one the moment that it is
+// made, and drops the former at once. Its Secret is made anew if ca.crt is anything but
+// that one certificate, so neither the next nor the previous CA fits beside it, and a
+// Secret that was deleted comes back with another CA instead of the same. Under
+// load, each of these loses calls between the Secret's change and the moment when the
+// last API server has the new bundle.
 package serving

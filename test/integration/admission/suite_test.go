@@ -8,11 +8,12 @@ package admission_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -35,14 +37,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/env"
@@ -128,6 +131,7 @@ type runningGateway struct {
 	client       client.Client
 	port         int
 	certificates *serving.Certificates
+	handover     *intake.Handover
 	installer    *install.Installer
 	guardRails   policies.GuardRails
 
@@ -146,7 +150,12 @@ func newGateway(ctx context.Context) *runningGateway {
 	g := &runningGateway{config: config, client: clientFor(config), port: ports[0]}
 	g.installer = &install.Installer{
 		Client: g.client, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
-		Hub: install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
+		APIs: []install.GroupVersion{{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.port)}},
+		Hub:  install.Hub{Namespace: clusterv1beta1.SystemNamespace, Service: service, ExternalName: "127.0.0.1", APIPort: 8443},
+	}
+	g.handover = &intake.Handover{
+		Hub: g.client, Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), ServerName: serviceName,
+		Mutating: []string{webhook.MutatingConfiguration}, Validating: []string{webhook.ValidatingConfiguration}, Clock: clock.RealClock{},
 	}
 	Expect(g.installer.InstallBase(ctx)).To(Succeed())
 	Expect(g.installer.InstallDefinitions(ctx)).To(Succeed())
@@ -158,12 +167,16 @@ func (g *runningGateway) start() {
 	GinkgoHelper()
 	name := service + "." + clusterv1beta1.SystemNamespace + ".svc"
 	g.certificates = serving.FromAuthority(g.client, clusterv1beta1.SystemNamespace, []string{name})
+	clientset, err := kubernetes.NewForConfig(g.config)
+	Expect(err).NotTo(HaveOccurred())
+	proxy, err := frontproxy.Read(context.Background(), clientset)
+	Expect(err).NotTo(HaveOccurred())
 	manager, err := ctrl.NewManager(g.config, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
-		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
-			Host: "127.0.0.1", Port: g.port,
-			TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = g.certificates.GetCertificate }},
+		WebhookServer: intake.NewServer(intake.Options{
+			Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(g.port)), GetCertificate: g.certificates.GetCertificate,
+			FrontProxy: proxy, Unproved: g.handover.Unproved,
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -194,7 +207,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(),
-		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
+		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
 	)
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
 }

@@ -1,0 +1,173 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package intake
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// believed is how long the answer of the hub about its configurations is: strangers
+	// cause no more reads than that.
+	believed = time.Second
+	// afterwards is how long reviews without proof are taken after the configuration that
+	// sends them has gone: every API server has to notice.
+	afterwards = time.Minute
+	// probeTime is how long a replica may take to say what it takes.
+	probeTime = 3 * time.Second
+)
+
+// Handover is the way from reviews without proof, as a gateway asked for them that knew
+// none, to proved ones, and back if that gateway returns: no review is lost on it. Every
+// replica asks Unproved, the leader Direct and Ready.
+type Handover struct {
+	// Hub reads the API server itself.
+	Hub client.Reader
+	// Namespace, Service and Port are where configurations sent reviews directly.
+	Namespace, Service string
+	Port               int32
+	// ServerName is what the certificates of the replicas are valid for.
+	ServerName string
+	// Mutating and Validating name the gateway's configurations.
+	Mutating, Validating []string
+	Clock                clock.PassiveClock
+
+	mu        sync.Mutex
+	asked     time.Time
+	openUntil time.Time
+}
+
+// Unproved is true as long as a configuration on the hub sends reviews here that can
+// prove nothing, and a minute longer. It is false if the hub does not say.
+func (h *Handover) Unproved(ctx context.Context) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.Clock.Now()
+	if now.Before(h.openUntil) {
+		return true
+	}
+	if now.Sub(h.asked) < believed {
+		return false
+	}
+	direct, err := h.Direct(ctx)
+	h.asked = now
+	if err != nil {
+		log.FromContext(ctx).Error(err, "A review without proof was refused, since the hub did not say whether it sends such")
+		return false
+	}
+	if direct {
+		h.openUntil = now.Add(afterwards)
+	}
+	return direct
+}
+
+// Direct is true if a configuration on the hub sends reviews to the Service itself.
+func (h *Handover) Direct(ctx context.Context) (bool, error) {
+	var configs []k8sadmissionv1.WebhookClientConfig
+	for _, name := range h.Mutating {
+		var found k8sadmissionv1.MutatingWebhookConfiguration
+		if err := h.Hub.Get(ctx, client.ObjectKey{Name: name}, &found); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", name, err)
+		}
+		for _, webhook := range found.Webhooks {
+			configs = append(configs, webhook.ClientConfig)
+		}
+	}
+	for _, name := range h.Validating {
+		var found k8sadmissionv1.ValidatingWebhookConfiguration
+		if err := h.Hub.Get(ctx, client.ObjectKey{Name: name}, &found); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", name, err)
+		}
+		for _, webhook := range found.Webhooks {
+			configs = append(configs, webhook.ClientConfig)
+		}
+	}
+	for _, config := range configs {
+		if config.Service != nil && config.Service.Namespace == h.Namespace && config.Service.Name == h.Service {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Ready returns nil if every review that comes through the aggregated group is answered:
+// the API server finds the group available, and each replica that it could choose takes
+// what comes that way. The CA verifies them.
+func (h *Handover) Ready(ctx context.Context, ca []byte) error {
+	var service apiregistrationv1.APIService
+	if err := h.Hub.Get(ctx, client.ObjectKey{Name: GroupVersion.Version + "." + GroupVersion.Group}, &service); err != nil {
+		return fmt.Errorf("reading the APIService: %w", err)
+	}
+	if err := available(&service); err != nil {
+		return err
+	}
+	var slices discoveryv1.EndpointSliceList
+	if err := h.Hub.List(ctx, &slices, client.InNamespace(h.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: h.Service}); err != nil {
+		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", h.Namespace, h.Service, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: h.ServerName}}
+	defer transport.CloseIdleConnections()
+	prober := &http.Client{Transport: transport, Timeout: probeTime}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			if !ptr.Deref(endpoint.Conditions.Ready, true) || len(endpoint.Addresses) == 0 {
+				continue
+			}
+			if err := takes(ctx, prober, net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(h.Port)))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func available(service *apiregistrationv1.APIService) error {
+	for _, condition := range service.Status.Conditions {
+		if condition.Type != apiregistrationv1.Available {
+			continue
+		}
+		if condition.Status == apiregistrationv1.ConditionTrue {
+			return nil
+		}
+		return fmt.Errorf("APIService %s is not available: %s", service.Name, condition.Message)
+	}
+	return fmt.Errorf("APIService %s has not been looked at yet", service.Name)
+}
+
+// takes returns nil if the replica knows the group: it refuses whoever proves nothing. An
+// older one has never heard of it.
+func takes(ctx context.Context, prober *http.Client, replica string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+replica+groupPath(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := prober.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking replica %s what it takes: %w", replica, err)
+	}
+	err = response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized {
+		return errors.Join(err, fmt.Errorf("replica %s is of a version that does not take reviews through %s", replica, GroupVersion))
+	}
+	return err
+}
