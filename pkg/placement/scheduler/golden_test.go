@@ -20,7 +20,6 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/test/golden"
 )
 
@@ -48,7 +47,7 @@ func answer(members []clusterv1beta1.MemberCluster, placement placementv1beta1.P
 	}
 	holdings := holdingsOf(placement, bindings, "policy-1")
 	var text strings.Builder
-	for _, profile := range []framework.Profile{plugins.Profile(), Telling(plugins.Profile())} {
+	for _, profile := range []framework.Profile{Profile(), Telling(Profile())} {
 		decision, err := profile.Decide(policy, fleet, holdings)
 		if err != nil {
 			return "error: " + err.Error() + "\n"
@@ -76,7 +75,7 @@ func write(text *strings.Builder, d *framework.Decision) {
 		fmt.Fprintf(text, "%s selected %t %s %s\n", told.ClusterName, told.Selected, scores, told.Reason)
 	}
 	for _, c := range d.Unselected {
-		fmt.Fprintf(text, "unselected %s: %s\n", c.Cluster, c.Reason)
+		fmt.Fprintf(text, "unselected %s: %s\n", c.Cluster, ReasonOf(c))
 	}
 }
 
