@@ -23,7 +23,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/pkg/placement/plugins"
 	"fleetgate.io/fleetgate/pkg/placement/reportback"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
@@ -100,7 +99,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(plugins.Profile()), Clock: o.Clock, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers},

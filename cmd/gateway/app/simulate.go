@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
@@ -99,7 +99,7 @@ func (o *SimulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
 			return err
 		}
 	}
-	results, err := simulate.Run(plugins.Profile(), input, simulate.Options{Now: now, PolicyChanged: o.PolicyChanged})
+	results, err := simulate.Run(scheduler.Profile(), input, simulate.Options{Now: now, PolicyChanged: o.PolicyChanged})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@
 package framework
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -13,7 +12,7 @@ import (
 type cycle struct {
 	policy *Policy
 	fleet  *Fleet
-	rules  []Rule
+	jury   jury
 	// clusters are in the order of their names.
 	clusters []*Cluster
 	holdings map[string]Holding
@@ -23,7 +22,8 @@ type cycle struct {
 }
 
 func newCycle(policy *Policy, fleet *Fleet, rules []Rule, holdings []Holding) *cycle {
-	c := &cycle{policy: policy, fleet: fleet, rules: rules, clusters: fleet.byName(),
+	fleet = fleet.within(policy.Within)
+	c := &cycle{policy: policy, fleet: fleet, jury: newJury(rules, policy, fleet), clusters: fleet.byName(),
 		holdings: make(map[string]Holding, len(holdings)), decision: Decision{Fulfilled: true}}
 	for _, h := range holdings {
 		c.holdings[h.Cluster] = h
@@ -32,8 +32,8 @@ func newCycle(policy *Policy, fleet *Fleet, rules []Rule, holdings []Holding) *c
 	return c
 }
 
-// dropDangling drops what is held by clusters that left, or are leaving. Nobody
-// after it needs to think of these holdings.
+// dropDangling drops what is held by clusters that left, are leaving, or are not the
+// policy's any more. Nobody after it needs to think of these holdings.
 func (c *cycle) dropDangling() {
 	for name, h := range c.holdings {
 		if cluster := c.find(name); cluster != nil && !cluster.Leaving {
@@ -95,7 +95,7 @@ func (c *cycle) pickFixed() {
 func (c *cycle) pickNamed(name string) {
 	cluster := c.find(name)
 	if cluster == nil {
-		c.miss(Choice{Cluster: name, Reason: fmt.Sprintf(notFoundFormat, name)})
+		c.miss(Choice{Cluster: name, Outcome: c.missing(name)})
 		return
 	}
 	if c.holdings[name].selected() {
@@ -103,21 +103,27 @@ func (c *cycle) pickNamed(name string) {
 		return
 	}
 	if reason := c.judge(cluster); reason != "" {
-		c.miss(Choice{Cluster: name, Reason: fmt.Sprintf(notEligibleFormat, name, reason)})
+		c.miss(Choice{Cluster: name, Outcome: Ineligible, Reason: reason})
 		return
 	}
 	c.take(name, nil)
 }
 
+// missing says why a named cluster is not there.
+func (c *cycle) missing(name string) Outcome {
+	if c.policy.Within == nil || c.policy.Within.Has(name) {
+		return Unknown
+	}
+	return Outside
+}
+
 // judge asks the rules and writes the first no down.
 func (c *cycle) judge(cluster *Cluster) string {
-	for _, rule := range c.rules {
-		if reason := rule.Judge(c.policy, c.fleet, cluster); reason != "" {
-			c.refuse(cluster.Name, rule.Name(), reason)
-			return reason
-		}
+	rule, reason := c.jury.judge(cluster)
+	if reason != "" {
+		c.refuse(cluster.Name, rule, reason)
 	}
-	return ""
+	return reason
 }
 
 func (c *cycle) refuse(cluster, rule, reason string) {
@@ -135,7 +141,7 @@ func (c *cycle) take(name string, score *Score) {
 	case !h.Current || h.State == Unscheduled:
 		c.decision.Adopt = append(c.decision.Adopt, name)
 	}
-	c.decision.Selected = append(c.decision.Selected, Selected(name, score))
+	c.decision.Selected = append(c.decision.Selected, Choice{Cluster: name, Score: score})
 }
 
 func (c *cycle) miss(choice Choice) {
@@ -147,6 +153,7 @@ func (c *cycle) drop(name string) { c.decision.Drop = append(c.decision.Drop, na
 
 func (c *cycle) finish() Decision {
 	d := c.decision
+	d.Until = c.jury.until
 	slices.SortFunc(d.Selected, func(a, b Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, names := range [][]string{d.Add, d.Adopt, d.Drop, d.Waiting} {
 		slices.Sort(names)

@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 				t.Fatal(err)
 			}
 			ignore := cmpopts.IgnoreFields(Decision{}, "Refusals")
-			if diff := cmp.Diff(tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, worded(got), ignore, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide() (-want +got):\n%s", tc.reason, diff)
 			}
 		})

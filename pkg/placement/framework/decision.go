@@ -3,7 +3,7 @@
 
 package framework
 
-import "fmt"
+import "time"
 
 // Decision is what has to change, and what then holds. Names are in order where
 // nothing else is said.
@@ -34,42 +34,47 @@ type Decision struct {
 	// Settled is true if a PickN policy had all that it wants, so that no other
 	// cluster was looked at.
 	Settled bool
+	// Until is when the first of the verdicts behind the decision ends by itself,
+	// so that it has to be made again; zero is never.
+	Until time.Time
 
 	// Refusals are the clusters that were judged and refused, all of them, in no
 	// particular order.
 	Refusals []Refusal
 }
 
-// Choice is a cluster with the reason for or against it.
+// Choice is what became of one cluster. Who asked for the decision words it.
 type Choice struct {
 	Cluster string
-	Reason  string
+	Outcome Outcome
+	// Reason is the rule's, if one is the cause.
+	Reason string
 	// Score is nil if the cluster was not ranked.
 	Score *Score
 }
+
+// Outcome is what became of a cluster.
+type Outcome int
+
+const (
+	// Picked has the placement.
+	Picked Outcome = iota
+	// Outscored passed all rules, and others were better.
+	Outscored
+	// Refused was refused by a rule.
+	Refused
+	// Ineligible was named by the policy, and refused by a rule.
+	Ineligible
+	// Unknown was named by the policy, and is not in the fleet.
+	Unknown
+	// Outside was named by the policy, and is not one of those that the policy is
+	// limited to.
+	Outside
+)
 
 // Refusal is one rule's no to one cluster.
 type Refusal struct {
 	Cluster string
 	Rule    string
 	Reason  string
-}
-
-// Clients compare these texts.
-const (
-	selectedFormat       = "Successfully scheduled resources for placement in %q: picked by scheduling policy"
-	selectedScoredFormat = "Successfully scheduled resources for placement in %q (affinity score: %d, topology spread score: %d): picked by scheduling policy"
-	notPickedFormat      = "Cluster %q does not score high enough (affinity score: %d, topology spread score: %d)"
-	notFoundFormat       = "Specified cluster %q is not found"
-	notEligibleFormat    = "Cluster %q is not eligible for resource placement yet: %s"
-	refusedPrefix        = "ClusterUnschedulable, "
-)
-
-// Selected is the choice of a cluster that was picked with a score, or, if that
-// is nil, without ranking.
-func Selected(cluster string, score *Score) Choice {
-	if score == nil {
-		return Choice{Cluster: cluster, Reason: fmt.Sprintf(selectedFormat, cluster)}
-	}
-	return Choice{Cluster: cluster, Score: score, Reason: fmt.Sprintf(selectedScoredFormat, cluster, score.Affinity, score.Spread)}
 }

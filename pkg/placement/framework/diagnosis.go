@@ -56,6 +56,7 @@ func (d Diagnosis) String() string {
 // Diagnose explains a decision that this profile made for the policy and the
 // fleet. It is apart from deciding because few decisions are ever looked at.
 func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diagnosis {
+	fleet = fleet.within(policy.Within)
 	counts := map[string]int{}
 	rules := map[string]Rule{}
 	for _, rule := range p.Rules[policy.Kind] {
@@ -76,8 +77,11 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 		counts["scored lower"] = decision.Outscored
 	}
 	for _, u := range decision.Unselected {
-		if clusters[u.Cluster] == nil {
+		switch u.Outcome {
+		case Unknown:
 			counts["named but not in the fleet"]++
+		case Outside:
+			counts["named but out of bounds"]++
 		}
 	}
 	d := Diagnosis{Total: len(fleet.Clusters), Selected: len(decision.Selected)}

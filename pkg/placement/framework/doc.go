@@ -22,5 +22,9 @@
 // the spread counts before that of affinity, then comes whether the cluster has
 // the placement by an earlier policy, and at last its name, the larger first.
 //
-// Types are neutral: they belong to no API group, callers translate.
+// Profile.Decide is the way to decide for placements that keep what they have. One
+// that filters, scores and cuts anew each time asks the same rules of the same types.
+//
+// Types are neutral: they belong to no API group and no family of APIs. Callers
+// translate, hand in the rules, and word what people read of a Choice.
 package framework

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Fleet is the moment in which a decision is made.
@@ -16,6 +18,20 @@ type Fleet struct {
 	// Clusters are all clusters of the fleet, those that are leaving included. A
 	// decision is made fastest if they are in the order of their names.
 	Clusters []Cluster
+}
+
+// within is the fleet without the clusters that are not named; nil names all.
+func (f *Fleet) within(names sets.Set[string]) *Fleet {
+	if names == nil {
+		return f
+	}
+	limited := &Fleet{Now: f.Now, Clusters: make([]Cluster, 0, len(names))}
+	for _, cluster := range f.Clusters {
+		if names.Has(cluster.Name) {
+			limited.Clusters = append(limited.Clusters, cluster)
+		}
+	}
+	return limited
 }
 
 // byName returns the clusters in the order of their names.
@@ -74,4 +90,6 @@ const (
 // keeps new picks away.
 type Taint struct {
 	Key, Value, Effect string
+	// Added is when the cluster got it; zero if nobody knows.
+	Added time.Time
 }

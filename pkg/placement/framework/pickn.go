@@ -5,7 +5,6 @@ package framework
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -139,8 +138,7 @@ func (c *cycle) room() int {
 // pass tells that a cluster was not good enough.
 func (c *cycle) pass(rest candidate, spread int32) {
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
-		Cluster: rest.cluster.Name, Score: &Score{Spread: spread, Affinity: rest.affinity},
-		Reason: fmt.Sprintf(notPickedFormat, rest.cluster.Name, rest.affinity, spread),
+		Cluster: rest.cluster.Name, Outcome: Outscored, Score: &Score{Spread: spread, Affinity: rest.affinity},
 	})
 }
 
@@ -149,6 +147,6 @@ func (c *cycle) pass(rest candidate, spread int32) {
 func (c *cycle) tellRefused() {
 	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
 	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {
-		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Reason: refusedPrefix + r.Reason})
+		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Outcome: Refused, Reason: r.Reason})
 	}
 }

@@ -189,7 +189,7 @@ func TestPickN(t *testing.T) {
 				t.Fatal(err)
 			}
 			ignore := cmpopts.IgnoreFields(Decision{}, "Refusals", "Outscored")
-			if diff := cmp.Diff(tc.want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, worded(got), ignore, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\nDecide() (-want +got):\n%s", tc.why, diff)
 			}
 		})

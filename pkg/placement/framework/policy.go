@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Kind is the way in which a policy picks.
@@ -26,6 +27,9 @@ const (
 // Policy is what a placement asks for.
 type Policy struct {
 	Kind Kind
+	// Within limits the policy to some clusters: for it there are no others, and
+	// what it holds elsewhere it loses. Nil is no limit.
+	Within sets.Set[string]
 	// Names are the clusters of a PickFixed policy.
 	Names []string
 	// Count is how many clusters a PickN policy wants.

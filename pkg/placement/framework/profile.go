@@ -3,7 +3,10 @@
 
 package framework
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Rule judges one cluster at a time.
 type Rule interface {
@@ -16,6 +19,14 @@ type Rule interface {
 	// many clusters can be counted by it: "lacked label env=prod". It is only
 	// asked of clusters that Judge refuses.
 	Brief(policy *Policy, fleet *Fleet, cluster *Cluster) string
+}
+
+// Expiring is a Rule whose verdicts can end by themselves: a toleration runs out, a
+// report grows old.
+type Expiring interface {
+	// Until returns when what Judge says of the cluster ends though nothing changes;
+	// zero is never.
+	Until(policy *Policy, fleet *Fleet, cluster *Cluster) time.Time
 }
 
 // Ranker says how much a policy likes clusters.
@@ -61,8 +72,8 @@ type Profile struct {
 	MaxUnselected int
 }
 
-// Decide makes the decision for one placement. holdings are the clusters that
-// have it now. It fails only for a kind of policy without rules.
+// Decide makes the decision for one placement that keeps what it has: holdings are
+// the clusters that have it now. It fails only for a kind of policy without rules.
 func (p Profile) Decide(policy *Policy, fleet *Fleet, holdings []Holding) (Decision, error) {
 	rules, ok := p.Rules[policy.Kind]
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 )
 
 // fleetOf makes clusters in 10 regions and 30 zones; a tenth lacks the label env,
@@ -98,7 +99,7 @@ func BenchmarkScheduler(b *testing.B) {
 	for _, size := range []int{100, 1000, 10000} {
 		fleet := fleetOf(size)
 		for _, p := range policies {
-			policy, profile := p.make(fleet), Profile()
+			policy, profile := p.make(fleet), Profile(clustereligibility.Rule{})
 			profile.MaxUnselected = 20 // As the scheduler has it.
 			b.Run(fmt.Sprintf("%s/clusters=%d", p.name, size), func(b *testing.B) {
 				b.ReportAllocs()

@@ -15,14 +15,14 @@ import (
 )
 
 // Profile is which rules judge for which kind of policy. Who names a cluster
-// gets it whatever its labels and taints.
-func Profile() framework.Profile {
-	choosing := []framework.Rule{clusteraffinity.Rule{}, clustereligibility.Rule{}, namespaceaffinity.Rule{}, tainttoleration.Rule{}}
+// gets it whatever its labels and taints, if only it is eligible.
+func Profile(eligible clustereligibility.Rule) framework.Profile {
+	choosing := []framework.Rule{clusteraffinity.Rule{}, eligible, namespaceaffinity.Rule{}, tainttoleration.Rule{}}
 	return framework.Profile{
 		Rules: map[framework.Kind][]framework.Rule{
 			framework.PickAll:   choosing,
 			framework.PickN:     choosing,
-			framework.PickFixed: {clustereligibility.Rule{}},
+			framework.PickFixed: {eligible},
 		},
 		Affinity: clusteraffinity.Ranker{},
 		Spread:   topologyspread.Spreader{},

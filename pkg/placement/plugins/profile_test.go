@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -94,7 +95,7 @@ func (d dice) holdings(fleet *framework.Fleet) []framework.Holding {
 
 func decide(t *testing.T, policy *framework.Policy, fleet *framework.Fleet, holdings []framework.Holding) framework.Decision {
 	t.Helper()
-	decision, err := Profile().Decide(policy, fleet, holdings)
+	decision, err := Profile(clustereligibility.Rule{}).Decide(policy, fleet, holdings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func TestDiagnosisInWords(t *testing.T) {
 	decision := decide(t, policy, fleet, nil)
 	const want = `2 of 9 clusters fit: 2 lacked label env=prod, 1 leaving the fleet, 1 not connected (member agent not online yet), ` +
 		`1 not connected (no recent heartbeat signals, the limit is 5m0s), 1 tainted team=red:NoSchedule, 1 violated topology spread constraint "region" (max skew 2)`
-	if got := Profile().Diagnose(policy, fleet, &decision).String(); got != want {
+	if got := Profile(clustereligibility.Rule{}).Diagnose(policy, fleet, &decision).String(); got != want {
 		t.Errorf("Diagnose() =\n%s\nwant\n%s", got, want)
 	}
 }

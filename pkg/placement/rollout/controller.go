@@ -115,39 +115,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: steps.Again}, nil
 }
 
-func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (Steps, error) {
+type bindingSteps = Steps[placementv1beta1.BindingObject]
+
+func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (bindingSteps, error) {
 	spec := placement.GetSpec()
 	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
-		return Steps{}, err
+		return bindingSteps{}, err
 	}
 	latest := family.LatestResourceSnapshot(snapshots)
 	if latest == nil {
-		return Steps{}, nil // It comes with an event.
+		return bindingSteps{}, nil // It comes with an event.
 	}
 	bindings, err := family.Bindings(ctx, r.Client, key)
 	if err != nil {
-		return Steps{}, err
+		return bindingSteps{}, err
 	}
 	goal, err := r.goal(ctx, key, latest.Name, bindings)
 	if err != nil {
-		return Steps{}, err
+		return bindingSteps{}, err
 	}
 	strategy := ApplyStrategyOf(spec)
 	brake, err := r.brake(ctx, placement)
 	if err != nil {
-		return Steps{}, err
+		return bindingSteps{}, err
 	}
 	if pushed, err := r.pushStrategy(ctx, bindings, strategy, brake); pushed || err != nil {
-		return Steps{}, err // What was written comes back as an event.
+		return bindingSteps{}, err // What was written comes back as an event.
 	}
 	pace, err := PaceOf(spec, bindings)
 	if err != nil {
-		return Steps{}, err
+		return bindingSteps{}, err
 	}
 	terms, _ := failover.TermsOf(placement.GetAnnotations()) // What is wrong with them is failover's to tell.
-	pace.Held, pace.Moves = brake.holds, !terms.Never()
-	steps := Plan(bindings, goal.reached, pace, r.Clock.Now())
+	pace.Moves = !terms.Never()
+	steps := Plan(bindings, goal.look(brake), pace, r.Clock.Now())
 	return steps, r.take(ctx, steps, goal, strategy, brake)
 }
 
@@ -170,7 +172,7 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries the steps out.
-func (r *Reconciler) take(ctx context.Context, steps Steps, goal goal, strategy *placementv1beta1.ApplyStrategy, brake brake) error {
+func (r *Reconciler) take(ctx context.Context, steps bindingSteps, goal goal, strategy *placementv1beta1.ApplyStrategy, brake brake) error {
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {

@@ -5,7 +5,8 @@
 // and to the latest overrides of it for their member, at the pace that its
 // strategy allows, and withdraws those that the scheduler has dropped.
 //
-// Plan is the arithmetic: bindings in, what may be done now out. The Reconciler
+// Plan is the arithmetic: candidates in, what may be done now out. It knows no kind
+// of objects, so that other kinds of rollouts can go by it. The Reconciler
 // is the controller placement.rollout around it. Progress comes from the
 // bindings' conditions, so every step is an event; the one thing that needs a
 // timer is a binding whose availability nobody can track, which counts as

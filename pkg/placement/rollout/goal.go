@@ -6,7 +6,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,13 +43,17 @@ func (r *Reconciler) goal(ctx context.Context, key types.NamespacedName, latest 
 	return goal{snapshot: latest, overrides: overrides}, err
 }
 
-// reached reports whether the binding is bound to what it shall be bound to.
-func (g goal) reached(b placementv1beta1.BindingObject) bool {
-	spec := b.GetSpec()
-	cluster, namespaced := g.overrides[spec.TargetCluster].Names()
-	return spec.ResourceSnapshotName == g.snapshot &&
-		slices.Equal(spec.ClusterResourceOverrideSnapshots, cluster) &&
-		slices.Equal(spec.ResourceOverrideSnapshots, namespaced)
+// version is what a member shall have.
+func (g goal) version(member string) string {
+	cluster, namespaced := g.overrides[member].Names()
+	return version(g.snapshot, cluster, namespaced)
+}
+
+// look shows bindings to Plan.
+func (g goal) look(brake brake) func(placementv1beta1.BindingObject) Candidate {
+	return func(b placementv1beta1.BindingObject) Candidate {
+		return candidateOf(b, g.version(b.GetSpec().TargetCluster), brake.holds(b))
+	}
 }
 
 func (g goal) write(spec *placementv1beta1.ResourceBindingSpec) {

@@ -40,7 +40,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 		if round > 200 {
 			t.Fatalf("seed %d: the rollout does not end: %+v", seed, pace)
 		}
-		steps := Plan(objects(all), goal{snapshot: "new"}.reached, pace, now)
+		steps := Plan(objects(all), goal{snapshot: "new"}.look(brake{}), pace, now)
 		for _, b := range steps.Update {
 			*find(all, b) = binding(b.GetName(), bound, "new")
 		}
@@ -49,7 +49,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 		})
 		ready := 0
 		for _, m := range all {
-			if ok, _ := readiness(m.ClusterResourceBinding, 0, now); ok {
+			if ok, _ := candidateOf(m.ClusterResourceBinding, "new", false).readiness(0, now); ok {
 				ready++
 			}
 		}

@@ -53,7 +53,7 @@ func desiredBinding(placement placementv1beta1.PlacementObject, policySnapshot s
 }
 
 func decisionOf(choice framework.Choice, selected bool) placementv1beta1.ClusterDecision {
-	d := placementv1beta1.ClusterDecision{ClusterName: choice.Cluster, Selected: selected, Reason: choice.Reason}
+	d := placementv1beta1.ClusterDecision{ClusterName: choice.Cluster, Selected: selected, Reason: ReasonOf(choice)}
 	if choice.Score != nil {
 		d.ClusterScore = &placementv1beta1.ClusterScore{AffinityScore: &choice.Score.Affinity, TopologySpreadScore: &choice.Score.Spread}
 	}

@@ -242,7 +242,7 @@ func TestRosterTranslatesWhatChanged(t *testing.T) {
 
 func TestBindingsAreNamedAfterPlacementAndMember(t *testing.T) {
 	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "1"}}
-	m := framework.Selected("m", nil)
+	m := framework.Choice{Cluster: "m"}
 	b := desiredBinding(placement, "p-0", m)
 	if again := desiredBinding(placement, "p-1", m); again.GetName() != b.GetName() {
 		t.Errorf("names %q and %q: a restarted scheduler would make two bindings for one member", b.GetName(), again.GetName())
@@ -256,7 +256,7 @@ func TestBindingsAreNamedAfterPlacementAndMember(t *testing.T) {
 
 func TestDroppedBindingsComeBackAsTheyWere(t *testing.T) {
 	for _, state := range []placementv1beta1.BindingState{placementv1beta1.BindingScheduled, placementv1beta1.BindingBound} {
-		m := framework.Selected("m", &framework.Score{Affinity: 5})
+		m := framework.Choice{Cluster: "m", Score: &framework.Score{Affinity: 5}}
 		b := desiredBinding(&placementv1beta1.ClusterResourcePlacement{}, "p-0", m)
 		b.SetAnnotations(map[string]string{"mine": "x"})
 		b.GetSpec().State = state
@@ -292,7 +292,7 @@ func TestStatusNamesSelectedFirstAndNotTooMany(t *testing.T) {
 }
 
 func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
-	z := framework.Selected("z", &framework.Score{})
+	z := framework.Choice{Cluster: "z", Score: &framework.Score{}}
 	first := &framework.Decision{Selected: []framework.Choice{z}, Unselected: []framework.Choice{{Cluster: "a", Reason: "no"}}, Fulfilled: true}
 	told := decisions(nil, first)
 	again := decisions(told, &framework.Decision{Selected: first.Selected, Fulfilled: true, Settled: true})

@@ -22,7 +22,6 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 )
 
 // measurementDelay is how long changes of members' properties are gathered: each
@@ -48,7 +47,7 @@ func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change
 	switch {
 	case was.Leaving != is.Leaving, !maps.Equal(was.Labels, is.Labels), lost(was.Taints, is.Taints),
 		!sameNamespaces(&was, &is),
-		clustereligibility.Ineligible(&was, now) != "" && clustereligibility.Ineligible(&is, now) == "":
+		eligible().Ineligible(&was, now) != "" && eligible().Ineligible(&is, now) == "":
 		return decisive
 	case !maps.Equal(was.Properties, is.Properties):
 		return measured

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
@@ -39,7 +39,7 @@ func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
 				t.Errorf("%v in\n%s", err, example)
 				continue
 			}
-			results, err := simulate.Run(plugins.Profile(), input, simulate.Options{Now: time.Now()})
+			results, err := simulate.Run(scheduler.Profile(), input, simulate.Options{Now: time.Now()})
 			if err != nil || len(results) != 1 {
 				t.Errorf("%d results, error %v of\n%s", len(results), err, example)
 				continue

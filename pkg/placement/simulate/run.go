@@ -148,7 +148,7 @@ func clustersOf(decision *framework.Decision) []Cluster {
 		all = append(all, c)
 	}
 	for _, choice := range decision.Unselected {
-		tell(withScore(Cluster{Name: choice.Cluster, Reason: choice.Reason}, choice.Score))
+		tell(withScore(Cluster{Name: choice.Cluster, Reason: scheduler.ReasonOf(choice)}, choice.Score))
 	}
 	for _, r := range decision.Refusals {
 		tell(Cluster{Name: r.Cluster, Rule: r.Rule, Reason: r.Reason})

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -26,7 +25,11 @@ const (
 )
 
 // Rule implements framework.Rule.
-type Rule struct{}
+type Rule struct {
+	// Unapproved is the key of the taint of clusters that wait for approval, which no
+	// toleration helps against; empty if there is none.
+	Unapproved string
+}
 
 var _ framework.Rule = Rule{}
 
@@ -34,8 +37,8 @@ var _ framework.Rule = Rule{}
 func (Rule) Name() string { return Name }
 
 // Judge implements framework.Rule.
-func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
-	return ineligible(cluster, fleet.Now, patience(policy))
+func (r Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	return r.ineligible(cluster, fleet.Now, patience(policy))
 }
 
 // patience is how long a cluster may be silent for the policy.
@@ -47,27 +50,27 @@ func patience(policy *framework.Policy) time.Duration {
 }
 
 // Brief implements framework.Rule.
-func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+func (r Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
 	if cluster.Leaving {
 		return "leaving the fleet"
 	}
-	if unapproved(cluster) {
+	if r.unapproved(cluster) {
 		return "waiting for approval"
 	}
 	return "not connected (" + disconnected(&cluster.Agent, fleet.Now, patience(policy)) + ")"
 }
 
 // Ineligible says why the cluster may not be picked at that time, or "".
-func Ineligible(cluster *framework.Cluster, now time.Time) string {
-	return ineligible(cluster, now, HeartbeatLimit)
+func (r Rule) Ineligible(cluster *framework.Cluster, now time.Time) string {
+	return r.ineligible(cluster, now, HeartbeatLimit)
 }
 
-func ineligible(cluster *framework.Cluster, now time.Time, patience time.Duration) string {
+func (r Rule) ineligible(cluster *framework.Cluster, now time.Time, patience time.Duration) string {
 	if cluster.Leaving {
 		return "cluster has left the fleet"
 	}
-	if unapproved(cluster) {
-		return "cluster waits for approval: its taint " + clusterv1beta1.TaintUnapproved + " has to be taken away"
+	if r.unapproved(cluster) {
+		return "cluster waits for approval: its taint " + r.Unapproved + " has to be taken away"
 	}
 	if reason := disconnected(&cluster.Agent, now, patience); reason != "" {
 		return "cluster is not connected to the fleet: " + reason
@@ -75,8 +78,8 @@ func ineligible(cluster *framework.Cluster, now time.Time, patience time.Duratio
 	return ""
 }
 
-func unapproved(cluster *framework.Cluster) bool {
-	return slices.ContainsFunc(cluster.Taints, func(t framework.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
+func (r Rule) unapproved(cluster *framework.Cluster) bool {
+	return r.Unapproved != "" && slices.ContainsFunc(cluster.Taints, func(t framework.Taint) bool { return t.Key == r.Unapproved })
 }
 
 func disconnected(agent *framework.Agent, now time.Time, patience time.Duration) string {

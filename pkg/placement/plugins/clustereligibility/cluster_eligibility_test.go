@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -41,7 +40,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Rule{}.Judge(&framework.Policy{}, &framework.Fleet{Now: now}, &tc.cluster)
+			got := Rule{Unapproved: "fleetgate.io/unapproved"}.Judge(&framework.Policy{}, &framework.Fleet{Now: now}, &tc.cluster)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("Judge() = %q, want it to contain %q", got, tc.want)
 			}
@@ -53,7 +52,7 @@ func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cluster := &framework.Cluster{Agent: framework.Agent{Reported: true, LastHeartbeat: now.Add(-time.Minute), Joined: true, Health: framework.Healthy}}
 	for silence, want := range map[time.Duration]bool{0: true, time.Hour: true, time.Minute: true, 59 * time.Second: false} {
-		reason := Rule{}.Judge(&framework.Policy{Silence: silence}, &framework.Fleet{Now: now}, cluster)
+		reason := Rule{Unapproved: "fleetgate.io/unapproved"}.Judge(&framework.Policy{Silence: silence}, &framework.Fleet{Now: now}, cluster)
 		if got := reason == ""; got != want {
 			t.Errorf("after a minute of silence, of which %s are allowed: %q, want it to pass: %t", silence, reason, want)
 		}
@@ -61,8 +60,8 @@ func TestAnImpatientPolicyRefusesSooner(t *testing.T) {
 }
 
 func TestAClusterThatWaitsForApprovalIsNotCalledDisconnected(t *testing.T) {
-	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: clusterv1beta1.TaintUnapproved}}}
-	if got := (Rule{}).Brief(&framework.Policy{}, &framework.Fleet{}, cluster); got != "waiting for approval" {
+	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "fleetgate.io/unapproved"}}}
+	if got := (Rule{Unapproved: "fleetgate.io/unapproved"}).Brief(&framework.Policy{}, &framework.Fleet{}, cluster); got != "waiting for approval" {
 		t.Errorf("Brief() = %q", got)
 	}
 }

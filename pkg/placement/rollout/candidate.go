@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// candidateOf is a binding as Plan looks at it. wanted is the version that its member
+// shall have, held whether somebody has paused it.
+func candidateOf(b placementv1beta1.BindingObject, wanted string, held bool) Candidate {
+	spec := b.GetSpec()
+	c := Candidate{
+		Wanted: wanted, Current: version(spec.ResourceSnapshotName, spec.ClusterResourceOverrideSnapshots, spec.ResourceOverrideSnapshots),
+		Observed: diffReported(b), Failed: Failed(b), Going: b.GetDeletionTimestamp() != nil, Held: held,
+	}
+	switch {
+	case spec.State == placementv1beta1.BindingScheduled:
+		c.Current = "" // What it may have had, it is given anew.
+	case spec.State == placementv1beta1.BindingUnscheduled:
+		c.Wanted = ""
+		if spec.ResourceSnapshotName == "" {
+			c.Current = ""
+		}
+	}
+	if available := current(b, placementv1beta1.ConditionAvailable); available != nil && available.Status == metav1.ConditionTrue {
+		c.Available = available.LastTransitionTime.Time
+		c.Untracked = available.Reason == placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable
+	}
+	return c
+}
+
+// version is what a binding is bound to, in one text that is never empty.
+func version(snapshot string, cluster []string, namespaced []placementv1beta1.NamespacedName) string {
+	text := snapshot + "\n" + strings.Join(cluster, " ") + "\n"
+	for _, o := range namespaced {
+		text += o.Namespace + "/" + o.Name + " "
+	}
+	return text
+}
+
+func diffReported(b placementv1beta1.BindingObject) bool {
+	reported := current(b, placementv1beta1.ConditionDiffReported)
+	return reported != nil && reported.Status == metav1.ConditionTrue
+}
+
+// Failed reports whether something went wrong on the way to the member. What is
+// merely not done yet has not failed.
+func Failed(b placementv1beta1.BindingObject) bool {
+	for _, kind := range []string{
+		placementv1beta1.ConditionOverridden, placementv1beta1.ConditionWorkSynchronized,
+		placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable,
+	} {
+		if c := current(b, kind); c != nil && c.Status == metav1.ConditionFalse && !pending(c.Reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func pending(reason string) bool {
+	switch reason {
+	case placementv1beta1.ReasonOverriddenPending, placementv1beta1.ReasonWorkNotSynchronizedYet,
+		placementv1beta1.ReasonApplyPending, placementv1beta1.ReasonResourceNotAvailableYet:
+		return true
+	}
+	return false
+}
+
+// current returns a condition that is about the binding's present spec, or nil.
+func current(b placementv1beta1.BindingObject, kind string) *metav1.Condition {
+	c := meta.FindStatusCondition(b.GetStatus().Conditions, kind)
+	if c == nil || c.ObservedGeneration != b.GetGeneration() {
+		return nil
+	}
+	return c
+}
