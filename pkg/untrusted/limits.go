@@ -7,7 +7,9 @@ import "fmt"
 
 // Limits bound one text and what comes of it.
 type Limits struct {
-	// Bytes bounds the text, and the scalars and keys that come of it.
+	// Bytes bounds the text. What comes of it, what aliases repeat counted each time, has
+	// at most twice as many, and no more than a small multiple of what the text has: many
+	// small texts in one object cannot each become a large one.
 	Bytes int
 	// Values bounds maps, lists, scalars and keys, what aliases repeat counted each time.
 	Values int
@@ -25,6 +27,10 @@ var Object = Limits{Bytes: 3 << 20, Values: 100_000, Depth: 200, Aliases: 1000}
 // File are the limits of a file that people give to a command of theirs on their own
 // machine, such as all objects of a hub.
 var File = Limits{Bytes: 256 << 20, Values: 10_000_000, Depth: 200, Aliases: 100_000}
+
+// expanded is how many bytes may come of a text, a value counted as one more: of a text
+// without aliases never come twice as many as it has.
+func (l Limits) expanded(text []byte) int { return min(2*l.Bytes, 4<<10+16*len(text)) }
 
 // A LimitError says that a text is more than its reader takes.
 type LimitError struct {

@@ -79,7 +79,7 @@ func TestWhatIsTooMuchIsRefusedWithLimitAndLine(t *testing.T) {
 		"levels":                      {"a:\n b: [[[[1]]]]", "line 2: it has more than 5 levels"},
 		"aliases":                     {"a: &a 1\nb: [*a,*a,*a,\n*a]", "line 3: it has more than 3 aliases"},
 		"values by aliases":           {"a: &a [1,2,3,4,5]\nb: &b [*a,*a]\nc: *b", "line 1: it has more than 20 values, with what its aliases repeat"},
-		"bytes by aliases":            {"a: &a " + strings.Repeat("x", 90) + "\nb: *a\nc: *a", "line 1: it has more than 200 bytes, with what its aliases repeat"},
+		"bytes by aliases":            {"a: &a " + strings.Repeat("x", 150) + "\nb: *a\nc: *a", "line 1: it has more than 400 bytes, with what its aliases repeat"},
 		"a value inside itself":       {"a: &a\n  b: *a", "line 1: it has more than 5 levels"},
 		"a key twice":                 {"a: 1\nb: 2\na: 3", "line 3: a key is there for the second time in its map"},
 		"a key twice, as a number":    {"1: 1\n\"1\": 2", "line 2: a key is there for the second time in its map"},

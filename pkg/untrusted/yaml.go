@@ -67,7 +67,7 @@ func read(text []byte, limits Limits) (any, error) {
 	if document.IsZero() {
 		return nil, nil
 	}
-	r := reader{limits: limits}
+	r := reader{limits: limits, most: limits.expanded(text)}
 	return r.value(document.Content[0], 1)
 }
 
@@ -108,7 +108,9 @@ func syntaxError(err error) error {
 
 // reader makes values of nodes, and counts.
 type reader struct {
-	limits                 Limits
+	limits Limits
+	// most is how many bytes may come of the text.
+	most                   int
 	values, bytes, aliases int
 }
 
@@ -145,14 +147,14 @@ func (r *reader) value(n *yamlv3.Node, depth int) (any, error) {
 // too deep.
 func (r *reader) count(n *yamlv3.Node, depth int) error {
 	r.values++
-	r.bytes += len(n.Value)
+	r.bytes += len(n.Value) + 1
 	switch {
 	case depth > r.limits.Depth:
 		return &LimitError{What: "levels", Most: r.limits.Depth, Line: n.Line}
 	case r.values > r.limits.Values:
 		return &LimitError{What: "values, with what its aliases repeat", Most: r.limits.Values, Line: n.Line}
-	case r.bytes > r.limits.Bytes:
-		return &LimitError{What: "bytes, with what its aliases repeat", Most: r.limits.Bytes, Line: n.Line}
+	case r.bytes > r.most:
+		return &LimitError{What: "bytes, with what its aliases repeat", Most: r.most, Line: n.Line}
 	}
 	return nil
 }
