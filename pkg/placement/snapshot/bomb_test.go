@@ -15,7 +15,7 @@ import (
 func TestAnEnvelopeThatStandsForGigabytesIsAFaultAndCostsLittle(t *testing.T) {
 	bomb.Check(t, func() {
 		group := &Group{}
-		manifest := configMapEnvelope("shop", `"a": `+quoted(bomb.Secret()))
+		manifest := configMapEnvelope("shop", "a: "+quoted(bomb.Secret()))
 		if err := group.add(snapshotOf(manifest, service), Envelopes{ConfigMaps: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestAnEnvelopeThatStandsForGigabytesIsAFaultAndCostsLittle(t *testing.T) {
 
 // Many entries that are each within bounds must not become what one may not.
 func TestAnEnvelopeOfManySmallBombsCostsLittle(t *testing.T) {
-	var entries []string
+	entries := []string{"a: " + quoted(quota)}
 	for i := range 300 {
 		name := string(rune('a'+i/26)) + string(rune('a'+i%26))
 		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop}\nx: &x " + strings.Repeat("x", 1000) + "\ny: [" + strings.Repeat("*x,", 700) + "]\n"
