@@ -57,6 +57,12 @@ type Config struct {
 	// MaxInFlightPerUser is how many short requests of one caller may be, for all
 	// members together, by default 200.
 	MaxInFlightPerUser int
+	// MaxLongPerMember and MaxLongPerUser are the same for requests that last, such as
+	// watches and exec, by default 5000 and 20000.
+	MaxLongPerMember, MaxLongPerUser int
+	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
+	// by default 20 s.
+	ReviewPeriod time.Duration
 	// AuthorizeInner has the hub asked about each request on the member too, in
 	// group request.fleetgate.io.
 	AuthorizeInner bool

@@ -525,29 +525,76 @@ func TestMemberWithoutACredentialIsUnavailable(t *testing.T) {
 	}
 }
 
+// headersOfTheHub are what only the hub may say about its origin, or about itself.
+var headersOfTheHub = []string{
+	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Public-Key-Pins",
+	"Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "X-Kubernetes-Pf-Flowschema-Uid",
+	"Clear-Site-Data", "Refresh", "Nel", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Sourcemap", "X-Sourcemap",
+	"Link", "Location", "Content-Location", "Speculation-Rules", "Use-As-Dictionary", "Accept-Ch", "Origin-Agent-Cluster",
+	"Cross-Origin-Opener-Policy", "Permissions-Policy", "Content-Security-Policy-Report-Only", "X-Frame-Options", "Server", "X-Of-Tomorrow",
+}
+
 func TestHostileReplyIsTamed(t *testing.T) {
 	g, m := oneMember(t)
+	for _, contentType := range []string{
+		"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml", "application/rss+xml; charset=utf-8",
+		"multipart/x-mixed-replace; boundary=x", "application/pdf", "TEXT/HTML", "",
+	} {
+		m.serve(func(w http.ResponseWriter, _ *http.Request) {
+			h := w.Header()
+			for _, name := range headersOfTheHub {
+				h.Set(name, "x")
+			}
+			h["Content-Type"] = []string{contentType}
+			if contentType == "" {
+				h["Content-Type"] = nil
+			}
+			h.Set("Content-Security-Policy", "script-src *")
+			h.Set("X-Content-Type-Options", "x")
+			h.Set("Audit-Id", "theirs")
+			w.WriteHeader(http.StatusEarlyHints)
+			_, _ = io.WriteString(w, "<svg xmlns='http://www.w3.org/2000/svg'><script>")
+		})
+		res := g.do(http.MethodGet, prefix+"m1/proxy/", "jane", nil)
+		for _, name := range headersOfTheHub {
+			if values := res.Header.Values(name); len(values) > 0 {
+				t.Errorf("the caller got %s: %v", name, values)
+			}
+		}
+		if got := res.Header.Values("Audit-Id"); len(got) != 1 || got[0] == "theirs" {
+			t.Errorf("got Audit-Id %v", got)
+		}
+		if got := res.Header["Content-Security-Policy"]; len(got) != 1 || got[0] != "sandbox" {
+			t.Errorf("%q is shown with the policy %v", contentType, got)
+		}
+		if res.Header.Get("X-Content-Type-Options") != "nosniff" || contentType != "" && res.Header.Get("Content-Type") != contentType {
+			t.Errorf("%q came as %q, %v", contentType, res.Header.Get("Content-Type"), res.Header)
+		}
+	}
+}
+
+func TestWhatClientsNeedOfAReplyPasses(t *testing.T) {
+	g, m := oneMember(t)
+	needed := map[string]string{
+		"Content-Type": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "Content-Encoding": "gzip", "Vary": "Accept",
+		"Etag": `"abc"`, "Last-Modified": "Thu, 01 Jan 1970 00:00:00 GMT", "Warning": `299 - "v1beta1 is deprecated"`, "Retry-After": "7",
+		"Date": "Thu, 01 Jan 1970 00:00:00 GMT", "Allow": "GET", "Content-Disposition": "attachment", "Content-Range": "bytes 0-1/2",
+		"Accept-Ranges": "bytes", "X-Accepted-Stream-Protocol-Versions": "v4.channel.k8s.io",
+	}
 	m.serve(func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Access-Control-Allow-Origin", "X-Kubernetes-Pf-Flowschema-Uid"} {
-			h.Set(name, "x")
+		for name, value := range needed {
+			w.Header().Set(name, value)
 		}
-		h.Set("Content-Type", "text/html")
-		h.Set("Audit-Id", "theirs")
-		w.WriteHeader(http.StatusEarlyHints)
-		_, _ = io.WriteString(w, "<script>")
+		_, _ = io.WriteString(w, "12")
 	})
-	res := g.do(http.MethodGet, prefix+"m1/proxy/", "jane", nil)
-	for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security", "Access-Control-Allow-Origin", "X-Kubernetes-Pf-Flowschema-Uid"} {
-		if values := res.Header.Values(name); len(values) > 0 {
-			t.Errorf("the caller got %s: %v", name, values)
+	res := g.do(http.MethodGet, prefix+"m1/proxy/openapi/v2", "jane", nil)
+	for name, value := range needed {
+		if got := res.Header.Get(name); got != value {
+			t.Errorf("the caller got %s %q, want %q", name, got, value)
 		}
 	}
-	if got := res.Header.Values("Audit-Id"); len(got) != 1 || got[0] == "theirs" {
-		t.Errorf("got Audit-Id %v", got)
-	}
-	if res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("Content-Security-Policy") != "sandbox" {
-		t.Errorf("got %v", res.Header)
+	if res.ContentLength != 2 {
+		t.Errorf("the caller was told of %d bytes", res.ContentLength)
 	}
 }
 

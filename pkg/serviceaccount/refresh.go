@@ -5,7 +5,6 @@ package serviceaccount
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 const (
@@ -77,7 +78,7 @@ func ParseClaims(token string) (Claims, error) {
 			} `json:"serviceaccount"`
 		} `json:"kubernetes.io"`
 	}
-	if err := json.Unmarshal(payload, &raw); err != nil || raw.Issued <= 0 || raw.Expires <= raw.Issued {
+	if err := untrusted.UnmarshalJSON(payload, untrusted.Object, &raw); err != nil || raw.Issued <= 0 || raw.Expires <= raw.Issued {
 		return Claims{}, ErrToken
 	}
 	return Claims{

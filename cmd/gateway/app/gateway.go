@@ -462,6 +462,8 @@ func (g *gateway) addProxy(context.Context) error {
 		AuditLogPath:         g.AuditLogPath,
 		MaxInFlightPerMember: g.MaxInFlightPerMember,
 		MaxInFlightPerUser:   g.MaxInFlightPerUser,
+		MaxLongPerMember:     g.MaxLongPerMember,
+		MaxLongPerUser:       g.MaxLongPerUser,
 		DrainTime:            streamDrain,
 	}
 	if g.AuditRequests {

@@ -128,6 +128,8 @@ type Options struct {
 	AuditLogPath         string
 	MaxInFlightPerMember int
 	MaxInFlightPerUser   int
+	MaxLongPerMember     int
+	MaxLongPerUser       int
 	Tracing              tracing.Config
 
 	Install    bool
@@ -206,6 +208,8 @@ func NewOptions() *Options {
 		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
+		MaxLongPerMember:      clustergateway.DefaultMaxLong,
+		MaxLongPerUser:        clustergateway.DefaultMaxLongPerUser,
 		Service:               "gateway",
 		ArgoCDNamespace:       "argocd",
 		AgentsPort:            8091,
@@ -246,6 +250,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")
 	flags.IntVar(&o.MaxInFlightPerMember, "max-requests-per-member", o.MaxInFlightPerMember, "How many short requests for one member may be under way; more get 429.")
 	flags.IntVar(&o.MaxInFlightPerUser, "max-requests-per-user", o.MaxInFlightPerUser, "How many short requests of one user may be under way, for all members together; more get 429.")
+	flags.IntVar(&o.MaxLongPerMember, "max-long-requests-per-member", o.MaxLongPerMember, "How many requests that last (watches, followed logs, exec, port-forward) for one member may be under way; more get 429.")
+	flags.IntVar(&o.MaxLongPerUser, "max-long-requests-per-user", o.MaxLongPerUser, "How many requests that last of one user may be under way, for all members together; more get 429.")
 
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
@@ -336,7 +342,10 @@ func (o *Options) Validate() error {
 	if o.AgentsClientCAFile != "" && o.AgentsAddress == "" {
 		all = append(all, errors.New("--agents-client-ca-file does nothing without --agents-address"))
 	}
-	for flag, limit := range map[string]int{"--max-requests-per-member": o.MaxInFlightPerMember, "--max-requests-per-user": o.MaxInFlightPerUser} {
+	for flag, limit := range map[string]int{
+		"--max-requests-per-member": o.MaxInFlightPerMember, "--max-requests-per-user": o.MaxInFlightPerUser,
+		"--max-long-requests-per-member": o.MaxLongPerMember, "--max-long-requests-per-user": o.MaxLongPerUser,
+	} {
 		if limit < 1 {
 			all = append(all, fmt.Errorf("%s %d is not above zero", flag, limit))
 		}

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 	"fleetgate.io/fleetgate/pkg/webhook/capz"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
@@ -125,12 +127,15 @@ func readBounded(command *cobra.Command, file string) ([]byte, error) {
 
 func parsePolicies(content []byte) ([]*admissionv1alpha1.ImmutabilityPolicy, error) {
 	var policies []*admissionv1alpha1.ImmutabilityPolicy
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	for {
-		policy := &admissionv1alpha1.ImmutabilityPolicy{}
-		err := decoder.Decode(policy)
+		document, err := documents.Read()
 		if errors.Is(err, io.EOF) {
 			return policies, nil
+		}
+		policy := &admissionv1alpha1.ImmutabilityPolicy{}
+		if err == nil {
+			err = untrusted.Unmarshal(document, untrusted.File, policy)
 		}
 		if err != nil {
 			return nil, err

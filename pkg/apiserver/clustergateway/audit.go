@@ -5,6 +5,7 @@ package clustergateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -29,6 +30,9 @@ type Record struct {
 	Code int
 	// Bytes went to the caller, the reply's header not counted.
 	Bytes int64
+	// Ended is why the gateway ended a request that lasts before it came to its own end:
+	// the right to it was taken away, or the gateway stopped. Empty for all others.
+	Ended string
 	// Began is when the request came; Took is until the last byte was sent.
 	Began time.Time
 	Took  time.Duration
@@ -42,7 +46,7 @@ type Recorder func(context.Context, Record)
 func LogRecords(ctx context.Context, r Record) {
 	klog.FromContext(ctx).WithName("audit").Info("Request for a member", "auditID", r.AuditID, "user", r.User, "as", r.As,
 		"member", r.Member, "verb", r.Verb, "apiGroup", r.APIGroup, "resource", r.Resource, "subresource", r.Subresource,
-		"namespace", r.Namespace, "name", r.Name, "path", r.Path, "code", r.Code, "bytes", r.Bytes, "took", r.Took)
+		"namespace", r.Namespace, "name", r.Name, "path", r.Path, "code", r.Code, "bytes", r.Bytes, "took", r.Took, "ended", r.Ended)
 }
 
 // maxRecorded bounds each text of a record that a caller chose.
@@ -71,6 +75,8 @@ const (
 	AnnotationMember = "proxy.fleetgate.io/member"
 	// AnnotationAs is whom the member saw.
 	AnnotationAs = "proxy.fleetgate.io/as"
+	// AnnotationEnded is why the gateway ended a request that lasts.
+	AnnotationEnded = "proxy.fleetgate.io/ended"
 )
 
 // annotate puts what the hub's audit format has no field for into the gateway's
@@ -80,6 +86,21 @@ func annotate(ctx context.Context, r Record) {
 		AnnotationMember: r.Member,
 		AnnotationAs:     r.As,
 	})
+}
+
+// annotateEnd adds why the gateway ended a request, if it did.
+func annotateEnd(ctx context.Context, r Record) {
+	if r.Ended != "" {
+		audit.AddAuditAnnotation(ctx, AnnotationEnded, r.Ended)
+	}
+}
+
+// endedBy is why the gateway ended the request, or nothing if the gateway did not.
+func (x *exchange) endedBy() string {
+	if x == nil || !errors.Is(x.ended, errRightLost) && !errors.Is(x.ended, errStopping) {
+		return ""
+	}
+	return printable(x.ended.Error(), 2*maxRecorded)
 }
 
 func auditID(ctx context.Context) string { return audit.GetAuditIDTruncated(ctx) }

@@ -7,11 +7,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +28,11 @@ type exchange struct {
 	own bool
 	// caller is who asked, as the hub knows them.
 	caller string
+	// rights are what let the request in.
+	rights rights
+	// ended is why the gateway ended a request that lasts, or why its caller did; nil
+	// if it came to its own end.
+	ended error
 }
 
 type exchangeKey struct{}
@@ -41,20 +44,12 @@ func exchangeFrom(ctx context.Context) *exchange {
 
 // forward sends an admitted request on.
 func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
-	if !x.request.LongRunning {
-		if !h.inFlightUser.begin(x.caller) {
-			h.refuse(w, r, tooMany(x.request.Member, fmt.Sprintf(
-				"the gateway has %d requests of this user under way: ask again", h.inFlightUser.most)))
-			return
-		}
-		defer h.inFlightUser.end(x.caller)
-		if !h.inFlight.begin(x.request.Member) {
-			h.refuse(w, r, tooMany(x.request.Member, fmt.Sprintf(
-				"the gateway has %d requests for member %q under way: ask again", h.inFlight.most, x.request.Member)))
-			return
-		}
-		defer h.inFlight.end(x.request.Member)
+	leave, err := h.limitsOf(x.request).enter(x)
+	if err != nil {
+		h.refuse(w, r, err)
+		return
 	}
+	defer leave()
 	ctx, cancel := h.contextFor(r.Context(), x)
 	defer cancel()
 	if err := h.ensureGranted(ctx, x); err != nil {
@@ -90,82 +85,9 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 		return failureOf(ctx, x.request.Member, err, h.notConnected)
 	}
 	if refusal != "" {
-		return apierrors.NewForbidden(proxyResource, x.request.Member, fmt.Errorf(
-			"the agent of the member does not let the gateway act as user %q: %s", x.as.User, refusal))
+		return x.refused(refusal)
 	}
 	return nil
-}
-
-// contextFor ends long requests when the server stops: watches at once, since their
-// callers go on with another replica, the others as late as possible.
-func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context, func()) {
-	switch {
-	case !x.request.LongRunning:
-		return ctx, func() {}
-	case x.request.isWatch():
-		return h.watching.begin(ctx)
-	}
-	return h.streaming.begin(ctx)
-}
-
-// lasting knows the requests of a kind that may last, to end them all at once.
-type lasting struct {
-	// mu guards the rest.
-	mu      sync.Mutex
-	stopped bool
-	cancels map[*context.CancelCauseFunc]struct{}
-	// ended is closed when the last request ends; nil while nobody waits for it.
-	ended chan struct{}
-}
-
-func (l *lasting) begin(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopped {
-		cancel(errStopping)
-		return ctx, func() {}
-	}
-	if l.cancels == nil {
-		l.cancels = map[*context.CancelCauseFunc]struct{}{}
-	}
-	l.cancels[&cancel] = struct{}{}
-	return ctx, func() {
-		cancel(nil)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.cancels, &cancel)
-		if l.ended != nil && len(l.cancels) == 0 {
-			close(l.ended)
-			l.ended = nil
-		}
-	}
-}
-
-// wait returns when no request is left, or ctx ends. One waits at a time.
-func (l *lasting) wait(ctx context.Context) {
-	l.mu.Lock()
-	if len(l.cancels) == 0 {
-		l.mu.Unlock()
-		return
-	}
-	ended := make(chan struct{})
-	l.ended = ended
-	l.mu.Unlock()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	}
-}
-
-// stop ends all requests, and every later one at its beginning.
-func (l *lasting) stop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stopped = true
-	for cancel := range l.cancels {
-		(*cancel)(errStopping)
-	}
 }
 
 // rewrite runs after the headers that Connection nominates are gone, so that no
@@ -199,7 +121,7 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	if err := checkIdentity(out.Header, x.as); err != nil {
 		return nil, err
 	}
-	res, err := x.link.send(out, x.request.Upgrade)
+	res, err := x.send(out)
 	if err != nil {
 		return nil, err
 	}
@@ -207,48 +129,6 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	withoutTrailers := *res
 	withoutTrailers.Trailer = nil
 	return &withoutTrailers, nil
-}
-
-// repliesOfOurs are headers that the gateway writes itself, or that a member
-// must not set for the hub's origin.
-var repliesOfOurs = []string{
-	"Audit-Id", "Cache-Control", "Set-Cookie", "Www-Authenticate", "Alt-Svc", "Strict-Transport-Security",
-	"X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid",
-}
-
-// checkReply refuses a redirect and a reply that says that the gateway itself is
-// not known, and removes headers by which a member would act on the hub's
-// origin.
-func checkReply(res *http.Response) error {
-	x := exchangeFrom(res.Request.Context())
-	if redirects(res) {
-		return badGateway(x.request.Member, fmt.Sprintf("member %q answered with a redirect, which is not followed", x.request.Member))
-	}
-	if res.StatusCode == http.StatusUnauthorized && x.request.Info.Subresource != "proxy" {
-		return unavailable(x.request.Member, fmt.Sprintf("member %q does not accept the gateway's token", x.request.Member))
-	}
-	for _, name := range repliesOfOurs {
-		res.Header.Del(name)
-	}
-	for name := range res.Header {
-		if strings.HasPrefix(name, "Access-Control-") {
-			res.Header.Del(name)
-		}
-	}
-	res.Header.Set("X-Content-Type-Options", "nosniff")
-	if strings.Contains(strings.ToLower(res.Header.Get("Content-Type")), "html") {
-		res.Header.Set("Content-Security-Policy", "sandbox")
-	}
-	return nil
-}
-
-func redirects(res *http.Response) bool {
-	switch res.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
-		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return res.StatusCode >= 300 && res.StatusCode < 400 && res.Header.Get("Location") != ""
 }
 
 // fail answers for a member that did not.

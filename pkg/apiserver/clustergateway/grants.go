@@ -40,7 +40,10 @@ type grants struct {
 }
 
 // answer is an agent's decision: a refusal is its text, empty means granted.
-type answer struct{ refusal string }
+type answer struct {
+	refusal string
+	at      time.Time
+}
 
 // grantRequest is the body of POST /v1/impersonations.
 type grantRequest struct {
@@ -74,14 +77,20 @@ func newGrants(member string, dialer Dialer) *grants {
 // ensure asks the agent unless its answer is known. A refusal is the agent's
 // reason in its own words; an error means that it could not be asked.
 func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, err error) {
+	return g.within(ctx, as, grantedFor)
+}
+
+// within is ensure with an answer that is not older than so long.
+func (g *grants) within(ctx context.Context, as Impersonation, age time.Duration) (refusal string, err error) {
 	answers, key := g.answers.Load(), as.key()
-	if known, ok := answers.Get(key); ok {
+	if known, ok := answers.Get(key); ok && time.Since(known.(answer).at) < age {
 		return known.(answer).refusal, nil
 	}
 	// The one who asks may go away while others wait for the same answer.
 	result := g.asking.DoChan(key, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 		defer cancel()
+		asked := time.Now()
 		got, err := g.ask(ctx, as)
 		if err != nil {
 			return nil, err
@@ -90,6 +99,7 @@ func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, 
 		if got.refusal != "" {
 			ttl = refusedFor
 		}
+		got.at = asked
 		answers.Add(key, got, ttl)
 		return got, nil
 	})

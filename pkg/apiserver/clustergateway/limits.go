@@ -3,7 +3,42 @@
 
 package clustergateway
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
+
+// limits bound how many requests of a kind are under way.
+type limits struct {
+	// what the requests are, in a message; remedy is what who has too many can do.
+	what, remedy       string
+	perUser, perMember *counter
+}
+
+// limitsOf are those for requests that are short, or for those that last.
+func (h *Handler) limitsOf(request *Request) limits {
+	if request.LongRunning {
+		return h.long
+	}
+	return h.short
+}
+
+// enter counts a request until the function that it returns is called, or says that there
+// are too many.
+func (l limits) enter(x *exchange) (leave func(), err error) {
+	member := x.request.Member
+	if !l.perUser.begin(x.caller) {
+		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s of this user under way: %s", l.perUser.most, l.what, l.remedy))
+	}
+	if !l.perMember.begin(member) {
+		l.perUser.end(x.caller)
+		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s for member %q under way: %s", l.perMember.most, l.what, member, l.remedy))
+	}
+	return func() {
+		l.perMember.end(member)
+		l.perUser.end(x.caller)
+	}, nil
+}
 
 // counter knows how many of something are under way for each name. Names without
 // any are forgotten.

@@ -31,6 +31,12 @@ const (
 	DefaultMaxInFlight = 400
 	// DefaultMaxInFlightPerUser is how many of one caller may be, for all members.
 	DefaultMaxInFlightPerUser = 200
+	// DefaultMaxLong is how many requests that last (watches, logs that are followed, exec,
+	// attach, port-forward) for one member may be under way.
+	DefaultMaxLong = 5000
+	// DefaultMaxLongPerUser is how many of one caller may be, for all members: a controller
+	// that watches 100 kinds on 200 members.
+	DefaultMaxLongPerUser = 20000
 )
 
 const (
@@ -61,6 +67,12 @@ type Config struct {
 	// MaxInFlightPerUser is how many short requests of one caller may be under way,
 	// by default DefaultMaxInFlightPerUser.
 	MaxInFlightPerUser int
+	// MaxLong and MaxLongPerUser are the same for requests that last, by default
+	// DefaultMaxLong and DefaultMaxLongPerUser.
+	MaxLong, MaxLongPerUser int
+	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
+	// by default DefaultReviewPeriod.
+	ReviewPeriod time.Duration
 	// AuthorizeInner has the hub asked about each request on the member too, in
 	// group InnerGroup.
 	AuthorizeInner bool
@@ -84,8 +96,8 @@ type Handler struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
-	inFlight     *counter
-	inFlightUser *counter
+	short, long  limits
+	reviews      *reviews
 	inner        bool
 	record       Recorder
 	serverName   string
@@ -106,8 +118,17 @@ func New(c Config) (*Handler, error) {
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
 		notConnected: c.NotConnected, serverName: c.ServerName, metrics: metrics,
 		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
-		inFlight:     newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
-		inFlightUser: newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
+		short: limits{
+			what: "requests", remedy: "ask again",
+			perUser:   newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
+			perMember: newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
+		},
+		long: limits{
+			what: "requests that last", remedy: "end some, such as watches and port-forwards, or raise --max-long-requests-per-user and --max-long-requests-per-member",
+			perUser:   newCounter(orDefault(c.MaxLongPerUser, DefaultMaxLongPerUser)),
+			perMember: newCounter(orDefault(c.MaxLong, DefaultMaxLong)),
+		},
+		reviews: &reviews{period: orDefault(c.ReviewPeriod, DefaultReviewPeriod), authorizer: c.Authorizer, running: map[string]*review{}},
 	}
 	if h.record == nil {
 		h.record = func(context.Context, Record) {}
@@ -175,11 +196,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	counted, record := &countedWriter{ResponseWriter: w}, newRecord(r, p.request, time.Now())
+	x, err := h.admit(r, p.request)
 	defer func() {
 		record.Code, record.Bytes, record.Took = counted.status(), counted.bytes.Load(), time.Since(record.Began)
+		record.Ended = x.endedBy()
+		annotateEnd(r.Context(), record)
 		h.record(r.Context(), record)
 	}()
-	x, err := h.admit(r, p.request)
 	if x == nil {
 		h.refuse(counted, r, err)
 		return
@@ -204,7 +227,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.forward(counted, r.WithContext(ctx), x)
 }
 
-func orDefault(value, otherwise int) int {
+func orDefault[T int | time.Duration](value, otherwise T) T {
 	if value <= 0 {
 		return otherwise
 	}
@@ -227,19 +250,16 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading who asks for what: %w", err)
 	}
-	if err := h.authorizeMore(ctx, outer, r.Method, request); err != nil {
+	asked, err := h.authorizeMore(ctx, outer, r.Method, request)
+	if err != nil {
 		return nil, err
-	}
-	if h.inner {
-		if err := h.decide(ctx, innerAttributes(outer.GetUser(), request)); err != nil {
-			return nil, err
-		}
 	}
 	member, ok := h.members.Get(request.Member)
 	if !ok {
 		return nil, notFound(request.Member)
 	}
 	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
+	x.rights = rights{caller: outer.GetUser(), asked: asked, link: x.link}
 	if x.own = member.Labels[msav1beta1.LabelIdentity] == msav1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}
@@ -247,38 +267,45 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if refusal != "" {
 		return x, apierrors.NewForbidden(proxyResource, request.Member, errors.New(refusal))
 	}
-	x.as = as
+	x.as, x.rights.as = as, as
 	return x, nil
 }
 
-// authorizeMore asks for the rights that the HTTP method does not show.
-func (h *Handler) authorizeMore(ctx context.Context, outer authorizer.Attributes, method string, request *Request) error {
+// authorizeMore asks for the rights that the HTTP method does not show, and for those to
+// the request on the member. It returns all that the request needs on the hub.
+func (h *Handler) authorizeMore(ctx context.Context, outer authorizer.Attributes, method string, request *Request) ([]authorizer.Attributes, error) {
 	switch outer.GetVerb() {
 	case "get", "create", "update", "patch", "delete":
 	default:
-		return apierrors.NewMethodNotSupported(proxyResource, method)
+		return nil, apierrors.NewMethodNotSupported(proxyResource, method)
 	}
-	for verb, needed := range map[string]bool{
-		"create":           request.Upgrade,
-		"deletecollection": request.DeletesCollection(method),
-	} {
-		if !needed || verb == outer.GetVerb() {
-			continue
-		}
-		if err := h.authorize(ctx, outer, verb); err != nil {
-			return err
-		}
+	var more []authorizer.AttributesRecord
+	if request.Upgrade && outer.GetVerb() != "create" {
+		more = append(more, withVerb(outer, "create"))
 	}
-	return nil
+	if request.DeletesCollection(method) {
+		more = append(more, withVerb(outer, "deletecollection"))
+	}
+	if h.inner {
+		more = append(more, innerAttributes(outer.GetUser(), request))
+	}
+	all := []authorizer.Attributes{outer}
+	for _, attributes := range more {
+		if err := h.decide(ctx, attributes); err != nil {
+			return nil, err
+		}
+		all = append(all, attributes)
+	}
+	return all, nil
 }
 
-func (h *Handler) authorize(ctx context.Context, outer authorizer.Attributes, verb string) error {
-	return h.decide(ctx, authorizer.AttributesRecord{
+func withVerb(outer authorizer.Attributes, verb string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
 		User: outer.GetUser(), Verb: verb, Name: outer.GetName(),
 		APIGroup: outer.GetAPIGroup(), APIVersion: outer.GetAPIVersion(),
 		Resource: outer.GetResource(), Subresource: outer.GetSubresource(),
 		ResourceRequest: true, Path: outer.GetPath(),
-	})
+	}
 }
 
 // decide asks the hub. An answer that could not be had is not a yes.

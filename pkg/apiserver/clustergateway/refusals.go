@@ -68,6 +68,8 @@ func failureOf(ctx context.Context, member string, err, notConnected error) erro
 		return status
 	case notConnected != nil && errors.Is(err, notConnected):
 		return unavailable(member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", member))
+	case errors.Is(context.Cause(ctx), errRightLost):
+		return apierrors.NewForbidden(proxyResource, member, context.Cause(ctx))
 	case errors.Is(context.Cause(ctx), errStopping):
 		return unavailable(member, "the gateway is stopping: ask again")
 	case errors.Is(err, errForeignIdentity):

@@ -13,10 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // bootstrapKubeconfigKey is the key of the bootstrap Secret under which a kubeconfig may
@@ -46,8 +46,12 @@ func ParseBootstrap(values []byte) (*Bootstrap, error) {
 	if len(values) > maxValuesLength {
 		return nil, fmt.Errorf("the values have more than %d bytes", maxValuesLength)
 	}
+	plain, err := untrusted.ToJSON(values, untrusted.Object)
+	if err != nil {
+		return nil, fmt.Errorf("the values are not the YAML that a registration Secret holds under the key \"values\": %w", err)
+	}
 	var b Bootstrap
-	if err := yaml.Unmarshal(values, &b); err != nil {
+	if err := untrusted.Unmarshal(plain, untrusted.Object, &b); err != nil {
 		// The parser's own text may quote what it read, the token included.
 		return nil, errors.New("the values are not the YAML that a registration Secret holds under the key \"values\"")
 	}

@@ -5,8 +5,9 @@ package enroll
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"strings"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // uidLength is that of the UID which ends the name of a registration token's account.
@@ -26,7 +27,7 @@ func claimsOf(token string) (namespace, name string) {
 	var claims struct {
 		Subject string `json:"sub"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
+	if err := untrusted.UnmarshalJSON(payload, untrusted.Object, &claims); err != nil {
 		return "", ""
 	}
 	account, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")

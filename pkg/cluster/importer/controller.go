@@ -34,10 +34,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // ControllerName is the name of the controller that Reconciler is.
@@ -265,7 +265,7 @@ func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.C
 		return nil, fmt.Errorf("reading Secret %q: %w", token.Name, err)
 	}
 	var values registrationv1alpha1.AgentValues
-	if err := yaml.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], &values); err != nil || values.Token == "" {
+	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
 		return nil, nil
 	}
 	return &values, nil

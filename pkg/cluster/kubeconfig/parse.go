@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // MaxLength bounds what is read, in bytes.
@@ -61,7 +63,11 @@ func Parse(raw []byte) (*Access, error) {
 	if len(raw) > MaxLength {
 		return nil, fmt.Errorf("the kubeconfig has more than %d bytes", MaxLength)
 	}
-	config, err := clientcmd.Load(raw)
+	plain, err := untrusted.ToJSON(raw, untrusted.Object)
+	if err != nil {
+		return nil, fmt.Errorf("it is not a kubeconfig in YAML or JSON: %w", err)
+	}
+	config, err := clientcmd.Load(plain)
 	if err != nil {
 		// The parser's own text may quote what it read, credentials included.
 		return nil, errors.New("it is not a kubeconfig in YAML or JSON")

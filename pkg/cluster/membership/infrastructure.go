@@ -4,11 +4,11 @@
 package membership
 
 import (
-	"encoding/json"
 	"maps"
 	"strings"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // maxInfrastructure bounds the annotation in bytes: an object's annotations together may
@@ -44,7 +44,7 @@ type properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
 func infrastructureOf(mc *clusterv1beta1.MemberCluster) map[clusterv1beta1.PropertyName]string {
 	annotation := mc.Annotations[clusterv1beta1.AnnotationProperties]
 	var known map[clusterv1beta1.PropertyName]string
-	if len(annotation) > maxInfrastructure || json.Unmarshal([]byte(annotation), &known) != nil {
+	if len(annotation) > maxInfrastructure || untrusted.UnmarshalJSON([]byte(annotation), untrusted.Object, &known) != nil {
 		return nil
 	}
 	maps.DeleteFunc(known, func(name clusterv1beta1.PropertyName, _ string) bool {

@@ -16,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // terms are what a registration token lets its holders have.
@@ -109,7 +109,7 @@ func (r *GrantReconciler) termsFor(ctx context.Context, request *registrationv1a
 // isProven checks the request's proof with the token in the Secret of values.
 func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegistration) bool {
 	var values registrationv1alpha1.AgentValues
-	if err := yaml.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], &values); err != nil || values.Token == "" {
+	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
 		return false
 	}
 	proof, err := registrationv1alpha1.TokenProof(values.Token, request)

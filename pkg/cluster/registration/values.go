@@ -22,6 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Bounds of a TokenRequest, by the API server's own validation.
@@ -76,7 +77,7 @@ func (r *TokenReconciler) createValues(ctx context.Context, token *registrationv
 func (r *TokenReconciler) updateValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret, life life) (issueState, error) {
 	var values registrationv1alpha1.AgentValues
 	// What does not parse has no token: it is written anew below.
-	_ = yaml.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], &values)
+	_ = untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values)
 	bearer := values.Token
 	if bearer == "" {
 		var err error

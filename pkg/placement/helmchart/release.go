@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/override"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // The keys of a ConfigMap or Secret that describes a chart.
@@ -207,7 +207,7 @@ var errNotTold = errors.New("it cannot be used, and what is wrong is not told, a
 // valuesOf reads values, nil if there are none. Only then are variables filled in, so that
 // what a member says of itself is a text, whatever it looks like.
 func valuesOf(text []byte) (json.RawMessage, error) {
-	raw, err := yaml.YAMLToJSONStrict(text)
+	raw, err := untrusted.ToJSON(text, untrusted.Object)
 	if err != nil {
 		return nil, err
 	}

@@ -14,10 +14,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Input is what is simulated.
@@ -49,7 +49,7 @@ func (in *Input) Parse(name string, file io.Reader) error {
 }
 
 func (in *Input) add(document []byte) error {
-	text, err := yaml.YAMLToJSONStrict(document)
+	text, err := untrusted.ToJSON(document, untrusted.File)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (in *Input) addObject(groupKind string, kind metav1.TypeMeta, text []byte) 
 }
 
 func addTo[I any, O any](list *[]I, object O, text []byte) error {
-	if err := yaml.UnmarshalStrict(text, object); err != nil {
+	if err := untrusted.UnmarshalStrict(text, untrusted.File, object); err != nil {
 		return err
 	}
 	*list = append(*list, any(object).(I))
@@ -111,7 +111,7 @@ func addTo[I any, O any](list *[]I, object O, text []byte) error {
 
 func (in *Input) addMember(text []byte) error {
 	var member clusterv1beta1.MemberCluster
-	if err := yaml.UnmarshalStrict(text, &member); err != nil {
+	if err := untrusted.UnmarshalStrict(text, untrusted.File, &member); err != nil {
 		return err
 	}
 	in.Members = append(in.Members, member)

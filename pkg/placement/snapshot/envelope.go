@@ -13,9 +13,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Envelopes tells which objects are envelopes, beside those of the two kinds that are
@@ -138,7 +138,7 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 	if err := json.Unmarshal(entry, &text); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
-	content, err := yaml.YAMLToJSONStrict([]byte(text))
+	content, err := untrusted.ToJSON([]byte(text), untrusted.Object)
 	if err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}

@@ -5,7 +5,6 @@ package argocd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // validity is how long tokens are asked to live.
@@ -24,7 +24,7 @@ const validity = 24 * time.Hour
 // account. The time is zero if there is no such token.
 func tokenIn(secret *corev1.Secret, account *corev1.ServiceAccount) (token string, due time.Time) {
 	var config clusterConfig
-	if err := json.Unmarshal(secret.Data[keyConfig], &config); err != nil {
+	if err := untrusted.UnmarshalJSON(secret.Data[keyConfig], untrusted.Object, &config); err != nil {
 		return "", time.Time{}
 	}
 	claims, err := serviceaccount.ParseClaims(config.BearerToken)

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 const (
@@ -75,7 +77,7 @@ func (r *reservations) read(ctx context.Context, name string) (*ledger, error) {
 		return nil, fmt.Errorf("reading Lease %s/%s: %w", r.namespace, name, err)
 	}
 	if text := l.lease.Annotations[AnnotationReservations]; text != "" {
-		if err := json.Unmarshal([]byte(text), &l.held); err != nil {
+		if err := untrusted.UnmarshalJSON([]byte(text), untrusted.Object, &l.held); err != nil {
 			return nil, fmt.Errorf("reading Lease %s/%s: annotation %s: %w; delete the Lease", r.namespace, name, AnnotationReservations, err)
 		}
 	}

@@ -19,8 +19,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/kubelet"
 )
@@ -176,6 +178,43 @@ var _ = Describe("What streams", Ordered, func() {
 			rotate(ctx)
 			node.Lines <- line
 			expectLine(line)
+		}
+	})
+
+	It("ends soon after the right to it was taken away", func(ctx SpecContext) {
+		// On the hub: the way in, what kubectl asks to begin with, and Pods of one namespace.
+		create(ctx, hubClient, allow("leaver", []rbacv1.PolicyRule{
+			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: []string{"get"}, ResourceNames: []string{memberName}},
+			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"nonresource"}, Verbs: []string{"get"}},
+		}, user("leaver"))...)
+		pods := &rbacv1.Role{ObjectMeta: in(namespace, "leaver"), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"pods", "pods/log"}, Verbs: []string{"get", "list", "watch"}},
+		}}
+		right := &rbacv1.RoleBinding{
+			ObjectMeta: in(namespace, "leaver"),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "leaver"}, Subjects: []rbacv1.Subject{user("leaver")},
+		}
+		create(ctx, hubClient, pods, right)
+		leaver := configFor(memberName, "leaver", team)
+		Eventually(func() error {
+			_, _, err := kubectl(ctx, leaver, "", "get", "pods", "-n", namespace)
+			return err
+		}).Should(Succeed())
+
+		under := map[string]chan struct{}{}
+		for name, arguments := range map[string][]string{"watch": {"get", "pods", "--watch"}, "log": {"logs", "-f", pod}} {
+			_, out, errs := begin(ctx, "WebSocket", leaver, nil, arguments...)
+			Expect(out.ReadString('\n')).NotTo(BeEmpty(), "%s: %s", name, errs)
+			ended := make(chan struct{})
+			under[name] = ended
+			go func() {
+				defer close(ended)
+				_, _ = io.Copy(io.Discard, out)
+			}()
+		}
+		Expect(hubClient.Delete(ctx, right)).To(Succeed())
+		for name, ended := range under {
+			Eventually(ended).Should(BeClosed(), name)
 		}
 	})
 

@@ -8,7 +8,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +27,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 const (
@@ -209,7 +209,7 @@ func layerOf(ctx context.Context, repository *remote.Repository, source helmchar
 		return ocispec.Descriptor{}, err
 	}
 	var manifest ocispec.Manifest
-	if err := json.Unmarshal(text, &manifest); err != nil {
+	if err := untrusted.UnmarshalJSON(text, untrusted.Object, &manifest); err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("reading its manifest: %w", err)
 	}
 	for _, layer := range manifest.Layers {

@@ -1,0 +1,76 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// passing are the headers of a member's reply that reach its caller, in canonical form:
+// what Kubernetes' API servers send, what kubectl, Helm and client-go read, and what says
+// how a body is to be read. Whatever else there is, or will be, acts on the hub's
+// origin or speaks for the hub: cookies, Clear-Site-Data, Refresh, NEL, Report-To,
+// Service-Worker-Allowed, Alt-Svc, Strict-Transport-Security, Access-Control-*. Audit-Id,
+// Cache-Control and X-Kubernetes-Pf-* are the gateway's own to say.
+var passing = map[string]bool{
+	"Accept-Ranges":       true,
+	"Allow":               true,
+	"Content-Disposition": true,
+	"Content-Encoding":    true,
+	"Content-Language":    true,
+	"Content-Length":      true,
+	"Content-Range":       true,
+	"Content-Type":        true,
+	"Date":                true,
+	"Etag":                true,
+	"Last-Modified":       true,
+	"Retry-After":         true,
+	"Vary":                true,
+	"Warning":             true,
+	// By which exec and its like say which protocols they speak, when they refuse one.
+	"X-Accepted-Stream-Protocol-Versions": true,
+}
+
+// switching are those that pass besides when protocols are switched: which one, and what
+// WebSocket and SPDY agree on.
+var switching = map[string]bool{
+	"Connection":                true,
+	"Upgrade":                   true,
+	"Sec-Websocket-Accept":      true,
+	"Sec-Websocket-Extensions":  true,
+	"Sec-Websocket-Protocol":    true,
+	"X-Stream-Protocol-Version": true,
+}
+
+// checkReply refuses a redirect and a reply that says that the gateway itself is not
+// known, and leaves of a reply's headers what may pass. No browser runs anything of a
+// body, whatever type it is said to have: HTML, SVG and XML are shown in a sandbox, whose
+// origin is not the hub's. To those who are no browsers that means nothing.
+func checkReply(res *http.Response) error {
+	x := exchangeFrom(res.Request.Context())
+	if redirects(res) {
+		return badGateway(x.request.Member, fmt.Sprintf("member %q answered with a redirect, which is not followed", x.request.Member))
+	}
+	if res.StatusCode == http.StatusUnauthorized && x.request.Info.Subresource != "proxy" {
+		return unavailable(x.request.Member, fmt.Sprintf("member %q does not accept the gateway's token", x.request.Member))
+	}
+	for name := range res.Header {
+		if !passing[name] && (res.StatusCode != http.StatusSwitchingProtocols || !switching[name]) {
+			delete(res.Header, name)
+		}
+	}
+	res.Header.Set("X-Content-Type-Options", "nosniff")
+	res.Header.Set("Content-Security-Policy", "sandbox")
+	return nil
+}
+
+func redirects(res *http.Response) bool {
+	switch res.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return res.StatusCode >= 300 && res.StatusCode < 400 && res.Header.Get("Location") != ""
+}

@@ -1,0 +1,290 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+)
+
+// lastingGateway has one member that sends a line and then nothing until its caller has
+// gone; its rights are reviewed all the time. Records come out of the channel.
+func lastingGateway(t *testing.T, options ...option) (*gateway, *member, <-chan clustergateway.Record) {
+	t.Helper()
+	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			acceptUpgrade(t, w)
+			return
+		}
+		_, _ = io.WriteString(w, "begun\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	records := make(chan clustergateway.Record, 100)
+	options = append(options, func(c *apiserver.Config) {
+		c.ReviewPeriod = time.Millisecond
+		c.Recorder = func(_ context.Context, r clustergateway.Record) { records <- r }
+	})
+	return newGateway(t, map[string]*member{"m1": m}, options...), m, records
+}
+
+// acceptUpgrade accepts an upgrade and holds it until its caller has gone.
+func acceptUpgrade(t *testing.T, w http.ResponseWriter) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nbegun\n")
+	_, _ = io.Copy(io.Discard, buffered)
+}
+
+const (
+	aWatch = prefix + "m1/proxy/api/v1/namespaces/a/pods?watch=true"
+	aLog   = prefix + "m1/proxy/api/v1/namespaces/a/pods/p/log?follow=true"
+	anExec = prefix + "m1/proxy/api/v1/namespaces/a/pods/p/exec?command=sh"
+)
+
+// begin starts a request that lasts and returns what its caller still gets of it, when
+// its first line is there.
+func (g *gateway) begin(path, user string) io.Reader {
+	g.t.Helper()
+	if path == anExec {
+		conn, reader, res := g.raw("POST " + path + " HTTP/1.1\r\nHost: gateway.test\r\nX-Remote-User: " + user +
+			"\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n")
+		wantCode(g.t, res, http.StatusSwitchingProtocols)
+		g.t.Cleanup(func() { _ = conn.Close() })
+		return g.begun(reader)
+	}
+	res := g.do(http.MethodGet, path, user, nil)
+	wantCode(g.t, res, http.StatusOK)
+	return g.begun(res.Body)
+}
+
+func (g *gateway) begun(r io.Reader) io.Reader {
+	g.t.Helper()
+	line := make([]byte, len("begun\n"))
+	if _, err := io.ReadFull(r, line); err != nil {
+		g.t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhatLastsEndsWithTheRightToIt(t *testing.T) {
+	inner := func(c *apiserver.Config) { c.AuthorizeInner = true }
+	for name, test := range map[string]struct {
+		path    string
+		options []option
+		lose    func(*gateway, *member)
+		want    string
+	}{
+		"a watch with the hub's right": {
+			path: aWatch,
+			lose: func(g *gateway, _ *member) {
+				g.allowOnly(func(a authorizer.Attributes) bool { return a.GetUser().GetName() != "jane" || a.GetVerb() != "get" })
+			},
+			want: `on the hub, user "jane" may no longer get clustergateways/proxy of member "m1"`,
+		},
+		"a log with the hub's right": {
+			path: aLog,
+			lose: func(g *gateway, _ *member) {
+				g.allowOnly(func(a authorizer.Attributes) bool { return a.GetUser().GetName() != "jane" })
+			},
+			want: `on the hub, user "jane" may no longer get clustergateways/proxy of member "m1"`,
+		},
+		"an exec with the hub's right": {
+			path: anExec,
+			lose: func(g *gateway, _ *member) {
+				g.allowOnly(func(a authorizer.Attributes) bool { return a.GetUser().GetName() != "jane" })
+			},
+			want: `on the hub, user "jane" may no longer create clustergateways/proxy of member "m1"`,
+		},
+		"a watch with the inner right": {
+			path: aWatch, options: []option{inner},
+			lose: func(g *gateway, _ *member) {
+				g.allowOnly(func(a authorizer.Attributes) bool {
+					return a.GetUser().GetName() != "jane" || a.GetResource() != "pods"
+				})
+			},
+			want: `on the hub, user "jane" may no longer watch pods of member "m1"`,
+		},
+		"an exec with the inner right": {
+			path: anExec, options: []option{inner},
+			lose: func(g *gateway, _ *member) {
+				g.allowOnly(func(a authorizer.Attributes) bool {
+					return a.GetUser().GetName() != "jane" || a.GetSubresource() != "exec"
+				})
+			},
+			want: `on the hub, user "jane" may no longer create pods/exec of member "m1"`,
+		},
+		"a watch with the member's grant": {
+			path: aWatch,
+			lose: func(_ *gateway, m *member) {
+				m.agentAnswers(func(w http.ResponseWriter, r *http.Request) {
+					if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), "jane") {
+						w.WriteHeader(http.StatusNoContent)
+						return
+					}
+					w.WriteHeader(http.StatusForbidden)
+					_ = json.NewEncoder(w).Encode(map[string]string{"message": "not any more"})
+				})
+			},
+			want: `the agent of member "m1" no longer lets the gateway act as user "jane": not any more`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, m, records := lastingGateway(t, test.options...)
+			left := g.begin(test.path, "jane")
+			_ = g.begin(aWatch, "mary")
+			test.lose(g, m)
+			_, _ = io.ReadAll(left)
+			record := <-records
+			if record.User != "jane" || !strings.HasSuffix(record.Ended, test.want) {
+				t.Errorf("got user %q, ended %q; want %q", record.User, record.Ended, test.want)
+			}
+			select {
+			case record := <-records:
+				t.Errorf("the request of %q ended too: %q", record.User, record.Ended)
+			default:
+			}
+		})
+	}
+}
+
+func TestAHubThatCannotBeAskedEndsNothing(t *testing.T) {
+	asked := make(chan struct{})
+	var down atomic.Bool
+	g, _, records := lastingGateway(t, func(c *apiserver.Config) {
+		allowed := c.Authorizer
+		c.Authorizer = authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			if down.Load() {
+				select {
+				case asked <- struct{}{}:
+				case <-ctx.Done():
+				}
+				return authorizer.DecisionNoOpinion, "", io.ErrUnexpectedEOF
+			}
+			return allowed.Authorize(ctx, a)
+		})
+	})
+	_ = g.begin(aWatch, "jane")
+	down.Store(true)
+	for range 5 {
+		<-asked
+	}
+	select {
+	case record := <-records:
+		t.Errorf("the watch ended: %q", record.Ended)
+	default:
+	}
+}
+
+func TestRequestsThatLastAreCountedToo(t *testing.T) {
+	g, _, _ := lastingGateway(t, func(c *apiserver.Config) { c.MaxLongPerUser, c.MaxLongPerMember = 2, 3 })
+	_ = g.begin(aWatch, "greedy")
+	_ = g.begin(anExec, "greedy")
+	for _, path := range []string{aWatch, aLog} {
+		res := g.do(http.MethodGet, path, "greedy", nil)
+		wantCode(t, res, http.StatusTooManyRequests)
+		if got := statusOf(t, res).Message; !strings.Contains(got, "2 requests that last of this user") || !strings.Contains(got, "--max-long-requests-per-user") {
+			t.Errorf("got %q", got)
+		}
+	}
+	_ = g.begin(aLog, "jane")
+	res := g.do(http.MethodGet, aWatch, "mary", nil)
+	wantCode(t, res, http.StatusTooManyRequests)
+	if got := statusOf(t, res).Message; !strings.Contains(got, `3 requests that last for member "m1"`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Kubernetes' API server says to who may not impersonate.
+const cannotImpersonate = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"users \"jane\" is forbidden: User \"system:serviceaccount:a:cluster-gateway\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope","reason":"Forbidden","code":403}`
+
+// forgetful serves echo to whom the agent was asked about since forget was called.
+type forgetful struct {
+	*member
+	granted atomic.Bool
+	served  atomic.Int64
+}
+
+func newForgetful(t *testing.T) (*gateway, *forgetful) {
+	g, m := oneMember(t)
+	f := &forgetful{member: m}
+	m.agentAnswers(func(w http.ResponseWriter, _ *http.Request) {
+		f.granted.Store(true)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if !f.granted.Load() {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, cannotImpersonate)
+			return
+		}
+		f.served.Add(1)
+		echo(w, r)
+	})
+	return g, f
+}
+
+func TestAGrantThatTheMemberLostIsAskedForAtOnce(t *testing.T) {
+	g, f := newForgetful(t)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
+	f.granted.Store(false)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
+	if asked, served := f.asked.Load(), f.served.Load(); asked != 2 || served != 2 {
+		t.Errorf("the agent was asked %d times and the member served %d, want 2 of each", asked, served)
+	}
+	f.granted.Store(false)
+	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}"))
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := statusOf(t, res); res.Header.Get("Retry-After") != "1" || !strings.Contains(got.Message, "ask again") {
+		t.Errorf("got %q, to be asked again after %q", got.Message, res.Header.Get("Retry-After"))
+	}
+	wantCode(t, g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}")), http.StatusOK)
+	if served := f.served.Load(); served != 3 {
+		t.Errorf("the member served %d requests, want 3", served)
+	}
+}
+
+func TestAMemberThatNeverHonoursAGrantIsAskedOnceMore(t *testing.T) {
+	g, f := newForgetful(t)
+	f.agentAnswers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
+	wantCode(t, res, http.StatusForbidden)
+	if got := text(t, res); got != cannotImpersonate {
+		t.Errorf("got %s", got)
+	}
+	if asked := f.asked.Load(); asked != 2 {
+		t.Errorf("the agent was asked %d times, want 2", asked)
+	}
+}
+
+func TestARefusalOfALostGrantIsTold(t *testing.T) {
+	g, f := newForgetful(t)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
+	f.granted.Store(false)
+	f.agentAnswers(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": "not any more"})
+	})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
+	wantCode(t, res, http.StatusForbidden)
+	if got := statusOf(t, res).Message; !strings.Contains(got, `as user "jane": not any more`) {
+		t.Errorf("got %q", got)
+	}
+}
