@@ -6,7 +6,6 @@ package rotator
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,41 +16,6 @@ import (
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
-
-// ownership is whose a ServiceAccount on the member is.
-type ownership int
-
-const (
-	// foreign was not made for a ManagedServiceAccount.
-	foreign ownership = iota
-	// another agent's: this member belongs to a second hub.
-	another
-	// former is this agent's, for a ManagedServiceAccount that is gone.
-	former
-	// unmarked has the label only, as other products write it. It is taken over
-	// when a ManagedServiceAccount asks for it, and left alone otherwise.
-	unmarked
-	// own is this very ManagedServiceAccount's.
-	own
-)
-
-// ownershipOf reads what a ServiceAccount says of itself. Label or annotation may
-// have been taken off by somebody: either one is enough to know it again.
-func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ownership {
-	madeFor, marked := account.Annotations[msav1beta1.AnnotationMadeFor]
-	by, of, _ := strings.Cut(madeFor, "/")
-	switch {
-	case !marked && isManaged(account):
-		return unmarked
-	case !marked:
-		return foreign
-	case by != agent:
-		return another
-	case types.UID(of) != uid:
-		return former
-	}
-	return own
-}
 
 // ensureAccount returns the ServiceAccount on the member, as it should be.
 func (r *Reconciler) ensureAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
@@ -64,15 +28,14 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *msav1beta1.Mana
 	if err != nil {
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
 	}
-	switch ownershipOf(onMember, r.AgentNamespace, account.UID) {
-	case foreign:
-		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount: delete it, or rename the ManagedServiceAccount",
-			onMember.Namespace, account.Name, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue))
-	case another:
-		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s on the member belongs to an agent in another namespace: give each agent of a member its own --account-namespace",
-			onMember.Namespace, account.Name))
-	case former:
+	whose := ownershipOf(onMember, r.AgentNamespace, account.UID)
+	if whose == former {
 		return r.replaceAccount(ctx, onMember, account)
+	}
+	if whose != own && whose != given {
+		if err := r.mayTakeOver(ctx, onMember, account, whose); err != nil {
+			return nil, err
+		}
 	}
 	if r.mark(onMember, account.UID) {
 		if err := r.Member.Update(ctx, onMember); err != nil {

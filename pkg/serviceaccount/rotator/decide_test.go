@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -133,33 +132,6 @@ func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
 			got := describe(tt.rotation, claims)
 			if !strings.Contains(got, tt.want) || strings.Contains(got, tt.lacks) {
 				t.Errorf("told: %q", got)
-			}
-		})
-	}
-}
-
-func TestWhoseAnAccountIs(t *testing.T) {
-	managedLabel := map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
-	madeFor := func(text string) map[string]string {
-		return map[string]string{msav1beta1.AnnotationMadeFor: text}
-	}
-	tests := map[string]struct {
-		labels, annotations map[string]string
-		want                ownership
-	}{
-		"somebody's":                     {nil, nil, foreign},
-		"another product's":              {managedLabel, nil, unmarked},
-		"ours":                           {managedLabel, madeFor("fleet-system/u1"), own},
-		"ours, without its label":        {nil, madeFor("fleet-system/u1"), own},
-		"of one that was deleted":        {managedLabel, madeFor("fleet-system/u0"), former},
-		"of an agent for another hub":    {managedLabel, madeFor("fleet-two/u1"), another},
-		"with an annotation of nonsense": {managedLabel, madeFor("u1"), another},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels, Annotations: tt.annotations}}
-			if got := ownershipOf(account, "fleet-system", "u1"); got != tt.want {
-				t.Errorf("ownership %d, want %d", got, tt.want)
 			}
 		})
 	}

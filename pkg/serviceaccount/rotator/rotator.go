@@ -62,6 +62,9 @@ type Reconciler struct {
 	// AgentNamespace is the agent's own on the member. It tells the accounts of
 	// this agent from those of an agent for another hub.
 	AgentNamespace string
+	// Adopt has the agent note which accounts another product's agent holds for
+	// ManagedServiceAccounts, and take them over when that agent is gone.
+	Adopt bool
 	// MemberCA returns the PEM certificates that verify the member's API server.
 	MemberCA func() ([]byte, error)
 	Clock    clock.PassiveClock

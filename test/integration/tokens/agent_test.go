@@ -82,8 +82,8 @@ func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
 	return first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock)
 }
 
-// startAgent starts the rotator as the agent's command does.
-func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock clock.PassiveClock) *runningAgent {
+// startAgent starts the rotator as the agent's command does, with the changes.
+func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock clock.PassiveClock, changes ...func(*rotator.Reconciler)) *runningAgent {
 	GinkgoHelper()
 	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
 	manager, err := ctrl.NewManager(hubConfig, ctrl.Options{
@@ -113,6 +113,9 @@ func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock cl
 			MemberCA: p.ca, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
 		done: make(chan error, 1),
+	}
+	for _, change := range changes {
+		change(agent.reconciler)
 	}
 	Expect(agent.reconciler.SetupWithManager(manager)).To(Succeed())
 	running, cancel := context.WithCancel(context.Background())

@@ -93,7 +93,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{
 		Name: memberName, APIServerFlags: []string{"--service-account-max-token-expiration=" + longestOnMember.String()},
-	}, env.Options{Name: "m2"})
+	}, env.Options{
+		Name: "m2", APIServerFlags: []string{"--feature-gates=ConstrainedImpersonation=false"},
+	})
 	Expect(err).NotTo(HaveOccurred())
 	hub = clusters[0]
 	DeferCleanup(func(ctx SpecContext) {
@@ -187,7 +189,11 @@ var memberRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 	{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"bind", "create", "escalate", "get", "update"}},
 	{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings"}, Verbs: []string{"create", "delete", "get", "update"}},
+	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}},
 }
+
+// lookRule stands apart too: it is for who may have an account that was another product's.
+var lookRule = rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: []string{"list"}}
 
 // issueRule stands apart: a spec takes it away.
 var issueRule = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}
@@ -197,7 +203,7 @@ const agentOnMember = "fleetgate-agent"
 
 func (p *place) prepareMember(ctx context.Context) {
 	GinkgoHelper()
-	for name, rules := range map[string][]rbacv1.PolicyRule{agentOnMember: memberRules, agentOnMember + "-issue": {issueRule}} {
+	for name, rules := range map[string][]rbacv1.PolicyRule{agentOnMember: memberRules, agentOnMember + "-issue": {issueRule}, agentOnMember + "-look": {lookRule}} {
 		Expect(p.client.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})).To(Succeed())
 		Expect(p.client.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

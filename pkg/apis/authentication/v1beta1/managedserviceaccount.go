@@ -33,7 +33,8 @@ const (
 const (
 	// LabelManagedServiceAccount is on the ServiceAccount on the member and on
 	// the Secret on the hub, with the value LabelManagedServiceAccountValue. The
-	// agent writes both; it touches no ServiceAccount or Secret without it.
+	// agent writes both. Other products write it too: it does not tell whose a
+	// ServiceAccount is, [AnnotationMadeFor] does.
 	LabelManagedServiceAccount = "authentication.open-cluster-management.io/is-managed-serviceaccount"
 
 	// LabelManagedServiceAccountValue is the one value of
@@ -67,6 +68,17 @@ const (
 	// the UID; the agent writes it. On a ManagedServiceAccount with LabelAskedFrom
 	// it is the UID of the other; the hub writes it.
 	AnnotationMadeFor = "fleetgate.io/made-for"
+
+	// AnnotationGivenTo is on a ServiceAccount on a member. An administrator of the
+	// member writes the UID of the ManagedServiceAccount that may have the account
+	// though it was made for something else.
+	AnnotationGivenTo = "fleetgate.io/given-to"
+
+	// AnnotationHeldFor is on a ServiceAccount on a member that another product's
+	// agent held for a ManagedServiceAccount when our agent, asked to adopt, looked:
+	// the agent's namespace, the UID of the ManagedServiceAccount and that of the
+	// ServiceAccount, with a slash between them. The agent writes it.
+	AnnotationHeldFor = "fleetgate.io/held-for"
 )
 
 // Keys of the Secret on the hub. It has these two and no other.

@@ -1,0 +1,139 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rotator
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+)
+
+func TestWhoseAnAccountIs(t *testing.T) {
+	managedLabel := map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
+	annotated := func(key, text string) map[string]string { return map[string]string{key: text} }
+	madeFor := func(text string) map[string]string { return annotated(msav1beta1.AnnotationMadeFor, text) }
+	byAWork := []metav1.OwnerReference{{APIVersion: "placement.kubernetes-fleet.io/v1", Kind: "AppliedWork", Name: "w", UID: "w"}}
+	tests := map[string]struct {
+		labels, annotations map[string]string
+		owners              []metav1.OwnerReference
+		want                ownership
+	}{
+		"somebody's":                                     {nil, nil, nil, foreign},
+		"another product's":                              {managedLabel, nil, nil, unmarked},
+		"ours, as earlier versions mark it":              {managedLabel, madeFor("fleet-system/u1"), nil, own},
+		"ours, without its label":                        {nil, madeFor("fleet-system/u1"), nil, own},
+		"marked as ours by a Work":                       {managedLabel, madeFor("fleet-system/u1"), byAWork, unmarked},
+		"of one that was deleted":                        {managedLabel, madeFor("fleet-system/u0"), nil, former},
+		"of one that was deleted, and a Work has it too": {managedLabel, madeFor("fleet-system/u0"), byAWork, former},
+		"of an agent for another hub":                    {managedLabel, madeFor("fleet-two/u1"), nil, another},
+		"with an annotation of nonsense":                 {managedLabel, madeFor("u1"), nil, another},
+		"given away by an administrator":                 {nil, annotated(msav1beta1.AnnotationGivenTo, "u1"), nil, given},
+		"given to another one":                           {managedLabel, annotated(msav1beta1.AnnotationGivenTo, "u2"), nil, unmarked},
+		"given to nobody":                                {managedLabel, annotated(msav1beta1.AnnotationGivenTo, ""), nil, unmarked},
+		"held for it by another product":                 {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
+		"held for another one":                           {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u2/a1"), nil, unmarked},
+		"made again with the record of an earlier one":   {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u1/a0"), nil, unmarked},
+		"held, as another hub's agent saw":               {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-two/u1/a1"), nil, unmarked},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+				UID: "a1", Labels: tt.labels, Annotations: tt.annotations, OwnerReferences: tt.owners,
+			}}
+			if got := ownershipOf(account, "fleet-system", "u1"); got != tt.want {
+				t.Errorf("ownership %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNobodysIsNotRemoved(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{msav1beta1.AnnotationGivenTo: ""}}}
+	if got := ownershipOf(account, "fleet-system", ""); got != foreign {
+		t.Errorf("an account that was given to no ManagedServiceAccount counts as %d when there is none of its name", got)
+	}
+}
+
+func TestWhatIsTakenOver(t *testing.T) {
+	tests := map[string]struct {
+		whose      ownership
+		adopt      bool
+		holderRuns bool
+		may        rights
+		want       takeover
+	}{
+		"somebody's":                                  {foreign, true, true, ordinary, refuse},
+		"labelled, and nobody is asked to adopt":      {unmarked, false, true, ordinary, refuse},
+		"labelled, and nobody holds it":               {unmarked, true, false, ordinary, refuse},
+		"labelled, while its holder runs":             {unmarked, true, true, ordinary, record},
+		"recorded, while its holder runs":             {held, true, true, ordinary, await},
+		"recorded, and its holder is gone":            {held, true, false, ordinary, take},
+		"recorded, when nobody is asked any more":     {held, false, false, ordinary, take},
+		"recorded, but an administrator":              {held, true, false, administrator, refuse},
+		"recorded, but nobody knows what it may do":   {held, true, false, unknown, refuse},
+		"of an agent for another hub, all the same":   {another, true, true, ordinary, refuse},
+		"labelled, an administrator, nobody adopts":   {unmarked, false, false, administrator, refuse},
+		"somebody's, and nobody knows what it may do": {foreign, false, false, unknown, refuse},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := decideTakeover(tt.whose, tt.adopt, tt.holderRuns, tt.may); got != tt.want {
+				t.Errorf("decided %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhoIsBoundToClusterAdmin(t *testing.T) {
+	admin := rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}
+	account := func(namespace, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+	}
+	named := func(kind, name string) rbacv1.Subject { return rbacv1.Subject{Kind: kind, Name: name} }
+	tests := map[string]struct {
+		role    rbacv1.RoleRef
+		subject rbacv1.Subject
+		want    bool
+	}{
+		"by its name":                   {admin, account("accounts", "a"), true},
+		"as a user":                     {admin, named(rbacv1.UserKind, "system:serviceaccount:accounts:a"), true},
+		"with its namespace":            {admin, named(rbacv1.GroupKind, "system:serviceaccounts:accounts"), true},
+		"with all accounts":             {admin, named(rbacv1.GroupKind, "system:serviceaccounts"), true},
+		"with everybody":                {admin, named(rbacv1.GroupKind, "system:authenticated"), true},
+		"another account":               {admin, account("accounts", "b"), false},
+		"one of the name elsewhere":     {admin, account("default", "a"), false},
+		"to another role":               {rbacv1.RoleRef{Kind: "ClusterRole", Name: "view"}, account("accounts", "a"), false},
+		"to a namespace's role":         {rbacv1.RoleRef{Kind: "Role", Name: "cluster-admin"}, account("accounts", "a"), false},
+		"a user of the account's name":  {admin, named(rbacv1.UserKind, "a"), false},
+		"a group of the account's name": {admin, named(rbacv1.GroupKind, "a"), false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := bindsAdministrator(tt.role, []rbacv1.Subject{account("x", "y"), tt.subject}, "accounts", "a"); got != tt.want {
+				t.Errorf("an administrator: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestARefusalNamesTheRemedy(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a"}}
+	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, held: administrator} {
+		got := refusal(account, "u1", whose, may)
+		if !strings.Contains(got, "kubectl --namespace=accounts annotate serviceaccount a fleetgate.io/given-to=u1") {
+			t.Errorf("refusal of %d: %s", whose, got)
+		}
+	}
+	if got := refusal(account, "u1", held, administrator); !strings.Contains(got, "bound to cluster-admin") {
+		t.Errorf("what stands in the way is not said: %s", got)
+	}
+	if got := refusal(account, "u1", held, unknown); !strings.Contains(got, "lacks list on clusterrolebindings") {
+		t.Errorf("the right that is missing is not said: %s", got)
+	}
+}
