@@ -382,6 +382,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
 		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
 		objects = append(objects, policies.HelmCharts()...)
+		objects = append(objects, policies.Deliveries(parameters)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{

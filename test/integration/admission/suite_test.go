@@ -194,6 +194,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(),
+		policies.Deliveries(parameters),
 		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
 	)
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
