@@ -11,7 +11,7 @@
 // package impersonation (member) decides whom that account may act as. On the hub
 // too: package mirror serves ManagedServiceAccounts in namespaces that are given to
 // a member, package expiry deletes what was asked for a limited time, package argocd
-// keeps Secrets for Argo CD, and Policies bounds which Secrets agents write.
+// keeps Secrets for Argo CD. Which Secrets agents write is bounded in pkg/webhook/policies.
 //
 // When a token is refreshed is a pure question, see RefreshAt. A refresh that
 // fails keeps the older token while it lives. No token ever stands in a log, an

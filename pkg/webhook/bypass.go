@@ -14,6 +14,9 @@ const (
 	// BypassResource exempts from the policies on what belongs to the hub: members'
 	// namespaces, and keys of ours.
 	BypassResource = "memberpolicies"
+	// BypassDeliveries exempts from the policy that only the gateway writes what
+	// members apply: snapshots, bindings and Works.
+	BypassDeliveries = "deliveries"
 	// BypassGuardRails exempts from the guard rail of selected namespaces.
 	BypassGuardRails = "guardrails"
 	// BypassWebhooks, with the name of an entry of ValidatingConfiguration, exempts

@@ -399,6 +399,7 @@ func (g *gateway) admission(reviews webhook.Endpoint, self account) []client.Obj
 		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
 		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
 		objects = append(objects, policies.HelmCharts()...)
+		objects = append(objects, policies.Deliveries(parameters)...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(reviews)...)

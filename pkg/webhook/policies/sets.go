@@ -15,6 +15,9 @@ func Members(p Parameters) []client.Object {
 	return p.objects("member-token-requests", "member-secrets", "member-works", "member-identities", "member-namespaces", "reserved-keys", "bypassed-rules")
 }
 
+// Deliveries returns what keeps snapshots, bindings and Works the gateway's.
+func Deliveries(p Parameters) []client.Object { return p.objects("deliveries") }
+
 // ServiceAccounts returns what bounds the Secrets that members' agents write.
 func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secrets") }
 

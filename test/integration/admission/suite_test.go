@@ -207,6 +207,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(),
+		policies.Deliveries(parameters),
 		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
 	)
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
