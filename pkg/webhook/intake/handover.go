@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func (h *Handover) Unproved(ctx context.Context) bool {
 	return direct
 }
 
-// Direct is true if a configuration on the hub sends reviews to the Service itself.
+// Direct is true if a configuration on the hub sends reviews to the Service's port itself.
 func (h *Handover) Direct(ctx context.Context) (bool, error) {
 	var configs []k8sadmissionv1.WebhookClientConfig
 	for _, name := range h.Mutating {
@@ -100,12 +101,9 @@ func (h *Handover) Direct(ctx context.Context) (bool, error) {
 			configs = append(configs, webhook.ClientConfig)
 		}
 	}
-	for _, config := range configs {
-		if config.Service != nil && config.Service.Namespace == h.Namespace && config.Service.Name == h.Service {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(configs, func(c k8sadmissionv1.WebhookClientConfig) bool {
+		return c.Service != nil && c.Service.Namespace == h.Namespace && c.Service.Name == h.Service && ptr.Deref(c.Service.Port, 0) == h.Port
+	}), nil
 }
 
 // Ready returns nil if every review that comes through the aggregated group is answered:
@@ -119,8 +117,8 @@ func (h *Handover) Ready(ctx context.Context, ca []byte) error {
 	if err := available(&service); err != nil {
 		return err
 	}
-	var slices discoveryv1.EndpointSliceList
-	if err := h.Hub.List(ctx, &slices, client.InNamespace(h.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: h.Service}); err != nil {
+	var found discoveryv1.EndpointSliceList
+	if err := h.Hub.List(ctx, &found, client.InNamespace(h.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: h.Service}); err != nil {
 		return fmt.Errorf("listing the endpoints of Service %s/%s: %w", h.Namespace, h.Service, err)
 	}
 	roots := x509.NewCertPool()
@@ -128,7 +126,7 @@ func (h *Handover) Ready(ctx context.Context, ca []byte) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: h.ServerName}}
 	defer transport.CloseIdleConnections()
 	prober := &http.Client{Transport: transport, Timeout: probeTime}
-	for _, slice := range slices.Items {
+	for _, slice := range found.Items {
 		for _, endpoint := range slice.Endpoints {
 			if !ptr.Deref(endpoint.Conditions.Ready, true) || len(endpoint.Addresses) == 0 {
 				continue

@@ -28,11 +28,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func sendingTo(namespace, service string) *k8sadmissionv1.ValidatingWebhookConfiguration {
+func sendingTo(namespace, service string, port int32) *k8sadmissionv1.ValidatingWebhookConfiguration {
 	return &k8sadmissionv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "rules"},
 		Webhooks: []k8sadmissionv1.ValidatingWebhook{{Name: "a.b.c", ClientConfig: k8sadmissionv1.WebhookClientConfig{
-			Service: &k8sadmissionv1.ServiceReference{Namespace: namespace, Name: service},
+			Service: &k8sadmissionv1.ServiceReference{Namespace: namespace, Name: service, Port: &port},
 		}}},
 	}
 }
@@ -51,20 +51,20 @@ func newHandover(t *testing.T, reads *int, objects ...client.Object) (*Handover,
 		},
 	}).Build()
 	now := clienttesting.NewFakePassiveClock(time.Now())
-	return &Handover{Hub: hub, Namespace: "fleet-system", Service: "gateway", Validating: []string{"rules"}, Mutating: []string{"defaults"}, Clock: now}, hub, now
+	return &Handover{Hub: hub, Namespace: "fleet-system", Service: "gateway", Port: 9443, Validating: []string{"rules"}, Mutating: []string{"defaults"}, Clock: now}, hub, now
 }
 
 func TestThePortIsOpenAsLongAsTheHubSendsReviewsWithoutProof(t *testing.T) {
 	reads := 0
-	h, hub, now := newHandover(t, &reads, sendingTo("fleet-system", "gateway"))
+	h, hub, now := newHandover(t, &reads, sendingTo("fleet-system", "gateway", 9443))
 	if !h.Unproved(t.Context()) {
 		t.Error("closed while a configuration sends reviews here")
 	}
-	configuration := sendingTo("fleet-system", "gateway")
+	configuration := sendingTo("fleet-system", "gateway", 9443)
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration); err != nil {
 		t.Fatal(err)
 	}
-	configuration.Webhooks = sendingTo("default", "kubernetes").Webhooks
+	configuration.Webhooks = sendingTo("default", "kubernetes", 443).Webhooks
 	if err := hub.Update(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
