@@ -18,7 +18,7 @@
 //
 // The two sides do not import each other.
 //
-// This package itself holds only [Members]: the answer to "for which members may
-// this authenticated user open a tunnel". It trusts no name that a member sends,
+// This package itself holds [Seats], which say what on the hub belongs to a member, and
+// [Members]: the answer to "for which members may this authenticated user open a tunnel". It trusts no name that a member sends,
 // only the user that the hub's API server authenticated.
 package cluster

@@ -18,6 +18,8 @@ import (
 type Members struct {
 	// Reader reads MemberClusters; a cache is meant.
 	Reader client.Reader
+	// Seats tell members' own accounts from others.
+	Seats Seats
 }
 
 // MembersOf returns the names of the members whose identity the user is, sorted;
@@ -30,13 +32,13 @@ func (m *Members) MembersOf(ctx context.Context, username string) ([]string, err
 	if err := m.Reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	return membersOf(username, members.Items), nil
+	return membersOf(m.Seats, username, members.Items), nil
 }
 
-func membersOf(username string, members []clusterv1beta1.MemberCluster) []string {
+func membersOf(seats Seats, username string, members []clusterv1beta1.MemberCluster) []string {
 	var names []string
 	for i := range members {
-		if speaksFor(username, &members[i]) {
+		if speaksFor(seats, username, &members[i]) {
 			names = append(names, members[i].Name)
 		}
 	}
@@ -44,11 +46,11 @@ func membersOf(username string, members []clusterv1beta1.MemberCluster) []string
 	return names
 }
 
-func speaksFor(username string, member *clusterv1beta1.MemberCluster) bool {
+func speaksFor(seats Seats, username string, member *clusterv1beta1.MemberCluster) bool {
 	if username == "" {
 		return false
 	}
-	if own, ok := clusterv1beta1.MemberOfAgentUsername(username); ok && own == member.Name {
+	if own, ok := seats.MemberOfUsername(username); ok && own == member.Name {
 		return true
 	}
 	return username == usernameOf(member.Spec.Identity)
@@ -61,7 +63,7 @@ func usernameOf(identity rbacv1.Subject) string {
 	case rbacv1.UserKind:
 		return identity.Name
 	case rbacv1.ServiceAccountKind:
-		return "system:serviceaccount:" + identity.Namespace + ":" + identity.Name
+		return serviceAccountUserPrefix + identity.Namespace + ":" + identity.Name
 	default:
 		return ""
 	}

@@ -44,7 +44,7 @@ func TestMembersOf(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, membersOf(tc.username, fleet)); diff != "" {
+			if diff := cmp.Diff(tc.want, membersOf(FleetSeats(), tc.username, fleet)); diff != "" {
 				t.Errorf("members of %q (-want +got):\n%s", tc.username, diff)
 			}
 		})

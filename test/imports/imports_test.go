@@ -42,6 +42,8 @@ var table = []forbidden{
 		reason: "a rule is a pure function over the framework's snapshot, whichever family of APIs it was made from"},
 	{from: module + "pkg/placement/plugins", to: "k8s.io/client-go",
 		reason: "no client in a scheduling cycle"},
+	{from: module + "pkg/cluster/membership", to: module, except: []string{module + "pkg/apis/cluster", module + "pkg/cluster"},
+		reason: "members are the fleet's inventory: what they are given to do belongs to families of APIs, and is handed in as kinds"},
 	{from: module + "pkg/tunnel", to: module, except: []string{module + "pkg/tunnel"},
 		reason: "the tunnel carries bytes and knows nothing of what they mean"},
 	{from: module + "pkg/tunnel", to: "sigs.k8s.io/controller-runtime",

@@ -25,6 +25,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +53,7 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
@@ -553,12 +555,13 @@ func (g *gateway) addMembership(context.Context) error {
 	if g.serves(apiFleet) {
 		controllers = append(controllers,
 			&membership.Reconciler{
-				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{},
-				Rules: memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
+				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
+				Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
+				Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
 				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 			},
 			&membership.StatusReconciler{
-				Client: hub, Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
+				Client: hub, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
 				// Placement must see a heartbeat at least twice before it takes a member for lost.
 				HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
 				TaintUnreachable:  g.TaintUnreachable, Concurrency: memberWorkers,

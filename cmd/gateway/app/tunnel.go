@@ -47,7 +47,7 @@ type tunnelParts struct {
 // away, and opens the agents' port if it is advertised.
 func (g *gateway) newTunnels() (*tunnelParts, error) {
 	parts := &tunnelParts{
-		port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient()},
+		port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()},
 		drained: make(chan struct{}),
 	}
 	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: parts.port.info})

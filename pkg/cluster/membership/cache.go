@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 )
 
 // NewMemberCache makes a cache of what the hub made for members and labelled so: of the
@@ -44,7 +45,11 @@ type secretHandler = handler.TypedEventHandler[*metav1.PartialObjectMetadata, re
 
 // CredentialSource tells the handler of members' credential Secrets that were made
 // or deleted. It needs a cache that NewMemberCache made.
-func CredentialSource(secrets cache.Cache, h secretHandler) source.Source {
+func CredentialSource(secrets cache.Cache, seats cluster.Seats, h secretHandler) source.Source {
+	isCredential := func(secret client.Object) bool {
+		_, ofMember := seats.MemberOf(secret.GetNamespace())
+		return ofMember && secret.GetName() == seats.Credential
+	}
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return source.Kind(secrets, secret, h, predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
@@ -55,25 +60,20 @@ func CredentialSource(secrets cache.Cache, h secretHandler) source.Source {
 }
 
 // leaseSource tells of Leases that were renewed.
-func leaseSource(members cache.Cache) source.Source {
-	renewed := predicate.NewTypedPredicateFuncs(func(lease *coordinationv1.Lease) bool { return lease.Name == clusterv1beta1.AgentLease })
+func leaseSource(members cache.Cache, seats cluster.Seats) source.Source {
+	renewed := predicate.NewTypedPredicateFuncs(func(lease *coordinationv1.Lease) bool { return lease.Name == seats.Lease })
 	toMember := func(_ context.Context, lease *coordinationv1.Lease) []reconcile.Request {
-		member, ok := clusterv1beta1.MemberOfNamespace(lease.Namespace)
+		member, ok := seats.MemberOf(lease.Namespace)
 		if !ok {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: internalKey(member)}}
+		return []reconcile.Request{{NamespacedName: internalKey(seats, member)}}
 	}
 	return source.Kind(members, &coordinationv1.Lease{}, handler.TypedEnqueueRequestsFromMapFunc(toMember), renewed)
 }
 
-func isCredential(secret client.Object) bool {
-	_, ofMember := clusterv1beta1.MemberOfNamespace(secret.GetNamespace())
-	return ofMember && secret.GetName() == clusterv1beta1.AgentCredentialSecret
-}
-
-func memberOfCredential(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	member, ok := clusterv1beta1.MemberOfNamespace(secret.GetNamespace())
+func (r *Reconciler) memberOfCredential(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
+	member, ok := r.Seats.MemberOf(secret.GetNamespace())
 	if !ok {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 )
 
 // JoinControllerName is the name of the controller that Reconciler is.
@@ -50,6 +52,11 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// Seats say where members live on the hub.
+	Seats cluster.Seats
+	// Orders are the kinds of objects by which a member is told, in its namespace, what to
+	// do. Finalizers of theirs, which are the agent's, are removed when it has left.
+	Orders []schema.GroupVersionKind
 	// Rules are the rights of a member's identity in the member's namespace.
 	Rules func(member string) []rbacv1.PolicyRule
 	// ClusterRules are its rights outside of it, each limited to the member's name.
@@ -79,11 +86,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(memberOfNamespace), builder.OnlyMetadata).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.memberOfNamespace), builder.OnlyMetadata).
 		Owns(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(joinedChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Secrets != nil {
-		b.WatchesRawSource(CredentialSource(r.Secrets, handler.TypedEnqueueRequestsFromMapFunc(memberOfCredential)))
+		b.WatchesRawSource(CredentialSource(r.Secrets, r.Seats, handler.TypedEnqueueRequestsFromMapFunc(r.memberOfCredential)))
 	}
 	return b.Complete(r)
 }
@@ -100,8 +107,8 @@ func annotationChanged(name string) predicate.Predicate {
 	}
 }
 
-func memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
-	member, ok := clusterv1beta1.MemberOfNamespace(namespace.GetName())
+func (r *Reconciler) memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {
+	member, ok := r.Seats.MemberOf(namespace.GetName())
 	if !ok {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 )
 
 // ClusterRoleName is the name of the ClusterRole, and of its binding, with the
@@ -26,11 +27,11 @@ type refusal struct {
 
 // refuseName says whether a member of that name can have a namespace, and nil if
 // it can. The limit comes from the 63 characters of a namespace's name.
-func refuseName(member string) *refusal {
-	if len(member) > clusterv1beta1.MaxMemberNameLength {
+func refuseName(seats cluster.Seats, member string) *refusal {
+	if len(member) > seats.MaxName() {
 		return &refusal{clusterv1beta1.ReasonMemberClusterNameTooLong, fmt.Sprintf(
 			"the name has %d characters, a member's name may have at most %d: delete this MemberCluster and create it with a shorter name",
-			len(member), clusterv1beta1.MaxMemberNameLength)}
+			len(member), seats.MaxName())}
 	}
 	if len(validation.IsDNS1123Label(member)) > 0 {
 		return &refusal{ReasonNameInvalid,
@@ -79,8 +80,8 @@ func subjectOf(identity rbacv1.Subject) rbacv1.Subject {
 	return identity
 }
 
-func objectMeta(member, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: clusterv1beta1.MemberNamespace(member)}
+func (r *Reconciler) objectMeta(member, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: r.Seats.Namespace(member)}
 }
 
 // label marks what the hub made for the member.

@@ -19,9 +19,10 @@
 // Both compute from what is there, so either can be killed at any moment and go on
 // from any half-made state.
 //
-// Which rights a member has is not decided here: every feature knows its own, and
-// they are handed in. What a member has been sent stays on it when it leaves: this
-// package only takes away the orders (Works), never what came of them.
+// Where a member lives on the hub, which rights it has and by which kinds of objects
+// it is told what to do is not decided here: it is handed in. What a member has been
+// sent stays on it when it leaves: this package only takes away the orders, never what
+// came of them.
 //
 // It never takes over a namespace that it did not make.
 package membership

@@ -24,7 +24,7 @@ import (
 // join keeps all that the member needs on the hub, in the order in which it can be
 // used: whoever finds the InternalMemberCluster finds the rest too.
 func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
-	if refused := refuseName(mc.Name); refused != nil {
+	if refused := refuseName(r.Seats, mc.Name); refused != nil {
 		return refused, nil
 	}
 	if refused := refuseIdentity(mc.Spec.Identity); refused != nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.Member
 }
 
 func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(mc.Name)}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Seats.Namespace(mc.Name)}}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err == nil {
 		if refused := refuseNamespace(mc, namespace); refused != nil {
@@ -86,7 +86,7 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.Mem
 }
 
 func (r *Reconciler) ensureAccount(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	account := &corev1.ServiceAccount{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentAccount)}
+	account := &corev1.ServiceAccount{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Account)}
 	_, err := r.ensure(ctx, account, func() error {
 		label(&account.ObjectMeta, mc.Name)
 		return nil
@@ -97,7 +97,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, mc *clusterv1beta1.Membe
 // ensureCredentialSecret keeps the Secret to which the account's tokens are bound.
 // It holds nothing: its UID is what counts.
 func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	secret := &corev1.Secret{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentCredentialSecret)}
+	secret := &corev1.Secret{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Credential)}
 	_, err := r.ensure(ctx, secret, func() error {
 		label(&secret.ObjectMeta, mc.Name)
 		if r.AgentTokenLifetime > 0 {
@@ -111,7 +111,7 @@ func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1be
 // ensureLease keeps the Lease that the agent renews. The hub makes it, so that the agent
 // needs no right to make any.
 func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	lease := &coordinationv1.Lease{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentLease)}
+	lease := &coordinationv1.Lease{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Lease)}
 	_, err := r.ensure(ctx, lease, func() error {
 		label(&lease.ObjectMeta, mc.Name)
 		return nil
@@ -120,7 +120,7 @@ func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberC
 }
 
 func (r *Reconciler) ensureRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	role := &rbacv1.Role{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleName(mc.Name))}
+	role := &rbacv1.Role{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleName(mc.Name))}
 	result, err := r.ensure(ctx, role, func() error {
 		label(&role.ObjectMeta, mc.Name)
 		role.Rules = r.Rules(mc.Name)
@@ -134,7 +134,7 @@ func (r *Reconciler) ensureRole(ctx context.Context, mc *clusterv1beta1.MemberCl
 }
 
 func (r *Reconciler) ensureRoleBinding(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	binding := &rbacv1.RoleBinding{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))}
+	binding := &rbacv1.RoleBinding{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))}
 	result, err := r.ensure(ctx, binding, func() error {
 		label(&binding.ObjectMeta, mc.Name)
 		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: clusterv1beta1.RoleName(mc.Name)}
@@ -175,7 +175,7 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	if err != nil {
 		return err
 	}
-	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: objectMeta(mc.Name, mc.Name)}
+	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: r.objectMeta(mc.Name, mc.Name)}
 	result, err := r.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin

@@ -22,17 +22,11 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// worksPerPage bounds how many Works' metadata are held at a time.
-const worksPerPage = 200
-
-// workKind is known by name only: the kind belongs to a feature that this package
-// must not import.
-func workKind() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "Work"}
-}
+// ordersPerPage bounds the metadata of how many orders is held at a time.
+const ordersPerPage = 200
 
 // leave takes a deleted MemberCluster apart: ask the agent to leave, wait until it
-// has or is given up, then remove its rights, its Works' finalizers and its
+// has or is given up, then remove its rights, the finalizers of its orders and its
 // namespace. What was placed on the member stays there.
 func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(mc, clusterv1beta1.MemberClusterFinalizer) {
@@ -49,7 +43,7 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		return ctrl.Result{}, r.finalize(ctx, mc)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		if err := r.releaseWorks(ctx, namespace.Name); err != nil {
+		if err := r.releaseOrders(ctx, namespace.Name); err != nil {
 			return ctrl.Result{}, err
 		}
 		return ctrl.Result{RequeueAfter: terminatingPoll}, nil
@@ -64,14 +58,14 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if err := r.revoke(ctx, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.releaseWorks(ctx, namespace.Name); err != nil {
+	if err := r.releaseOrders(ctx, namespace.Name); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.delete(ctx, namespace)
 }
 
-// terminatingPoll is how often to look for Works that hold a namespace on its way out:
-// whoever writes Works may have written one after the first look. That the namespace is
+// terminatingPoll is how often to look for orders that hold a namespace on its way out:
+// whoever writes orders may have written one after the first look. That the namespace is
 // gone is an event.
 const terminatingPoll = 5 * time.Second
 
@@ -99,11 +93,11 @@ func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 // ownNamespace returns the member's namespace, or nil if there is none that this
 // MemberCluster made: another's is left alone.
 func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Namespace, error) {
-	if refuseName(mc.Name) != nil {
+	if refuseName(r.Seats, mc.Name) != nil {
 		return nil, nil
 	}
 	var namespace corev1.Namespace
-	err := r.Live.Get(ctx, client.ObjectKey{Name: clusterv1beta1.MemberNamespace(mc.Name)}, &namespace)
+	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Seats.Namespace(mc.Name)}, &namespace)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading the namespace of member %q: %w", mc.Name, err)
 	}
@@ -117,7 +111,7 @@ func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.Member
 // there is nothing to wait for any more.
 func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (time.Duration, error) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: mc.Name}, imc)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}, imc)
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
 	}
@@ -172,14 +166,14 @@ func (r *Reconciler) forceDeleteWait() time.Duration {
 	return r.ForceDeleteWait
 }
 
-// revoke ends every token and right of the member before its Works go: an agent
+// revoke ends every token and right of the member before its orders go: an agent
 // that is still there must not see them deleted and take that for an order to
 // delete what it applied.
 func (r *Reconciler) revoke(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	for _, obj := range []client.Object{
-		&rbacv1.RoleBinding{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))},
-		&corev1.Secret{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentCredentialSecret)},
-		&corev1.ServiceAccount{ObjectMeta: objectMeta(mc.Name, clusterv1beta1.AgentAccount)},
+		&rbacv1.RoleBinding{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))},
+		&corev1.Secret{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Credential)},
+		&corev1.ServiceAccount{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Account)},
 	} {
 		if err := r.delete(ctx, obj); err != nil {
 			return err
@@ -188,22 +182,31 @@ func (r *Reconciler) revoke(ctx context.Context, mc *clusterv1beta1.MemberCluste
 	return nil
 }
 
-// releaseWorks removes the finalizers of the member's Works, which its agent would
-// have removed after deleting what it applied.
-func (r *Reconciler) releaseWorks(ctx context.Context, namespace string) error {
+// releaseOrders removes the finalizers of what the member was told to do, which its
+// agent would have removed after undoing it.
+func (r *Reconciler) releaseOrders(ctx context.Context, namespace string) error {
+	for _, kind := range r.Orders {
+		if err := r.releaseKind(ctx, kind, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) releaseKind(ctx context.Context, kind schema.GroupVersionKind, namespace string) error {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(workKind())
-	options := []client.ListOption{client.InNamespace(namespace), client.Limit(worksPerPage)}
+	list.SetGroupVersionKind(kind)
+	options := []client.ListOption{client.InNamespace(namespace), client.Limit(ordersPerPage)}
 	for {
 		err := r.Live.List(ctx, list, append(options, client.Continue(list.Continue))...)
 		if meta.IsNoMatchError(err) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("listing the Works in namespace %q: %w", namespace, err)
+			return fmt.Errorf("listing the %ss in namespace %q: %w", kind.Kind, namespace, err)
 		}
 		for i := range list.Items {
-			if err := r.release(ctx, &list.Items[i]); err != nil {
+			if err := r.release(ctx, kind, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -213,14 +216,14 @@ func (r *Reconciler) releaseWorks(ctx context.Context, namespace string) error {
 	}
 }
 
-func (r *Reconciler) release(ctx context.Context, work *metav1.PartialObjectMetadata) error {
-	if len(work.Finalizers) == 0 {
+func (r *Reconciler) release(ctx context.Context, kind schema.GroupVersionKind, order *metav1.PartialObjectMetadata) error {
+	if len(order.Finalizers) == 0 {
 		return nil
 	}
-	work.SetGroupVersionKind(workKind())
+	order.SetGroupVersionKind(kind)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := client.IgnoreNotFound(r.Client.Patch(ctx, work, patch)); err != nil {
-		return fmt.Errorf("releasing Work %q in namespace %q: %w", work.Name, work.Namespace, err)
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, order, patch)); err != nil {
+		return fmt.Errorf("releasing %s %q in namespace %q: %w", kind.Kind, order.Name, order.Namespace, err)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 )
 
 func agentSays(joined metav1.ConditionStatus, generation int64) []clusterv1beta1.AgentStatus {
@@ -36,7 +37,7 @@ func TestRefuseName(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if refused := refuseName(tc.name); refused != nil {
+			if refused := refuseName(cluster.FleetSeats(), tc.name); refused != nil {
 				got = refused.reason
 			}
 			if got != tc.want {

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 )
 
 // StatusControllerName is the name of the controller that StatusReconciler is.
@@ -53,6 +54,8 @@ type StatusReconciler struct {
 	// Client reads MemberClusters and InternalMemberClusters, from a cache if it
 	// has one, and writes MemberClusters.
 	Client client.Client
+	// Seats say where members live on the hub.
+	Seats cluster.Seats
 	// Leases, if set, is a cache that NewMemberCache made: a member whose agent renews
 	// its Lease there is alive.
 	Leases cache.Cache
@@ -94,26 +97,26 @@ func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(StatusControllerName).
 		For(&clusterv1beta1.InternalMemberCluster{}).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(internalOf),
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.internalOf),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationProperties)))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Leases != nil {
-		b.WatchesRawSource(leaseSource(r.Leases))
+		b.WatchesRawSource(leaseSource(r.Leases, r.Seats))
 	}
 	return b.Complete(r)
 }
 
-func internalOf(_ context.Context, mc client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: internalKey(mc.GetName())}}
+func (r *StatusReconciler) internalOf(_ context.Context, mc client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: internalKey(r.Seats, mc.GetName())}}
 }
 
-func internalKey(member string) client.ObjectKey {
-	return client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: member}
+func internalKey(seats cluster.Seats, member string) client.ObjectKey {
+	return client.ObjectKey{Namespace: seats.Namespace(member), Name: member}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if req.Namespace != clusterv1beta1.MemberNamespace(req.Name) {
+	if req.Namespace != r.Seats.Namespace(req.Name) {
 		return ctrl.Result{}, nil
 	}
 	var imc clusterv1beta1.InternalMemberCluster
@@ -176,7 +179,7 @@ func (r *StatusReconciler) lease(ctx context.Context, member string) (*coordinat
 		return nil, nil
 	}
 	var lease coordinationv1.Lease
-	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentLease}
+	key := client.ObjectKey{Namespace: r.Seats.Namespace(member), Name: r.Seats.Lease}
 	if err := r.Leases.Get(ctx, key, &lease); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}

@@ -30,6 +30,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 )
@@ -79,7 +80,7 @@ func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(readyChanged())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Secrets != nil {
-		b.WatchesRawSource(membership.CredentialSource(r.Secrets, handler.TypedEnqueueRequestsFromMapFunc(r.requestsOfCredential)))
+		b.WatchesRawSource(membership.CredentialSource(r.Secrets, cluster.FleetSeats(), handler.TypedEnqueueRequestsFromMapFunc(r.requestsOfCredential)))
 	}
 	return b.Complete(r)
 }

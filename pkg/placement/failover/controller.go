@@ -93,18 +93,12 @@ func taintChanges() predicate.Predicate {
 
 // withTerms lists the placements that have terms.
 func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile.Request {
-	var list placementv1beta1.ClusterResourcePlacementList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		// The list comes from memory: it fails when the gateway stops, only.
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a member changed")
-		return nil
-	}
 	var requests []reconcile.Request
-	for i := range list.Items {
-		if terms, _ := TermsOf(list.Items[i].Annotations); !terms.Never() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	family.EachPlacement(ctx, r.Client, func(placement placementv1beta1.PlacementObject) {
+		if terms, _ := TermsOf(placement.GetAnnotations()); !terms.Never() && placement.GetNamespace() == "" {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
 		}
-	}
+	})
 	return requests
 }
 

@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -72,6 +75,26 @@ func Placement(ctx context.Context, reader client.Reader, key types.NamespacedNa
 		return nil, fmt.Errorf("reading placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	return placement, nil
+}
+
+// EachPlacement does something with every placement in the cache, of both scopes. They
+// are not copied: do must not change them.
+func EachPlacement(ctx context.Context, cache client.Reader, do func(placementv1beta1.PlacementObject)) {
+	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
+		err := cache.List(ctx, list, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			err = meta.EachListItem(list, func(item runtime.Object) error {
+				if placement, ok := item.(placementv1beta1.PlacementObject); ok {
+					do(placement)
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			// The list comes from memory: it fails when the gateway stops, only.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a change of something else")
+		}
+	}
 }
 
 // Bindings lists the placement's bindings from the cache, in the order of their

@@ -80,6 +80,10 @@ func members() []client.Object {
 	}
 }
 
+// MaxDecisions is how many members a policy snapshot names at most; its schema takes no
+// more.
+const MaxDecisions = 1000
+
 // Wanted is how many members a policy asks for; known is false if it takes all that
 // fit.
 func Wanted(policy *placementv1beta1.PlacementPolicy) (n int, known bool) {

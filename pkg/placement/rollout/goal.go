@@ -7,15 +7,13 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
 
@@ -64,23 +62,11 @@ func (g goal) write(spec *placementv1beta1.ResourceBindingSpec) {
 // everyPlacement queues all placements: an override is for whichever selects what
 // it names, which only the placement's snapshot tells.
 func (r *Reconciler) everyPlacement() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 		var requests []reconcile.Request
-		for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
-			err := r.Client.List(ctx, list)
-			if err == nil {
-				err = meta.EachListItem(list, func(item runtime.Object) error {
-					if placement, ok := item.(client.Object); ok {
-						requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
-					}
-					return nil
-				})
-			}
-			if err != nil {
-				// The list comes from memory: it fails when the gateway stops, only.
-				ctrl.LoggerFrom(ctx).Error(err, "Could not list the placements after a change", "object", changed.GetName())
-			}
-		}
+		family.EachPlacement(ctx, r.Client, func(placement placementv1beta1.PlacementObject) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+		})
 		return requests
 	})
 }

@@ -18,13 +18,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-const (
-	// maxUnselected is how many unselected clusters a status names.
-	maxUnselected = 20
-	// maxDecisions is how many clusters a status names at all; the schema takes
-	// no more.
-	maxDecisions = 1000
-)
+// maxUnselected is how many unselected clusters a status names.
+const maxUnselected = 20
 
 // Telling makes a profile tell no more than a policy snapshot's status takes.
 func Telling(profile framework.Profile) framework.Profile {
@@ -124,14 +119,14 @@ func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration in
 // stands.
 func decisions(before []placementv1beta1.ClusterDecision, decision *framework.Decision) []placementv1beta1.ClusterDecision {
 	var all []placementv1beta1.ClusterDecision
-	for _, choice := range decision.Selected[:min(len(decision.Selected), maxDecisions)] {
+	for _, choice := range decision.Selected[:min(len(decision.Selected), family.MaxDecisions)] {
 		all = append(all, decisionOf(choice, true))
 	}
 	if decision.Settled && len(before) >= len(all) && equality.Semantic.DeepEqual(before[:len(all)], all) &&
 		(len(before) == len(all) || !before[len(all)].Selected) {
 		return before
 	}
-	room := min(maxUnselected, maxDecisions-len(all))
+	room := min(maxUnselected, family.MaxDecisions-len(all))
 	for _, choice := range decision.Unselected[:min(len(decision.Unselected), room)] {
 		all = append(all, decisionOf(choice, false))
 	}

@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -307,10 +308,10 @@ func TestASettledDecisionKeepsWhatWasToldOfTheOthers(t *testing.T) {
 
 func TestStatusTakesNoMoreThanTheSchema(t *testing.T) {
 	decision := &framework.Decision{Fulfilled: true, Unselected: []framework.Choice{{Cluster: "x"}}}
-	for range maxDecisions + 1 {
+	for range family.MaxDecisions + 1 {
 		decision.Selected = append(decision.Selected, framework.Choice{Cluster: "a"})
 	}
-	if n := len(decisions(nil, decision)); n != maxDecisions {
-		t.Errorf("%d decisions, the schema takes %d", n, maxDecisions)
+	if n := len(decisions(nil, decision)); n != family.MaxDecisions {
+		t.Errorf("%d decisions, the schema takes %d", n, family.MaxDecisions)
 	}
 }

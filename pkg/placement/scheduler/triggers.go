@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,6 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -106,7 +106,7 @@ func (h *memberHandler) Update(ctx context.Context, e event.UpdateEvent, q queue
 	if what == irrelevant && pause < noticedSilence {
 		return
 	}
-	h.each(ctx, func(p placementv1beta1.PlacementObject) {
+	family.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}
 		if what == measured && measures(p.GetSpec().Policy) {
 			q.AddAfter(request, measurementDelay)
@@ -131,29 +131,9 @@ func silence(before, after *clusterv1beta1.MemberCluster) time.Duration {
 }
 
 func (h *memberHandler) all(ctx context.Context, q queue) {
-	h.each(ctx, func(p placementv1beta1.PlacementObject) {
+	family.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 	})
-}
-
-func (h *memberHandler) each(ctx context.Context, do func(placementv1beta1.PlacementObject)) {
-	var list placementv1beta1.ClusterResourcePlacementList
-	if err := h.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		// The list comes from memory: it fails when the gateway stops, only.
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list placements after a member changed")
-		return
-	}
-	for i := range list.Items {
-		do(&list.Items[i])
-	}
-	var namespaced placementv1beta1.ResourcePlacementList
-	if err := h.reader.List(ctx, &namespaced, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list namespaced placements after a member changed")
-		return
-	}
-	for i := range namespaced.Items {
-		do(&namespaced.Items[i])
-	}
 }
 
 // measures reports whether a policy asks for properties.

@@ -130,9 +130,6 @@ func (c *computation) members() tally {
 	return counts
 }
 
-// maxDecisions is how many members a policy snapshot names at most.
-const maxDecisions = 1000
-
 // selected are the decisions for members. Of more than a policy snapshot can name, the
 // bindings tell.
 func (c *computation) selected(bindings map[string]placementv1beta1.BindingObject) []placementv1beta1.ClusterDecision {
@@ -143,7 +140,7 @@ func (c *computation) selected(bindings map[string]placementv1beta1.BindingObjec
 			all, named[d.ClusterName] = append(all, d), true
 		}
 	}
-	if len(all) < maxDecisions {
+	if len(all) < family.MaxDecisions {
 		return all
 	}
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {

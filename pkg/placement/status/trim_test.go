@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
 // crowd is the status of a placement on n members; the first of them fail, each with as
@@ -26,7 +27,7 @@ func crowd(t *testing.T, n, failing int) (*placementv1beta1.ClusterResourcePlace
 	var names []string
 	for i := range n {
 		name := fmt.Sprintf("a-member-with-a-name-of-usual-length-%04d", i)
-		if i < maxDecisions {
+		if i < family.MaxDecisions {
 			names = append(names, name)
 		}
 		conditions := wellOff

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -26,6 +27,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
@@ -101,11 +104,12 @@ func startAnother(o gatewayOptions) *gateway {
 		&membership.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: members,
 			Recorder: mgr.GetEventRecorder(membership.EventSource),
-			Rules:    memberRules, ClusterRules: clusterRules,
+			Rules:    memberRules, ClusterRules: clusterRules, Seats: cluster.FleetSeats(),
+			Orders:          []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			ForceDeleteWait: o.forceDeleteWait,
 		},
 		&membership.StatusReconciler{
-			Client: mgr.GetClient(), Leases: members, Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource),
+			Client: mgr.GetClient(), Seats: cluster.FleetSeats(), Leases: members, Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource),
 			Silence: o.silence, TaintUnreachable: o.silence > 0,
 		},
 		&registration.TokenReconciler{
