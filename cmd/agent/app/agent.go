@@ -40,6 +40,7 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/version"
@@ -61,6 +62,7 @@ type agent struct {
 	clientset kubernetes.Interface
 	enroller  identity
 	way       *way
+	grants    *impersonation.Grants
 }
 
 // identity is who the agent is on the hub: registered by itself, or given by others.
@@ -144,7 +146,10 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agent{Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way}, nil
+	return &agent{
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way,
+		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
+	}, nil
 }
 
 func newIdentity(config *Config, member kubernetes.Interface) identity {
@@ -251,7 +256,10 @@ func (a *agent) newHubManager(hub *rest.Config, namespace string) (ctrl.Manager,
 }
 
 func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string) error {
-	works, err := apply.New(apply.Options{Member: member, HubName: a.HubName, MemberConfig: a.Member, NamespacedApplier: a.NamespacedApplier})
+	works, err := apply.New(apply.Options{
+		Member: member, HubName: a.HubName, MemberConfig: a.Member, NamespacedApplier: a.NamespacedApplier,
+		House: []string{a.Namespace, a.AccountNamespace},
+	})
 	if err != nil {
 		return err
 	}
@@ -261,7 +269,7 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string) e
 func (a *agent) addHeartbeat(_ context.Context, hub ctrl.Manager, member string) error {
 	return (&heartbeat.Reconciler{
 		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Version: version.Get(), Tunnel: a.way.told, Clock: clock.RealClock{},
+		Version: version.Get(), Tunnel: a.way.told, Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{},
 	}).SetupWithManager(hub)
 }
 
@@ -282,7 +290,7 @@ func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) er
 	}
 	return (&rotator.Reconciler{
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
-		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace,
+		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
 	}).SetupWithManager(hub)
 }

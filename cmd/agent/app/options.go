@@ -42,6 +42,7 @@ type Options struct {
 	ClientID         string
 	Labels           map[string]string
 	AccountNamespace string
+	Adopt            bool
 	Deployment       string
 	Metrics          string
 	HealthProbes     string
@@ -106,6 +107,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
 	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
 		"Namespace on the member for the accounts of ManagedServiceAccounts. Empty: "+msav1beta1.AccountNamespace+", and with --hub-name that, a hyphen and the name. Accounts in a former one stay: delete that namespace.")
+	flags.BoolVar(&o.Adopt, "adopt", o.Adopt,
+		"Note which accounts in --account-namespace OCM's agent holds for ManagedServiceAccounts while it runs, and take them over when it is stopped. Take the flag away afterwards.")
 	flags.StringVar(&o.NamespacedApplier, "namespaced-applier", o.NamespacedApplier,
 		"Name of the ServiceAccount as which Works of ResourcePlacements are applied, in the placement's namespace on the member. Empty: as the agent.")
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")

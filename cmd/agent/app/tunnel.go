@@ -23,7 +23,6 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
@@ -81,8 +80,10 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return run(ctx) })
+	group.Go(func() error { return serve(ctx, own, a.grants.Handler()) })
 	group.Go(func() error {
-		return serve(ctx, own, (&impersonation.Grants{Client: a.direct, AccountNamespace: a.AccountNamespace}).Handler())
+		a.grants.Run(ctx)
+		return nil
 	})
 	return group.Wait()
 }

@@ -54,6 +54,9 @@ type Reconciler struct {
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
+	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
+	// nothing while that is not known.
+	Impersonation func() string
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, begins the agent's work; it is called before each report of having
@@ -156,6 +159,9 @@ func (r *Reconciler) look(ctx context.Context) facts {
 		return f
 	}
 	f.server, f.serverCA = r.Server, r.serverCA(ctx)
+	if r.Impersonation != nil {
+		f.impersonation = r.Impersonation()
+	}
 	if version, err := r.Member.Discovery().ServerVersion(); err == nil {
 		f.version = version.GitVersion
 	}

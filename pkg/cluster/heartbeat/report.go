@@ -31,8 +31,8 @@ type facts struct {
 	// tunnel is a condition, or nil if nothing is known of the tunnel.
 	tunnel *metav1.Condition
 	// What is empty could not be found out: then the former value stays.
-	version, server, agentVersion string
-	serverCA                      []byte
+	version, server, agentVersion, impersonation string
+	serverCA                                     []byte
 	// claims are what the member says of itself, by name; nil if they could not be
 	// found out.
 	claims map[string]string
@@ -153,6 +153,7 @@ func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now ti
 		}
 	}
 	set(clusterv1beta1.PropertyAgentVersion, f.agentVersion)
+	set(clusterv1beta1.PropertyImpersonation, f.impersonation)
 	set(clusterv1beta1.PropertyKubernetesVersion, f.version)
 	set(clusterv1beta1.PropertyEntrypoint, f.server)
 	set(clusterv1beta1.PropertyCertificateAuthority, base64.StdEncoding.EncodeToString(f.serverCA))

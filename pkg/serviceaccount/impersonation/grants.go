@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -53,11 +55,18 @@ type Grants struct {
 	// Client reads and writes the member's API server itself: nobody else writes
 	// the role, and a cache would be behind.
 	Client client.Client
+	// Member reaches the member's API server. Its credentials are not used: the probe
+	// has the gateway's account's.
+	Member *rest.Config
 	// AccountNamespace is the namespace of the gateway's account.
 	AccountNamespace string
 
-	// lock serializes writes of the role, and guards users and groups.
+	// told is the Mode, for everybody to read.
+	told atomic.Value
+	// lock serializes writes of the role, and guards what follows.
 	lock sync.Mutex
+	// asked is when the mode was found out.
+	asked time.Time
 	// users and groups are the names of the role in the order in which they were
 	// asked for last. After a restart the role's own order has to do.
 	users, groups []string
@@ -108,23 +117,34 @@ func (g *Grants) Grant(ctx context.Context, request Request) error {
 	if reason := request.refusal(); reason != "" {
 		return fmt.Errorf("%w: %s", ErrRefused, reason)
 	}
-	if err := g.write(ctx, request); err != nil {
+	mode, err := g.write(ctx, &request)
+	if err != nil {
 		return err
 	}
-	return g.waitEffective(ctx, request)
+	return g.waitEffective(ctx, mode, request)
 }
 
-// write makes binding and role right.
-func (g *Grants) write(ctx context.Context, request Request) error {
+// write makes binding and role right, with what is asked for if anything is, and returns
+// the role's mode.
+func (g *Grants) write(ctx context.Context, request *Request) (Mode, error) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
-		return fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", g.roleName(), err)
+		return "", fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", g.roleName(), err)
 	}
-	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureRole(ctx, request) }); err != nil {
-		return fmt.Errorf("adding to ClusterRole %s: %w", g.roleName(), err)
+	var written Mode
+	err := retry.OnError(overtaken(), isOvertaken, func() (err error) {
+		written, err = g.prepareRole(ctx)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("preparing ClusterRole %s: %w", g.roleName(), err)
 	}
-	return nil
+	mode := g.settle(ctx, written)
+	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureRole(ctx, mode, request) }); err != nil {
+		return "", fmt.Errorf("adding to ClusterRole %s: %w", g.roleName(), err)
+	}
+	return mode, nil
 }
 
 // overtaken is how often and when to try again, about a second in all.
@@ -135,44 +155,57 @@ func overtaken() wait.Backoff {
 // isOvertaken is true for what another agent's write, in a change of pods, causes.
 func isOvertaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// ensureRole writes the role if a name is new, or if somebody else changed it.
-func (g *Grants) ensureRole(ctx context.Context, request Request) error {
+// prepareRole makes sure that the role holds the rules of the probe, and returns in which
+// mode the rest of it is written.
+func (g *Grants) prepareRole(ctx context.Context) (Mode, error) {
+	role := &rbacv1.ClusterRole{}
+	err := g.Client.Get(ctx, client.ObjectKey{Name: g.roleName()}, role)
+	if client.IgnoreNotFound(err) != nil {
+		return "", err
+	}
+	written, probing := modeOf(role.Rules), probeRules()
+	if tail := len(role.Rules) - len(probing); tail >= 0 && equality.Semantic.DeepEqual(role.Rules[tail:], probing) {
+		return written, nil
+	}
+	role.Rules = append(role.Rules, probing...)
+	return written, g.writeRole(ctx, role, err != nil)
+}
+
+func (g *Grants) writeRole(ctx context.Context, role *rbacv1.ClusterRole, isNew bool) error {
+	role.Name, role.AggregationRule = g.roleName(), nil
+	if isNew {
+		return g.Client.Create(ctx, role)
+	}
+	return g.Client.Update(ctx, role)
+}
+
+// ensureRole writes the role if a name is new, if it is of another mode, or if somebody
+// else changed it.
+func (g *Grants) ensureRole(ctx context.Context, mode Mode, request *Request) error {
 	role := &rbacv1.ClusterRole{}
 	err := g.Client.Get(ctx, client.ObjectKey{Name: g.roleName()}, role)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	users, groups := grantable("user", namesOf(role, "users")), grantable("group", namesOf(role, "groups"))
-	asIs := equality.Semantic.DeepEqual(role.Rules, rulesFor(users, groups))
+	asIs := equality.Semantic.DeepEqual(role.Rules, mode.rules(users, groups))
 	var newUser, newGroup bool
-	g.users, newUser = remember(byRecency(users, g.users), []string{request.User}, userBound)
-	g.groups, newGroup = remember(byRecency(groups, g.groups), request.Groups, groupBound)
+	if request != nil {
+		g.users, newUser = remember(byRecency(users, g.users), []string{request.User}, userBound)
+		g.groups, newGroup = remember(byRecency(groups, g.groups), request.Groups, groupBound)
+		users, groups = g.users, g.groups
+	}
 	if asIs && !newUser && !newGroup {
 		return nil
 	}
-	role.Name, role.Rules, role.AggregationRule = g.roleName(), rulesFor(g.users, g.groups), nil
-	if err != nil {
-		return g.Client.Create(ctx, role)
-	}
-	return g.Client.Update(ctx, role)
+	role.Rules = mode.rules(users, groups)
+	return g.writeRole(ctx, role, err != nil)
 }
 
 // grantable drops the names that are never granted: somebody else wrote them
 // into the role, or an agent with fewer scruples.
 func grantable(kind string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return refuseName(kind, name) != "" })
-}
-
-// rulesFor returns no rule without names: it would allow them all.
-func rulesFor(users, groups []string) []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
-	if len(users) > 0 {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users})
-	}
-	if len(groups) > 0 {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"}, ResourceNames: groups})
-	}
-	return rules
 }
 
 // namesOf returns what the role's rule on a resource lists, oldest first.
@@ -217,25 +250,25 @@ func (g *Grants) ensureBinding(ctx context.Context) error {
 
 // waitEffective returns when the member's authorizer, which follows the roles
 // with a little delay, allows the whole pair.
-func (g *Grants) waitEffective(ctx context.Context, request Request) error {
+func (g *Grants) waitEffective(ctx context.Context, mode Mode, request Request) error {
 	ctx, cancel := context.WithTimeout(ctx, effectiveWithin)
 	defer cancel()
-	if err := g.waitAllowed(ctx, "users", request.User); err != nil {
+	if err := g.waitAllowed(ctx, mode, "users", request.User); err != nil {
 		return err
 	}
 	for _, group := range request.Groups {
-		if err := g.waitAllowed(ctx, "groups", group); err != nil {
+		if err := g.waitAllowed(ctx, mode, "groups", group); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Grants) waitAllowed(ctx context.Context, resource, name string) error {
+func (g *Grants) waitAllowed(ctx context.Context, mode Mode, resource, name string) error {
 	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               msav1beta1.UsernameIn(g.AccountNamespace, msav1beta1.GatewayAccount),
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: resource, Name: name},
+			ResourceAttributes: mode.attributes(resource, name),
 		}}
 		err := g.Client.Create(ctx, review)
 		return err == nil && review.Status.Allowed, err

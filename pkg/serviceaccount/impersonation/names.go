@@ -57,7 +57,7 @@ func refuseName(kind, name string) string {
 		return fmt.Sprintf("the name of a %s has 1 to %d bytes", kind, maxNameBytes)
 	case strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return fmt.Sprintf("the name of a %s holds a control character", kind)
-	case strings.HasPrefix(name, "system:"), name == "kubeadm:cluster-admins", name == "kubernetes-admin":
+	case strings.HasPrefix(name, "system:"), name == canary, name == "kubeadm:cluster-admins", name == "kubernetes-admin":
 		return fmt.Sprintf("%s %q is never impersonated on a member: bind an ordinary one there instead", kind, name)
 	}
 	return ""

@@ -24,6 +24,7 @@ func TestSystemIdentitiesAreNeverGranted(t *testing.T) {
 		"masters":                {Request{User: "a", Groups: []string{"system:masters"}}, true},
 		"kubeadm's masters":      {Request{User: "a", Groups: []string{"b", "kubeadm:cluster-admins"}}, true},
 		"kubeadm's own user":     {Request{User: "kubernetes-admin"}, true},
+		"the probe's own user":   {Request{User: canary}, true},
 		"empty group":            {Request{User: "a", Groups: []string{""}}, true},
 		"line break in the name": {Request{User: "a\nImpersonate-Group: b"}, true},
 		"too long":               {Request{User: strings.Repeat("a", maxNameBytes+1)}, true},
@@ -76,10 +77,12 @@ func TestNamesAskedForLongerAgoComeFirst(t *testing.T) {
 }
 
 func TestNoNamesMakeNoRule(t *testing.T) {
-	for _, rules := range [][]rbacv1.PolicyRule{rulesFor([]string{"a"}, nil), rulesFor(nil, []string{"g"}), rulesFor(nil, nil)} {
-		for _, rule := range rules {
-			if len(rule.ResourceNames) == 0 {
-				t.Errorf("rule on %v has no names and so allows all of them", rule.Resources)
+	for _, mode := range []Mode{Plain, Constrained} {
+		for _, rules := range [][]rbacv1.PolicyRule{mode.rules([]string{"a"}, nil), mode.rules(nil, []string{"g"}), mode.rules(nil, nil)} {
+			for _, rule := range rules {
+				if len(rule.ResourceNames) == 0 && (slices.Contains(rule.Verbs, legacyVerb) || slices.Contains(rule.Verbs, identityVerb)) {
+					t.Errorf("rule on %v of mode %s has no names and so allows all of them", rule.Resources, mode)
+				}
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +20,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,29 +31,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 )
 
-var _ = Describe("Impersonation on a member", Ordered, func() {
+// impersonates are the specs of a member whose API server has constrained impersonation,
+// or has not.
+func impersonates(of func() *place, mode impersonation.Mode) {
 	var (
+		p      *place
 		token  string
 		grants *impersonation.Grants
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: msav1beta1.AccountNamespace}}
-		Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, namespace))).To(Succeed())
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: msav1beta1.GatewayAccount}}
+		p = of()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.accounts}}
+		Expect(client.IgnoreAlreadyExists(p.client.Create(ctx, namespace))).To(Succeed())
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.accounts, Name: msav1beta1.GatewayAccount}}
 		// Specs run in any order, and another may have made it.
-		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
-		Expect(memberClient.Create(ctx, account)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, account)).To(Succeed()) })
+		Expect(client.IgnoreNotFound(p.client.Delete(ctx, account.DeepCopy()))).To(Succeed())
+		Expect(p.client.Create(ctx, account)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(p.client.Delete(ctx, account)).To(Succeed()) })
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
-		Expect(memberClient.SubResource("token").Create(ctx, account, request)).To(Succeed())
+		Expect(p.client.SubResource("token").Create(ctx, account, request)).To(Succeed())
 		token = request.Status.Token
 		issued.Store(token, nil)
 		DeferCleanup(func() { keepers.add(grants) })
-		grants = &impersonation.Grants{Client: clientFor(memberConfigOfAgent()), AccountNamespace: msav1beta1.AccountNamespace}
+		grants = p.grants()
 	})
 	actAs := func(ctx context.Context, user string, groups ...string) error {
-		info, err := whoami(ctx, token, member.CABundle, append([]string{user}, groups...)...)
+		info, err := p.whoami(ctx, token, p.cluster.CABundle, append([]string{user}, groups...)...)
 		if err == nil && (info.Username != user || !containsAll(info.Groups, groups)) {
 			return fmt.Errorf("the member sees %s in %v", info.Username, info.Groups)
 		}
@@ -70,14 +79,14 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 	})
 
 	It("costs no write for a pair that is known", func(ctx SpecContext) {
-		before := role(ctx).ResourceVersion
+		before := p.role(ctx).ResourceVersion
 		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1", Groups: []string{"everyone", "group-2"}})).To(Succeed())
-		Expect(role(ctx).ResourceVersion).To(Equal(before))
+		Expect(p.role(ctx).ResourceVersion).To(Equal(before))
 	})
 
 	It("is granted to many at once", func(ctx SpecContext) {
 		// Another agent, of the Pod before, may still be there.
-		other, results := &impersonation.Grants{Client: grants.Client, AccountNamespace: msav1beta1.AccountNamespace}, make(chan error)
+		other, results := p.grants(), make(chan error)
 		for i := range 40 {
 			go func() {
 				request := impersonation.Request{User: fmt.Sprintf("parallel-%d", i%20), Groups: []string{fmt.Sprintf("parallel-group-%d", i)}}
@@ -98,7 +107,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 	})
 
 	It("is asked for over HTTP, and refused there with a reason", func(ctx SpecContext) {
-		before := role(ctx).ResourceVersion
+		before := p.role(ctx).ResourceVersion
 		ask := func(body string) (int, string) {
 			recorder := httptest.NewRecorder()
 			request := httptest.NewRequestWithContext(ctx, http.MethodPost, impersonation.Path, bytes.NewBufferString(body))
@@ -124,7 +133,7 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 			code, _ := ask(body)
 			Expect(code).To(Equal(http.StatusBadRequest))
 		}
-		Expect(role(ctx).ResourceVersion).To(Equal(before))
+		Expect(p.role(ctx).ResourceVersion).To(Equal(before))
 
 		code, _ := ask(`{"user":"over-http","groups":["devs"]}`)
 		Expect(code).To(Equal(http.StatusNoContent))
@@ -132,14 +141,16 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 	})
 
 	It("takes back what somebody else wrote into the role", func(ctx SpecContext) {
-		changed := role(ctx)
+		changed := p.role(ctx)
 		for i := range changed.Rules {
-			if changed.Rules[i].Resources[0] == "groups" {
+			if slices.Contains(changed.Rules[i].Resources, "groups") {
 				changed.Rules[i].ResourceNames = append(changed.Rules[i].ResourceNames, "system:masters")
 			}
 		}
-		changed.Rules = append(changed.Rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}})
-		Expect(memberClient.Update(ctx, changed)).To(Succeed())
+		changed.Rules = append(changed.Rules,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"system:masters"}})
+		Expect(p.client.Update(ctx, changed)).To(Succeed())
 		Eventually(func() error { return actAs(ctx, "anybody", "system:masters") }).Should(Succeed())
 
 		Expect(grants.Grant(ctx, impersonation.Request{User: "user-1"})).To(Succeed(), "a pair that is known")
@@ -153,17 +164,17 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 		for _, change := range []func() error{
 			func() error {
 				binding.Subjects[0].Name = "another"
-				return memberClient.Update(ctx, binding)
+				return p.client.Update(ctx, binding)
 			},
-			func() error { return memberClient.Delete(ctx, binding) },
+			func() error { return p.client.Delete(ctx, binding) },
 			func() error {
-				Expect(memberClient.Delete(ctx, binding)).To(Succeed())
+				Expect(p.client.Delete(ctx, binding)).To(Succeed())
 				wrong := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: binding.Name}, Subjects: binding.Subjects, RoleRef: binding.RoleRef}
 				wrong.RoleRef.Name = "view"
-				return memberClient.Create(ctx, wrong)
+				return p.client.Create(ctx, wrong)
 			},
 		} {
-			Expect(memberClient.Get(ctx, client.ObjectKey{Name: impersonation.RoleName}, binding)).To(Succeed())
+			Expect(p.client.Get(ctx, client.ObjectKey{Name: p.roleName()}, binding)).To(Succeed())
 			Expect(change()).To(Succeed())
 			Eventually(func() error { return actAs(ctx, "user-1") }).Should(Satisfy(apierrors.IsForbidden))
 			Expect(grants.Grant(ctx, impersonation.Request{User: "user-1", Groups: []string{"everyone"}})).To(Succeed())
@@ -172,31 +183,163 @@ var _ = Describe("Impersonation on a member", Ordered, func() {
 	})
 
 	It("drops who was asked for longest ago when the role is full", func(ctx SpecContext) {
-		full := role(ctx)
+		full := p.role(ctx)
 		users := make([]string, 1000)
 		for i := range users {
 			users[i] = fmt.Sprintf("full-%d", i)
 		}
 		full.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: users}}
-		Expect(memberClient.Update(ctx, full)).To(Succeed())
+		Expect(p.client.Update(ctx, full)).To(Succeed())
 
-		fresh := &impersonation.Grants{Client: grants.Client, AccountNamespace: msav1beta1.AccountNamespace}
+		fresh := p.grants()
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "full-0"})).To(Succeed(), "asked for again")
 		Expect(fresh.Grant(ctx, impersonation.Request{User: "one-more"})).To(Succeed())
-		names := role(ctx).Rules[0].ResourceNames
+		names := p.role(ctx).Rules[0].ResourceNames
 		Expect(names).To(HaveLen(1000))
 		Expect(names).To(ContainElements("one-more", "full-0", "full-2", "full-999"))
 		Expect(names).NotTo(ContainElement("full-1"))
 		Expect(actAs(ctx, "one-more")).To(Succeed())
 		Eventually(func() error { return actAs(ctx, "full-1") }).Should(Satisfy(apierrors.IsForbidden))
 	})
+
+	It("goes by the verbs that the member's API server has, and by no others", func(ctx SpecContext) {
+		Expect(grants.Grant(ctx, impersonation.Request{User: "jane-of-the-hub", Groups: []string{"everyone"}})).To(Succeed())
+		Expect(actAs(ctx, "jane-of-the-hub", "everyone")).To(Succeed())
+		Expect(grants.Mode()).To(Equal(mode))
+		Expect(verbsFor(p.role(ctx), "jane-of-the-hub")).To(ConsistOf(map[impersonation.Mode]string{
+			impersonation.Constrained: "impersonate:user-info", impersonation.Plain: "impersonate",
+		}[mode]))
+		if mode == impersonation.Constrained {
+			Expect(allVerbs(p.role(ctx))).NotTo(ContainElement("impersonate"), "beside it the others are worth nothing")
+		}
+	})
+
+	It("that an earlier version granted is written anew, before anybody asks", func(ctx SpecContext) {
+		changed := p.role(ctx)
+		changed.Rules = []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"earlier"}},
+			{APIGroups: []string{""}, Resources: []string{"groups"}, Verbs: []string{"impersonate"}, ResourceNames: []string{"earlier-group"}},
+		}
+		Expect(p.client.Update(ctx, changed)).To(Succeed())
+		fresh := p.grants()
+		running, stop := context.WithCancel(ctx)
+		DeferCleanup(stop)
+		go fresh.Run(running)
+		Eventually(fresh.Mode).Should(Equal(mode))
+		want := map[impersonation.Mode]string{impersonation.Constrained: "impersonate:user-info", impersonation.Plain: "impersonate"}[mode]
+		Eventually(func() []string { return verbsFor(p.role(ctx), "earlier") }).Should(ConsistOf(want))
+		Eventually(func() error { return actAs(ctx, "earlier", "earlier-group") }).Should(Succeed())
+	})
+
+	It("that was written in the other mode is written anew", func(ctx SpecContext) {
+		changed := p.role(ctx)
+		identity := rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"users"}, Verbs: []string{"impersonate:user-info"}, ResourceNames: []string{"swapped"}}
+		if mode == impersonation.Constrained {
+			identity.APIGroups, identity.Verbs = []string{""}, []string{"impersonate"}
+		}
+		changed.Rules = []rbacv1.PolicyRule{identity}
+		Expect(p.client.Update(ctx, changed)).To(Succeed())
+		Expect(p.grants().Grant(ctx, impersonation.Request{User: "swapped"})).To(Succeed())
+		Expect(verbsFor(p.role(ctx), "swapped")).NotTo(ContainElements(identity.Verbs))
+		Expect(actAs(ctx, "swapped")).To(Succeed())
+	})
+
+	It("does what a service account of the hub may do here: each verb, long requests, subresources and paths", func(ctx SpecContext) {
+		const user = "hub:system:serviceaccount:argocd:fleetgate-argocd"
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "argocd-"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}
+		Expect(p.client.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(p.client.Delete(ctx, binding)).To(Succeed()) })
+		groups := []string{"hub:system:serviceaccounts", "hub:system:serviceaccounts:argocd", "one", "two"}
+		Expect(grants.Grant(ctx, impersonation.Request{User: user, Groups: groups})).To(Succeed())
+		config := &rest.Config{
+			Host: p.cluster.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: p.cluster.CABundle},
+			Impersonate: rest.ImpersonationConfig{UserName: user, Groups: groups},
+		}
+		clientset, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		maps := clientset.CoreV1().ConfigMaps(metav1.NamespaceDefault)
+		// The right to do anything here is in force a moment after it was written.
+		Eventually(func() error { _, err := maps.List(ctx, metav1.ListOptions{}); return err }).Should(Succeed())
+
+		watched, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=acted"})
+		Expect(err).NotTo(HaveOccurred())
+		defer watched.Stop()
+		made, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "acted", Labels: map[string]string{"of": "argocd"}}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(watched.ResultChan()).Should(Receive(HaveField("Type", watch.Added)))
+		made.Data = map[string]string{"a": "b"}
+		_, err = maps.Update(ctx, made, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = maps.Patch(ctx, made.Name, types.MergePatchType, []byte(`{"data":{"a":"c"}}`), metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = maps.Get(ctx, made.Name, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(maps.Delete(ctx, made.Name, metav1.DeleteOptions{})).To(Succeed())
+		Expect(maps.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "of=argocd"})).To(Succeed())
+		for _, subresource := range []string{"exec", "attach", "portforward", "log"} {
+			for _, verb := range []string{"GET", "POST"} {
+				if verb == "POST" && subresource == "log" {
+					continue
+				}
+				err := clientset.CoreV1().RESTClient().Verb(verb).Namespace(metav1.NamespaceDefault).Resource("pods").Name("nobody").SubResource(subresource).
+					Param("command", "true").Param("stdout", "true").Do(ctx).Error()
+				Expect(err).NotTo(Satisfy(apierrors.IsForbidden), "%s of pods/%s", verb, subresource)
+				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s of pods/%s", verb, subresource)
+			}
+		}
+		for _, path := range []string{"/version", "/readyz", "/openapi/v3", "/metrics"} {
+			Expect(clientset.RESTClient().Get().AbsPath(path).Do(ctx).Error()).To(Succeed(), path)
+		}
+	})
+}
+
+var _ = Describe("Impersonation on a member whose API server constrains it", Ordered, func() {
+	impersonates(func() *place { return first }, impersonation.Constrained)
 })
 
-func role(ctx context.Context) *rbacv1.ClusterRole {
+var _ = Describe("Impersonation on a member whose API server does not constrain it", Ordered, func() {
+	impersonates(func() *place { return second }, impersonation.Plain)
+})
+
+// grants is what an agent of the member has that has just started.
+func (p *place) grants() *impersonation.Grants {
+	GinkgoHelper()
+	return &impersonation.Grants{Client: clientFor(p.memberConfigOfAgent()), Member: p.memberConfigOfAgent(), AccountNamespace: p.accounts}
+}
+
+func (p *place) roleName() string {
+	if p.accounts == msav1beta1.AccountNamespace {
+		return impersonation.RoleName
+	}
+	return impersonation.RoleName + "-" + p.accounts
+}
+
+func (p *place) role(ctx context.Context) *rbacv1.ClusterRole {
 	GinkgoHelper()
 	current := &rbacv1.ClusterRole{}
-	Expect(memberClient.Get(ctx, client.ObjectKey{Name: impersonation.RoleName}, current)).To(Succeed())
+	Expect(p.client.Get(ctx, client.ObjectKey{Name: p.roleName()}, current)).To(Succeed())
 	return current
+}
+
+// verbsFor are those of the rules that name somebody.
+func verbsFor(role *rbacv1.ClusterRole, name string) (verbs []string) {
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.ResourceNames, name) {
+			verbs = append(verbs, rule.Verbs...)
+		}
+	}
+	return verbs
+}
+
+func allVerbs(role *rbacv1.ClusterRole) (verbs []string) {
+	for _, rule := range role.Rules {
+		verbs = append(verbs, rule.Verbs...)
+	}
+	return verbs
 }
 
 func containsAll(have, want []string) bool {

@@ -93,7 +93,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	clusters, err := env.StartAll(ctx, env.Options{Name: "hub"}, env.Options{
 		Name: memberName, APIServerFlags: []string{"--service-account-max-token-expiration=" + longestOnMember.String()},
-	}, env.Options{Name: "m2"})
+	}, env.Options{
+		Name: "m2", APIServerFlags: []string{"--feature-gates=ConstrainedImpersonation=false"},
+	})
 	Expect(err).NotTo(HaveOccurred())
 	hub = clusters[0]
 	DeferCleanup(func(ctx SpecContext) {

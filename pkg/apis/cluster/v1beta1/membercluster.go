@@ -94,6 +94,10 @@ const (
 	PropertyCertificateAuthority PropertyName = "k8s.io/cluster-certificate-authority-data"
 	// PropertyAgentVersion is the version of the member's agent, for example "v0.1.0".
 	PropertyAgentVersion PropertyName = "fleetgate.io/agent-version"
+	// PropertyImpersonation is how the gateway acts as its callers on the member:
+	// "constrained", or "plain" where the member's API server does not constrain
+	// impersonation.
+	PropertyImpersonation PropertyName = "fleetgate.io/impersonation"
 )
 
 // MemberCluster is one cluster of the fleet.
