@@ -72,7 +72,7 @@ func (r *Reconciler) reconcileWork(ctx context.Context, work *placementv1beta1.W
 // plan is the plan of a Work.
 func (r *Reconciler) plan(work *placementv1beta1.Work) ([]item, error) {
 	manifests := work.Spec.Workload.Manifests
-	return r.memory.of(work.Name).planned(sumOf(r.memory.seed, manifests), manifests, r.kinds)
+	return r.memory.of(work.Name).planned(sumOf(r.memory.seed, manifests), manifests, r.kinds, r.options.House...)
 }
 
 // brought is what came of bringing items to the member.

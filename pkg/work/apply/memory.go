@@ -210,14 +210,14 @@ func (m *workMemory) fails(generation int64) bool {
 
 // planned is the plan for the manifests, made anew only if it may be another than the
 // last time.
-func (m *workMemory) planned(sum uint64, manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, error) {
+func (m *workMemory) planned(sum uint64, manifests []placementv1beta1.Manifest, kinds kindFinder, house ...string) ([]item, error) {
 	m.mu.Lock()
 	items, ok := m.plan.of(sum, manifests)
 	m.mu.Unlock()
 	if ok {
 		return items, nil
 	}
-	items, err := plan(manifests, kinds)
+	items, err := plan(manifests, kinds, house...)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	// ResourcePlacement are applied: the account of that name in the placement's
 	// namespace, on the member. Empty: the agent applies them as itself.
 	NamespacedApplier string
+	// House are the namespaces of the agent and of its accounts on the member, if they
+	// have other names than usual: nothing is brought there.
+	House []string
 	// Works is how many Works are looked at in parallel. Zero: 8.
 	Works int
 	// Manifests is how many manifests of a Work are written in parallel. Zero: 4.

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -71,13 +72,14 @@ type kindFinder interface {
 	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
 }
 
-// plan makes an item of every manifest. The error is a member that could not be
+// plan makes an item of every manifest. What is in the namespaces of the house, or is
+// reserved otherwise, is refused. The error is a member that could not be
 // asked; what is wrong with a manifest is in its item.
-func plan(manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, error) {
+func plan(manifests []placementv1beta1.Manifest, kinds kindFinder, house ...string) ([]item, error) {
 	items := make([]item, 0, len(manifests))
 	seen := map[manifest.Key]int{}
 	for ordinal, m := range manifests {
-		it, err := planOne(ordinal, m.Raw, kinds)
+		it, err := planOne(ordinal, m.Raw, kinds, house)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +95,7 @@ func plan(manifests []placementv1beta1.Manifest, kinds kindFinder) ([]item, erro
 	return items, nil
 }
 
-func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
+func planOne(ordinal int, raw []byte, kinds kindFinder, house []string) (item, error) {
 	object, text, err := decode(raw)
 	if err != nil {
 		return item{id: manifest.Identify(ordinal, nil, ""), raw: raw, refused: undecodable(err)}, nil
@@ -114,7 +116,7 @@ func planOne(ordinal int, raw []byte, kinds kindFinder) (item, error) {
 	it.resource = mapping.Resource
 	it.id.Resource = mapping.Resource.Resource
 	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
-	it.refused = wrongNamespace(it)
+	it.refused = cmp.Or(reserved(it, house), wrongNamespace(it))
 	return it, nil
 }
 
@@ -135,6 +137,13 @@ func undecodable(err error) *refusal {
 		reason = placementv1beta1.ReasonFoundGenerateName
 	}
 	return &refusal{reason, "The manifest cannot be used: " + err.Error()}
+}
+
+func reserved(it item, house []string) *refusal {
+	if reason := manifest.Reserved(it.object, house...); reason != "" {
+		return &refusal{placementv1beta1.ReasonReserved, reason}
+	}
+	return nil
 }
 
 func wrongNamespace(it item) *refusal {

@@ -11,6 +11,7 @@
 //   - [Identify] and [KeyOf] say which object that is, in the words of a
 //     Work's status and for comparison across two versions of a Work.
 //   - [Encode] and [Hash] tell whether two manifests ask for the same.
+//   - [Reserved] says what is never brought to a member, whoever asks.
 //   - [Wave] says how early an object of a kind has to be there for others to
 //     work.
 //

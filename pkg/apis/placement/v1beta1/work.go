@@ -118,9 +118,12 @@ const (
 	ReasonAppliedWithFailedDriftDetection = "AppliedWithFailedDriftDetection"
 
 	// Of ConditionApplied when it is false.
-	ReasonDecodingErred                  = "DecodingErred"
-	ReasonFoundGenerateName              = "FoundGenerateName"
-	ReasonDuplicated                     = "Duplicated"
+	ReasonDecodingErred     = "DecodingErred"
+	ReasonFoundGenerateName = "FoundGenerateName"
+	ReasonDuplicated        = "Duplicated"
+	// ReasonReserved is of a manifest in a namespace that is kept for fleetgate, or of a
+	// kind of Secret that is never brought to a member.
+	ReasonReserved                       = "Reserved"
 	ReasonFailedToFindObjInMemberCluster = "FailedToFindObjInMemberCluster"
 	ReasonFailedToTakeOver               = "FailedToTakeOver"
 	ReasonNotTakenOver                   = "NotTakenOver"
