@@ -138,7 +138,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"a load balancer":         {"gateway", []string{hubAccess, "--set=agents.address=hub.example.org:443,agents.service.type=LoadBalancer,agents.service.port=443"}, []string{"--agents-address=hub.example.org:443", "type: LoadBalancer", "port: 443"}},
 		"cert-manager":            {"gateway", []string{hubAccess, "--set=certificates.source=cert-manager"}, []string{"--certificates=cert-manager"}},
 		"certificates in files":   {"gateway", []string{hubAccess, "--set=certificates.source=files,certificates.secretName=tls"}, []string{"--tls-cert-file=/etc/fleetgate/tls/tls.crt", "secretName: tls"}},
-		"everything that watches": {"gateway", []string{hubAccess, "--set=metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true,networkPolicy.enabled=true"}, []string{"kind: ServiceMonitor", "kind: PrometheusRule", "fleetgate.json", "kind: NetworkPolicy"}},
+		"everything that watches": {"gateway", []string{hubAccess, "--set=metrics.serviceMonitor.enabled=true,metrics.alerts.enabled=true,metrics.dashboard.enabled=true"}, []string{"kind: ServiceMonitor", "kind: PrometheusRule", "fleetgate.json", "kind: NetworkPolicy"}},
 		"what is not foreseen": {"gateway", []string{hubAccess, "--set=extraArgs[0]=--taint-unreachable,extraEnv[0].name=A,extraEnv[0].value=b,extraVolumes[0].name=x,extraVolumeMounts[0].name=x,extraVolumeMounts[0].mountPath=/x,imagePullSecrets[0].name=pull,proxy.httpsProxy=http://proxy:3128"},
 			[]string{"--taint-unreachable", "name: A", "mountPath: /x", "name: pull", `{name: HTTPS_PROXY, value: "http://proxy:3128"}`, "$(KUBERNETES_SERVICE_HOST)"}},
 		"a collector of the gateway's traces": {"gateway", []string{hubAccess, "--set=tracing.endpoint=$(HOST_IP):4317,tracing.samplingRatePerMillion=1000000"},
@@ -155,6 +155,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 			"--hub-name=two", "--account-namespace=open-cluster-management-managed-serviceaccount-two",
 			"name: fleetgate-impersonate-open-cluster-management-managed-serviceaccount-two"}},
 		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
+		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential"}},
 	}
 	for name, tt := range tests {
