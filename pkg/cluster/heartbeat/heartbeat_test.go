@@ -168,6 +168,20 @@ func TestAReportSaysWhichAgentWroteItWhateverTheMemberAnswers(t *testing.T) {
 	}
 }
 
+func TestAReportNamesTheFallBackOfImpersonation(t *testing.T) {
+	imc := &clusterv1beta1.InternalMemberCluster{}
+	for _, step := range []struct{ found, want string }{{"", ""}, {"plain", "plain"}, {"", "plain"}, {"constrained", "constrained"}} {
+		before := imc.Status
+		imc.Status = joinedReport(imc, facts{impersonation: step.found}, time.Now())
+		if got := imc.Status.Properties[clusterv1beta1.PropertyImpersonation].Value; got != step.want {
+			t.Errorf("found out %q, and %q is reported, want %q", step.found, got, step.want)
+		}
+		if step.found != "" && !isDue(&before, &imc.Status) {
+			t.Errorf("%q is not reported at once", step.found)
+		}
+	}
+}
+
 func TestAConditionThatStaysKeepsItsTime(t *testing.T) {
 	first := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	imc := &clusterv1beta1.InternalMemberCluster{}

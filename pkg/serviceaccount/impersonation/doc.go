@@ -12,6 +12,10 @@
 // come through the hub lately, and never as a system identity: the agent refuses
 // those whatever the gateway says.
 //
+// The role holds the constrained verbs of KEP-5284 where the member's API server has them,
+// and plain impersonate elsewhere, never both: mode.go finds out which, and the heartbeat
+// tells the hub.
+//
 // The number of names is bounded; the ones that were asked for least recently
 // go. A gateway that is refused as an impersonator by the member asks again.
 package impersonation

@@ -30,9 +30,9 @@ import (
 type Mode string
 
 const (
-	// Constrained names users and groups with the verbs of KEP-5284, which the API server
-	// checks beside what is asked for: nothing of it is worth anything for a token of a
-	// node or of another account, whatever a role says. From Kubernetes 1.36 on.
+	// Constrained are those of KEP-5284: identity and request are allowed apart, and with
+	// them nobody acts as a node, as an account of the member or as system:masters,
+	// whatever the role says. API servers have them from Kubernetes 1.36 on.
 	Constrained Mode = "constrained"
 	// Plain is the verb impersonate, for API servers that know no other.
 	Plain Mode = "plain"

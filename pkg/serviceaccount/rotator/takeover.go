@@ -64,9 +64,9 @@ func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may
 	why := "was not made for this ManagedServiceAccount"
 	switch {
 	case whose == held && may == administrator:
-		why = "was another product's, and is bound to " + clusterAdmin
+		why = "was another product's, and is bound to cluster-admin"
 	case whose == held && may == unknown:
-		why = "was another product's, and the agent may not look whether it is bound to " + clusterAdmin + " (it lacks list on clusterrolebindings and rolebindings)"
+		why = "was another product's, and the agent may not look whether it is bound to cluster-admin (it lacks list on clusterrolebindings and rolebindings)"
 	case whose == foreign:
 		why = fmt.Sprintf("is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount",
 			msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)

@@ -179,7 +179,7 @@ func startAgent(ctx context.Context) *runningAgent {
 		&corev1.Namespace{ObjectMeta: named(msav1beta1.AccountNamespace)},
 		&corev1.ServiceAccount{ObjectMeta: in(msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)})
 	rotate(ctx)
-	grants = (&impersonation.Grants{Client: memberClient, AccountNamespace: msav1beta1.AccountNamespace}).Handler()
+	grants = (&impersonation.Grants{Client: memberClient, Member: member.Config(), AccountNamespace: msav1beta1.AccountNamespace}).Handler()
 	return connectAgent(memberName)
 }
 

@@ -36,6 +36,8 @@ import (
 const (
 	memberName = "member-1"
 	agentUser  = "agent-of-member-1"
+	// ownNamespace is that of an agent which was installed under another name than usual.
+	ownNamespace = "agents-own"
 )
 
 var (
@@ -178,7 +180,9 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	if err != nil {
 		return nil, err
 	}
-	reconciler, err := apply.New(apply.Options{Member: memberName, MemberConfig: memberConfig, Blind: time.Second, NamespacedApplier: namespacedApplier})
+	reconciler, err := apply.New(apply.Options{
+		Member: memberName, MemberConfig: memberConfig, Blind: time.Second, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
+	})
 	if err != nil {
 		return nil, err
 	}
