@@ -77,7 +77,7 @@ func (b *bed) start(options Options) {
 		b.Fatal(err)
 	}
 	b.events = events.NewFakeRecorder(100)
-	b.reconciler.hub, b.reconciler.hubReader, b.reconciler.events = b.hub, b.hub, b.events
+	b.reconciler.connect(b.hub, b.hub, b.events)
 }
 
 func (b *bed) patched(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {

@@ -133,7 +133,7 @@ var goldenLooks = map[string]func(*testing.T) string{
 }
 
 func allSorts(t *testing.T) string {
-	large := strings.Repeat("x", maxAnnotations) // too large to be remembered in an annotation
+	large := strings.Repeat("x", 256<<10) // too large to be remembered in an annotation
 	b := newBed(t, Options{}, newWork("work", nil, manifestDeployment, manifestA("1"), manifestWidget, manifestUnreadable, manifestA("2"), manifestSecret,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`,
 		`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"b"}}`, manifestRole, manifestNamespace,
