@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // appliers apply what ResourcePlacements place with the rights that their namespace has on
@@ -40,29 +40,27 @@ func newAppliers(account string, config *rest.Config, base http.Client) *applier
 	return &appliers{account: account, config: config, base: base, members: map[string]dynamic.Interface{}}
 }
 
-// run has the engine process items with the rights that are the Work's.
-func (a *appliers) run(ctx context.Context, work *placementv1beta1.Work, own *engine, t task, items []item) []outcome {
+// of is the client with the rights that are a Work's, and whose they are; nil if they are
+// the agent's.
+func (a *appliers) of(work *placementv1beta1.Work) (dynamic.Interface, string, error) {
 	namespace := work.Labels[placementv1beta1.ParentPlacementNamespaceLabel]
 	if a.account == "" || namespace == "" {
-		return own.run(ctx, t, items)
+		return nil, "", nil
 	}
 	member, err := a.member(namespace)
-	if err != nil {
-		outcomes := make([]outcome, len(items))
-		for place, it := range items {
-			outcomes[place] = outcome{id: it.id, refused: it.refused, err: err}
-		}
-		return outcomes
+	return member, fmt.Sprintf("ServiceAccount %q of namespace %q may not", a.account, namespace), err
+}
+
+// blame says in refusals for want of a right whose right it is.
+func blame(outcomes []engine.Outcome, mayNot string) {
+	if mayNot == "" {
+		return
 	}
-	limited := *own
-	limited.member = member
-	outcomes := limited.run(ctx, t, items)
 	for _, out := range outcomes {
-		if out.refused != nil {
-			out.refused.message = strings.Replace(out.refused.message, agentMayNot, fmt.Sprintf("ServiceAccount %q of namespace %q may not", a.account, namespace), 1)
+		if out.Refused != nil {
+			out.Refused.Message = strings.Replace(out.Refused.Message, engine.AgentMayNot, mayNot, 1)
 		}
 	}
-	return outcomes
 }
 
 func (a *appliers) member(namespace string) (dynamic.Interface, error) {

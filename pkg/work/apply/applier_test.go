@@ -4,26 +4,30 @@
 package apply
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	testingclock "k8s.io/utils/clock/testing"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 	var mu sync.Mutex
 	var asked []http.Header
+	kinds := newStandIn()
 	member := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if answer, is := kinds.discovery(strings.Split(strings.Trim(request.URL.Path, "/"), "/")); is {
+			reply(w, http.StatusOK, answer)
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, request.Header)
@@ -50,14 +54,25 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked = nil
-			config, base := &rest.Config{Host: member.URL}, http.Client{Transport: http.DefaultTransport}
-			own, job := engineOn(t, testingclock.NewFakePassiveClock(time.Now()))
-			var err error
-			if own.member, err = dynamic.NewForConfigAndClient(config, &base); err != nil {
+			r, err := New(Options{Member: "m", MemberConfig: &rest.Config{Host: member.URL, BearerToken: "of-the-agent"}, NamespacedApplier: tc.account})
+			if err != nil {
 				t.Fatal(err)
 			}
-			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: tc.namespace}}}
-			out := newAppliers(tc.account, config, base).run(t.Context(), work, own, job, []item{configMapItem(t, "1")})[0]
+			work := newWork("work", nil, manifestA("1"))
+			work.Labels = map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: tc.namespace}
+			p := &planned{work: work, way: wayOf(withDefaults(nil), nil), terms: r.termsOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
+			if p.items, err = r.items(work, p.way); err != nil {
+				t.Fatal(err)
+			}
+			if p.terms.As, p.mayNot, err = r.appliers.of(work); err != nil {
+				t.Fatal(err)
+			}
+			p.terms.Ledger = noLedger{}
+			result, err := r.write(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := result.Outcomes[0]
 			if len(asked) == 0 {
 				t.Fatalf("the member was not asked: %+v", out)
 			}
@@ -69,9 +84,15 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 					t.Errorf("groups (-want +got):\n%s", diff)
 				}
 			}
-			if out.refused == nil || out.refused.message != tc.message {
-				t.Errorf("it says %+v, want %s", out.refused, tc.message)
+			if out.Refused == nil || out.Refused.Message != tc.message {
+				t.Errorf("it says %+v, want %s", out.Refused, tc.message)
 			}
 		})
 	}
 }
+
+// noLedger is empty, whatever is written.
+type noLedger struct{}
+
+func (noLedger) Entries() []engine.Entry                     { return nil }
+func (noLedger) Write(context.Context, []engine.Entry) error { return nil }

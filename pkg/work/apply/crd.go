@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
-	"fleetgate.io/fleetgate/pkg/work/apply/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
 // InstalledByLabel is on what the agent installs on the member itself, with the

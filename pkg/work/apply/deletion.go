@@ -6,14 +6,10 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // recheckDeletion is after what time a deletion is looked at again although the
@@ -34,7 +30,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 	if !controllerutil.ContainsFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	m, err := r.membership(ctx, r.hubReader)
+	m, err := r.records.membership(ctx, r.hubReader)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -74,36 +70,38 @@ type departure struct {
 // AppliedWork last: the member's garbage collector would remove them too, but not
 // those of a kind that it has not heard of yet. What we may not remove is left to
 // it.
-func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) {
+func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, error) {
 	name := d.work.GetName()
-	record, err := r.findRecord(ctx, name)
+	record, err := r.records.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	owner := metav1.OwnerReference{Name: r.options.recordName(name)}
-	var ledger []entry
+	terms := engine.Work{
+		Name:     name,
+		Owner:    lostOwner(r.options.recordName(name)),
+		Reported: referred(d.reported),
+		HeirOf:   siblings{r.records}.heirsOf(d.work),
+	}
 	if record != nil {
-		if !r.isOurs(record, d.membership) {
+		if !r.records.isOurs(record, d.membership) {
 			return nil, nil
 		}
-		owner, ledger = ownerOf(record), record.Status.AppliedResources
+		terms.Owner, terms.Ledger = ownerOf(record), ledger{r.records, record}
 	}
-	left := known(ledger, d.reported)
-	r.watcher.Follow(name, followed(nil, left), nil)
-	removed, err := r.engine.prune(ctx, owner, left, d.policy, r.heirsOf(d.work))
+	removed, err := r.engine.Remove(ctx, terms, d.policy)
 	if err != nil {
 		return nil, err
 	}
-	if record == nil && len(removed.remaining) == 0 {
+	if record == nil && removed.IsGone() {
 		return nil, nil
 	}
 	if record != nil && record.DeletionTimestamp == nil {
 		policy := d.policy
-		finished := policy == metav1.DeletePropagationForeground && len(removed.remaining)+len(removed.denied) == 0
+		finished := policy == metav1.DeletePropagationForeground && removed.IsOver()
 		if finished {
 			policy = metav1.DeletePropagationBackground // there is nothing left to wait for
 		}
-		err := r.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
+		err := r.records.member.Delete(ctx, record, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(record.UID)})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting AppliedWork %q on the member: %w", record.Name, err)
 		}
@@ -115,53 +113,14 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*removal, error) 
 }
 
 // reportRemaining says in the Work's status what its deletion waits for.
-func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1.Work, left *removal) error {
-	text := left.describe()
+func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1.Work, left *engine.Removal) error {
+	text := left.Describe()
 	if text == "" {
 		return nil
 	}
 	status := *work.Status.DeepCopy()
 	setRemoved(&status, []string{text}, work.Generation, metav1.NewTime(r.options.Clock.Now()))
 	return r.writeStatus(ctx, work, status)
-}
-
-// setRemoved says what stands against removing objects, the first in order.
-func setRemoved(status *placementv1beta1.WorkStatus, against []string, generation int64, now metav1.Time) {
-	if len(against) == 0 {
-		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemoved)
-		return
-	}
-	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type:               placementv1beta1.ConditionRemoved,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: generation,
-		LastTransitionTime: now,
-		Reason:             placementv1beta1.ReasonObjectsRemain,
-		Message:            shorten(slices.Min(against)),
-	})
-}
-
-// describe names the first object that is not gone and what holds it, or what we
-// may not do; empty if there is neither.
-func (r *removal) describe() string {
-	if len(r.denied) > 0 {
-		return slices.Min(r.denied)
-	}
-	if len(r.remaining) == 0 {
-		return ""
-	}
-	first := slices.MinFunc(r.remaining, func(a, b *unstructured.Unstructured) int {
-		return strings.Compare(keyOfObject(a).String(), keyOfObject(b).String())
-	})
-	text := fmt.Sprintf("%d objects are not gone from the member yet. %s", len(r.remaining), keyOfObject(first))
-	if finalizers := first.GetFinalizers(); len(finalizers) > 0 {
-		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
-	}
-	return text
-}
-
-func keyOfObject(object *unstructured.Unstructured) manifest.Key {
-	return manifest.KeyOf(manifest.Identify(0, object, ""))
 }
 
 // removeVanished removes what a Work applied that is no longer on the hub: it
@@ -171,10 +130,10 @@ func keyOfObject(object *unstructured.Unstructured) manifest.Key {
 // joins again, until a Work of that name comes back for it.
 func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
-	if r.watcher.Saw(r.recordObject(key.Name)).Absent() {
+	if r.engine.Saw(r.records.object(key.Name)).Absent() {
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
-	record, err := r.findRecord(ctx, key.Name)
+	record, err := r.records.find(ctx, key.Name)
 	if record == nil || err != nil {
 		return ctrl.Result{}, err
 	}
@@ -185,8 +144,8 @@ func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (
 	if !saysNoSuchWork(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
-	m, err := r.membership(ctx, r.hubReader)
-	if err != nil || m.id == "" || m.id != record.Annotations[MembershipAnnotation] || !r.isOurs(record, m) {
+	m, err := r.records.membership(ctx, r.hubReader)
+	if err != nil || m.id == "" || m.id != record.Annotations[MembershipAnnotation] || !r.records.isOurs(record, m) {
 		return ctrl.Result{}, err
 	}
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
@@ -209,6 +168,6 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1
 		return fmt.Errorf("removing the finalizer of Work %q: %w", work.Name, err)
 	}
 	// The cache has the Work for a moment yet: it is not removed once more.
-	r.memory.of(work.Name).wrote(work.ResourceVersion, r.options.Clock.Now())
+	r.turns.wrote(work)
 	return nil
 }

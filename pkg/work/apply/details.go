@@ -13,52 +13,62 @@ import (
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // driftDetails say how the object of an applied manifest differs. When they have
 // not changed they keep their times: a look that finds nothing new writes nothing.
-func driftDetails(before *placementv1beta1.DriftDetails, out outcome, now metav1.Time) *placementv1beta1.DriftDetails {
-	if len(out.drift.fields) == 0 {
+func driftDetails(before *placementv1beta1.DriftDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DriftDetails {
+	if len(out.Drift.Fields) == 0 {
 		return nil
 	}
 	details := &placementv1beta1.DriftDetails{
 		ObservationTime:                   now,
-		ObservedInMemberClusterGeneration: out.generation,
+		ObservedInMemberClusterGeneration: out.Generation,
 		FirstDriftedObservedTime:          now,
-		ObservedDrifts:                    out.drift.fields,
+		ObservedDrifts:                    fieldsOf(out.Drift),
 	}
 	if before == nil {
 		return details
 	}
 	details.FirstDriftedObservedTime = before.FirstDriftedObservedTime
-	if before.ObservedInMemberClusterGeneration == out.generation && sameFields(before.ObservedDrifts, out.drift.fields) {
+	if before.ObservedInMemberClusterGeneration == out.Generation && sameFields(before.ObservedDrifts, fieldsOf(out.Drift)) {
 		details.ObservationTime = before.ObservationTime
 	}
 	return details
 }
 
 // diffDetails say how an object differs that is not applied, in the same way.
-func diffDetails(before *placementv1beta1.DiffDetails, out outcome, now metav1.Time) *placementv1beta1.DiffDetails {
-	if len(out.diff.fields) == 0 {
+func diffDetails(before *placementv1beta1.DiffDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DiffDetails {
+	if len(out.Diff.Fields) == 0 {
 		return nil
 	}
 	details := &placementv1beta1.DiffDetails{
 		ObservationTime:         now,
 		FirstDiffedObservedTime: now,
-		ObservedDiffs:           out.diff.fields,
+		ObservedDiffs:           fieldsOf(out.Diff),
 	}
-	if out.uid != "" {
-		details.ObservedInMemberClusterGeneration = ptr.To(out.generation)
+	if out.UID != "" {
+		details.ObservedInMemberClusterGeneration = ptr.To(out.Generation)
 	}
 	if before == nil {
 		return details
 	}
 	details.FirstDiffedObservedTime = before.FirstDiffedObservedTime
 	if ptr.Equal(before.ObservedInMemberClusterGeneration, details.ObservedInMemberClusterGeneration) &&
-		sameFields(before.ObservedDiffs, out.diff.fields) {
+		sameFields(before.ObservedDiffs, fieldsOf(out.Diff)) {
 		details.ObservationTime = before.ObservationTime
 	}
 	return details
+}
+
+// fieldsOf is what differs in the words of the API.
+func fieldsOf(found engine.Differences) []placementv1beta1.PatchDetail {
+	fields := make([]placementv1beta1.PatchDetail, 0, len(found.Fields))
+	for _, field := range found.Fields {
+		fields = append(fields, placementv1beta1.PatchDetail(field))
+	}
+	return fields
 }
 
 // sameFields compares with fields that were reported, which may have been left out
@@ -68,11 +78,11 @@ func sameFields(before, now []placementv1beta1.PatchDetail) bool {
 }
 
 // backReported is the status of the object, if it was asked for.
-func backReported(before *placementv1beta1.BackReportedStatus, out outcome, now metav1.Time) *placementv1beta1.BackReportedStatus {
-	if out.mirrored == nil {
+func backReported(before *placementv1beta1.BackReportedStatus, out engine.Outcome, now metav1.Time) *placementv1beta1.BackReportedStatus {
+	if out.Mirrored == nil {
 		return nil
 	}
-	text, err := json.Marshal(out.mirrored.Object)
+	text, err := json.Marshal(out.Mirrored.Object)
 	if err != nil {
 		return nil // it came as JSON
 	}

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -29,17 +31,19 @@ const worksByObject = "object"
 // its snapshot. They are written one right after the other.
 const siblingPause = time.Second
 
-// heirFinder finds the owner that an object has next; nil if there is none.
-type heirFinder func(context.Context, entry) (*metav1.OwnerReference, error)
+// siblings are the Works beside one: who shares its objects, and who inherits them.
+type siblings struct {
+	*records
+}
 
 // heirsOf finds the heirs of what a Work leaves, which may be gone from the hub. A
 // Work of the same placement is one in any case, since to it the object is not one
 // that was there before; a Work of another placement if it may take objects over.
-func (r *Reconciler) heirsOf(work metav1.Object) heirFinder {
-	return func(ctx context.Context, e entry) (*metav1.OwnerReference, error) {
+func (r siblings) heirsOf(work metav1.Object) engine.HeirFinder {
+	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
 		list := &placementv1beta1.WorkList{}
 		err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{worksByObject: manifest.KeyOf(e.WorkResourceIdentifier).String()})
+			client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
 		if err != nil {
 			return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
 		}
@@ -65,24 +69,42 @@ func (r *Reconciler) heirsOf(work metav1.Object) heirFinder {
 // mayInherit reports whether a Work could have made for itself what another one leaves:
 // one that is applied with the rights of a namespace must not get more than those reach
 // by naming it, nor keep it from being removed.
-func (r *Reconciler) mayInherit(from, heir metav1.Object) bool {
+func (r siblings) mayInherit(from, heir metav1.Object) bool {
 	namespace := heir.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 	return r.options.NamespacedApplier == "" || namespace == "" ||
 		namespace == from.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }
 
 // ownerFor is what a Work owns objects by. It is nil if the Work cannot own any.
-func (r *Reconciler) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
+func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerReference, error) {
 	m, err := r.membership(ctx, r.hub)
 	if err != nil {
 		return nil, err
 	}
-	record, err := r.ensureRecord(ctx, work, m)
+	record, err := r.ensure(ctx, work, m)
 	if err != nil || !r.isOurs(record, m) || record.DeletionTimestamp != nil {
 		return nil, err
 	}
 	owner := ownerOf(record)
 	return &owner, nil
+}
+
+// shares reports whether the Work of another AppliedWork lets its objects have a second
+// owner that writes them the same way. One that is gone has no say, and another hub's
+// cannot be asked.
+func (r siblings) shares(ctx context.Context, other string, ours placementv1beta1.ApplyStrategy) bool {
+	foreign, err := r.isOfAnotherHub(ctx, other)
+	if foreign || err != nil {
+		return false
+	}
+	work := &placementv1beta1.Work{}
+	name, _ := r.options.workOf(other)
+	err = r.hub.Get(ctx, client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}, work)
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	theirs := withDefaults(work.Spec.ApplyStrategy)
+	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
 }
 
 // areSiblings reports whether two Works carry parts of the same placement.
@@ -95,7 +117,7 @@ func areSiblings(a, b metav1.Object) bool {
 
 // isAhead reports whether a sibling of a Work is still of another snapshot: what has
 // left the one may be about to join the other.
-func (r *Reconciler) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
+func (r siblings) isAhead(ctx context.Context, work *placementv1beta1.Work) (bool, error) {
 	list := &placementv1beta1.WorkList{}
 	labels := client.MatchingLabels{placementv1beta1.ParentBindingLabel: work.Labels[placementv1beta1.ParentBindingLabel]}
 	if err := r.hub.List(ctx, list, client.InNamespace(r.options.HubNamespace), client.UnsafeDisableDeepCopy, labels); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 const heirsNamespace = "fleet-member-m"
@@ -51,7 +52,9 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.hub, r.member = hub.Build(), member.Build()
+	connected := hub.Build()
+	r.connect(connected, connected, nil)
+	r.records.member = member.Build()
 	return r
 }
 
@@ -86,7 +89,7 @@ func TestWhoGetsWhatAWorkLeaves(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerWith(t, leaving, tc.other)
-			found, err := r.heirsOf(leaving)(t.Context(), entry{WorkResourceIdentifier: id("a")})
+			found, err := siblings{r.records}.heirsOf(leaving)(t.Context(), engine.Entry{Ref: id("a")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,8 +127,8 @@ func TestAWorkWithTheRightsOfANamespaceInheritsOnlyFromItsLike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from := of("from", tc.from)
 			r := reconcilerWith(t, from, of("heir", tc.heir))
-			r.options.NamespacedApplier = tc.applier
-			found, err := r.heirsOf(from)(t.Context(), entry{WorkResourceIdentifier: id("a")})
+			r.records.options.NamespacedApplier = tc.applier
+			found, err := siblings{r.records}.heirsOf(from)(t.Context(), engine.Entry{Ref: id("a")})
 			if inherits := found != nil; inherits != tc.inherits || err != nil {
 				t.Errorf("it inherits: %t, %v", inherits, err)
 			}
@@ -152,7 +155,7 @@ func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := reconcilerWith(t, work, tc.other)
-			if got, err := r.isAhead(t.Context(), work); got != tc.want || err != nil {
+			if got, err := (siblings{r.records}).isAhead(t.Context(), work); got != tc.want || err != nil {
 				t.Errorf("it is ahead: %t, %v", got, err)
 			}
 		})
@@ -163,13 +166,13 @@ func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
 	sharing := withDefaults(&placementv1beta1.ApplyStrategy{AllowCoOwnership: true})
 	agrees := workNaming("agrees", "b", "1", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &sharing })
 	r := reconcilerWith(t, agrees, workNaming("refuses", "b", "1", nil))
-	if err := r.member.Create(t.Context(), &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},
+	if err := r.records.member.Create(t.Context(), &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},
 		Spec: placementv1beta1.AppliedWorkSpec{WorkName: "of-another-hub", WorkNamespace: "fleet-member-elsewhere"}}); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
 	for _, work := range []string{"agrees", "refuses", "gone", "of-another-hub"} {
-		got[work] = r.shares(t.Context(), work, sharing)
+		got[work] = siblings{r.records}.shares(t.Context(), work, sharing)
 	}
 	if diff := cmp.Diff(map[string]bool{"agrees": true, "refuses": false, "gone": true, "of-another-hub": false}, got); diff != "" {
 		t.Errorf("who shares (-want +got):\n%s", diff)

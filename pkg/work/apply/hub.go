@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // Two hubs can place on one member, and their placements can have the same names. The
@@ -45,7 +46,7 @@ func (m membership) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
 }
 
 // membership asks the hub for the member's present membership.
-func (r *Reconciler) membership(ctx context.Context, hub client.Reader) (membership, error) {
+func (r *records) membership(ctx context.Context, hub client.Reader) (membership, error) {
 	member := &clusterv1beta1.InternalMemberCluster{}
 	key := client.ObjectKey{Namespace: r.options.HubNamespace, Name: r.options.Member}
 	err := hub.Get(ctx, key, member)
@@ -80,7 +81,7 @@ func (o Options) workOf(record string) (string, bool) {
 }
 
 // isOurs reports whether the record is of a Work in our namespace of our hub.
-func (r *Reconciler) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
+func (r *records) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
 	madeFor := record.Annotations[HubAnnotation]
 	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Name == r.options.recordName(record.Spec.WorkName) &&
 		(madeFor == "" || madeFor == m.hub)
@@ -88,8 +89,8 @@ func (r *Reconciler) isOurs(record *placementv1beta1.AppliedWork, m membership) 
 
 // isOfAnotherHub reports whether an AppliedWork, by its name, is there for a Work of
 // another hub.
-func (r *Reconciler) isOfAnotherHub(ctx context.Context, record string) (bool, error) {
-	found, err := r.getRecord(ctx, record)
+func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, error) {
+	found, err := r.get(ctx, record)
 	if found == nil || err != nil {
 		return false, err
 	}
@@ -97,8 +98,8 @@ func (r *Reconciler) isOfAnotherHub(ctx context.Context, record string) (bool, e
 	return !r.isOurs(found, m), err
 }
 
-func foreignRecord(record *placementv1beta1.AppliedWork) *refusal {
-	return &refusal{placementv1beta1.ReasonManifestApplyFailed, fmt.Sprintf(
+func foreignRecord(record *placementv1beta1.AppliedWork) *engine.Refusal {
+	return &engine.Refusal{Cause: engine.NotRecorded, Message: fmt.Sprintf(
 		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
 			"or rename the placement. If that hub is gone for good, remove annotation %s from the AppliedWork",
 		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, HubAnnotation)}

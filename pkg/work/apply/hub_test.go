@@ -44,7 +44,7 @@ func TestRecordsOfTwoHubs(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{options: Options{HubNamespace: namespace, HubName: tt.hubName}}
+			r := &records{options: Options{HubNamespace: namespace, HubName: tt.hubName}}
 			if got := r.isOurs(tt.record, membership{id: "id", hub: tt.hub}); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}

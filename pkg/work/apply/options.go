@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -32,6 +33,9 @@ type Options struct {
 	HubName string
 	// MemberConfig reaches the member's API server.
 	MemberConfig *rest.Config
+	// Reached is the member as works of other families share it, and whose watch somebody
+	// else runs. Nil: one of its own, reached by MemberConfig.
+	Reached *engine.Member
 	// NamespacedApplier is the name of the ServiceAccount as which Works of a
 	// ResourcePlacement are applied: the account of that name in the placement's
 	// namespace, on the member. Empty: the agent applies them as itself.
@@ -59,7 +63,7 @@ func (o Options) complete() (Options, error) {
 	if o.Member == "" {
 		return o, errors.New("the member's name is missing")
 	}
-	if o.MemberConfig == nil {
+	if o.MemberConfig == nil && o.Reached == nil {
 		return o, errors.New("the configuration of the member's API server is missing")
 	}
 	if o.HubNamespace == "" {

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 func recordRef(name string, uid types.UID) metav1.OwnerReference {
@@ -53,9 +52,7 @@ func TestMayOwn(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			live := &unstructured.Unstructured{Object: map[string]any{}}
-			live.SetOwnerReferences(tc.owners)
-			got := mayOwn(live, us, tc.strategy, func(string) bool { return !tc.incompatible })
+			got := mayOwn(engine.StandingOf(tc.owners, us), tc.strategy, func(string) bool { return !tc.incompatible })
 			if tc.wantReason == "" {
 				if got != nil {
 					t.Errorf("it is refused: %+v", *got)
@@ -65,29 +62,8 @@ func TestMayOwn(t *testing.T) {
 			if got == nil {
 				t.Fatal("it is not refused")
 			}
-			if got.reason != tc.wantReason || !strings.Contains(got.message, tc.wantMention) {
+			if reasonOf(got.Cause) != tc.wantReason || !strings.Contains(got.Message, tc.wantMention) {
 				t.Errorf("refused with %+v, want %s mentioning %q", *got, tc.wantReason, tc.wantMention)
-			}
-		})
-	}
-}
-
-func TestWithOwner(t *testing.T) {
-	us, old, other := recordRef("us", "1"), recordRef("us", "0"), recordRef("other", "2")
-	cases := map[string]struct{ refs, with, without []metav1.OwnerReference }{
-		"nobody":                       {nil, []metav1.OwnerReference{us}, nil},
-		"us":                           {[]metav1.OwnerReference{us, other}, []metav1.OwnerReference{us, other}, []metav1.OwnerReference{other}},
-		"another":                      {[]metav1.OwnerReference{other}, []metav1.OwnerReference{other, us}, []metav1.OwnerReference{other}},
-		"us as we were, then another":  {[]metav1.OwnerReference{old, other}, []metav1.OwnerReference{us, other}, []metav1.OwnerReference{other}},
-		"us as we were and as we are ": {[]metav1.OwnerReference{old, us}, []metav1.OwnerReference{us}, nil},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.with, withOwner(tc.refs, us)); diff != "" {
-				t.Errorf("with us (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.without, withoutOwner(tc.refs, us)); diff != "" {
-				t.Errorf("without us (-want +got):\n%s", diff)
 			}
 		})
 	}

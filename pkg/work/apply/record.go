@@ -7,25 +7,47 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/apply/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // MembershipAnnotation is on an AppliedWork and says under which membership in
 // the fleet its Work was applied last. The agent writes it.
 const MembershipAnnotation = "fleetgate.io/membership"
 
-// findRecord gets the AppliedWork of a Work, nil if there is none.
-func (r *Reconciler) findRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
-	return r.getRecord(ctx, r.options.recordName(work))
+// records keeps the AppliedWorks of our Works on the member.
+type records struct {
+	options Options
+	hub     client.Reader
+	member  client.Client // not cached
+	// saw is what the watch knows of an object.
+	saw func(memberwatch.Object) memberwatch.Sighting
+
+	mu    sync.Mutex // guards known
+	known map[string]keptRecord
 }
 
-func (r *Reconciler) getRecord(ctx context.Context, name string) (*placementv1beta1.AppliedWork, error) {
+// keptRecord is the AppliedWork of a Work as it was read or written last.
+type keptRecord struct {
+	record *placementv1beta1.AppliedWork
+	at     time.Time
+}
+
+// find gets the AppliedWork of a Work, nil if there is none.
+func (r *records) find(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
+	return r.get(ctx, r.options.recordName(work))
+}
+
+func (r *records) get(ctx context.Context, name string) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{}
 	err := r.member.Get(ctx, client.ObjectKey{Name: name}, record)
 	if apierrors.IsNotFound(err) {
@@ -37,21 +59,21 @@ func (r *Reconciler) getRecord(ctx context.Context, name string) (*placementv1be
 	return record, nil
 }
 
-// ensureRecord gets or makes the AppliedWork of a Work, under the present
+// ensure gets or makes the AppliedWork of a Work, under the present
 // membership.
-func (r *Reconciler) ensureRecord(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
-	record, err := r.currentRecord(ctx, work)
+func (r *records) ensure(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
+	record, err := r.current(ctx, work)
 	if err == nil && record == nil {
-		record, err = r.makeRecord(ctx, work, m)
+		record, err = r.create(ctx, work, m)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return record, r.renewRecord(ctx, record, m)
+	return record, r.renew(ctx, record, m)
 }
 
-// makeRecord makes the AppliedWork of a Work, or gets it if somebody else just did.
-func (r *Reconciler) makeRecord(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
+// create makes the AppliedWork of a Work, or gets it if somebody else just did.
+func (r *records) create(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(work)},
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
@@ -59,45 +81,66 @@ func (r *Reconciler) makeRecord(ctx context.Context, work string, m membership) 
 	m.mark(record)
 	err := r.member.Create(ctx, record, client.FieldOwner(FieldManager))
 	if apierrors.IsAlreadyExists(err) {
-		if there, findErr := r.findRecord(ctx, work); there != nil || findErr != nil {
+		if there, findErr := r.find(ctx, work); there != nil || findErr != nil {
 			return there, findErr
 		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.keepRecord(work, record)
+	r.keep(work, record)
 	return record, nil
 }
 
-// currentRecord is findRecord without asking the member, if the watch says that
-// the record is as it was left, or that there is none. The latter is for who is about
-// to make one, and is refused if there is one after all.
-func (r *Reconciler) currentRecord(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
-	saw := r.watcher.Saw(r.recordObject(work))
-	if record := r.memory.of(work).knownRecord(saw, r.options.Clock.Now()); record != nil {
-		return record, nil
+// current is find without asking the member, if the watch says that the record is as it
+// was left, or that there is none. The latter is for who is about to make one, and is
+// refused if there is one after all.
+func (r *records) current(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
+	saw := r.saw(r.object(work))
+	if kept := r.kept(work); kept.record != nil && saw.IsAsLeft(kept.record.ResourceVersion, kept.at, r.options.Clock.Now()) {
+		return kept.record.DeepCopy(), nil
 	}
 	if saw.Absent() {
 		return nil, nil
 	}
-	record, err := r.findRecord(ctx, work)
+	record, err := r.find(ctx, work)
 	if record != nil {
-		r.keepRecord(work, record)
+		r.keep(work, record)
 	}
 	return record, err
 }
 
-func (r *Reconciler) keepRecord(work string, record *placementv1beta1.AppliedWork) {
-	r.memory.of(work).keepRecord(record, r.options.Clock.Now())
+func (r *records) kept(work string) keptRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[work]
 }
 
-func (r *Reconciler) recordObject(work string) memberwatch.Object {
-	return memberwatch.Object{Resource: memberwatch.AppliedWorks(), Name: r.options.recordName(work)}
+func (r *records) keep(work string, record *placementv1beta1.AppliedWork) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[work] = keptRecord{record.DeepCopy(), r.options.Clock.Now()}
 }
 
-// renewRecord takes a record of an earlier membership into the present one.
-func (r *Reconciler) renewRecord(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) error {
+func (r *records) forget(work string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, work)
+}
+
+// expects reports whether a change of the AppliedWork of a Work to a resourceVersion
+// tells nothing but what we did ourselves, now or earlier.
+func (r *records) expects(work, version string) bool {
+	kept := r.kept(work).record
+	return kept != nil && version != "" && (version == kept.ResourceVersion || memberwatch.IsOlder(version, kept.ResourceVersion))
+}
+
+func (r *records) object(work string) memberwatch.Object {
+	return memberwatch.Object{Resource: appliedWorks(), Name: r.options.recordName(work)}
+}
+
+// renew takes a record of an earlier membership into the present one.
+func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) error {
 	if !r.isOurs(record, m) || record.DeletionTimestamp != nil || m.isMarkedOn(record) {
 		return nil
 	}
@@ -107,19 +150,41 @@ func (r *Reconciler) renewRecord(ctx context.Context, record *placementv1beta1.A
 	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.keepRecord(record.Spec.WorkName, record)
+	r.keep(record.Spec.WorkName, record)
 	return nil
 }
 
-// writeLedger writes the ledger if it differs.
-func (r *Reconciler) writeLedger(ctx context.Context, record *placementv1beta1.AppliedWork, ledger []entry) error {
-	if slices.Equal(record.Status.AppliedResources, ledger) {
+// ledger is that of one Work, in the status of its AppliedWork.
+type ledger struct {
+	*records
+	record *placementv1beta1.AppliedWork
+}
+
+var _ engine.Ledger = ledger{}
+
+// Entries is the ledger as it was read or written last.
+func (l ledger) Entries() []engine.Entry {
+	var entries []engine.Entry
+	for _, of := range l.record.Status.AppliedResources {
+		entries = append(entries, engine.Entry{Ref: manifest.Ref(of.WorkResourceIdentifier), UID: of.UID})
+	}
+	return entries
+}
+
+// Write writes the ledger if it differs.
+func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
+	var resources []placementv1beta1.AppliedResourceMeta
+	for _, e := range entries {
+		resources = append(resources, placementv1beta1.AppliedResourceMeta{
+			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID})
+	}
+	if slices.Equal(l.record.Status.AppliedResources, resources) {
 		return nil
 	}
-	record.Status.AppliedResources = ledger
-	if err := r.member.Status().Update(ctx, record, client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", record.Name, err)
+	l.record.Status.AppliedResources = resources
+	if err := l.member.Status().Update(ctx, l.record, client.FieldOwner(FieldManager)); err != nil {
+		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", l.record.Name, err)
 	}
-	r.keepRecord(record.Spec.WorkName, record)
+	l.keep(l.record.Spec.WorkName, l.record)
 	return nil
 }

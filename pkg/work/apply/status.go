@@ -6,6 +6,7 @@ package apply
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -13,19 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/apply/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // desiredStatus is the status of a work after its manifests had these outcomes.
 // What could not be found out stays as it was reported before. What does not
 // change keeps its times.
-func desiredStatus(work *placementv1beta1.Work, outcomes []outcome, now metav1.Time) placementv1beta1.WorkStatus {
+func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now metav1.Time) placementv1beta1.WorkStatus {
 	before := work.Status.DeepCopy()
 	comparing := withDefaults(work.Spec.ApplyStrategy).Type == placementv1beta1.ReportDiff
 	status := placementv1beta1.WorkStatus{Conditions: before.Conditions}
 	for _, out := range outcomes {
-		previous := reported(before.ManifestConditions, out.id)
+		previous := reported(before.ManifestConditions, placementv1beta1.WorkResourceIdentifier(out.Ref))
 		status.ManifestConditions = append(status.ManifestConditions, manifestStatus(previous, out, comparing, now))
 	}
 	s := summary{status: &status, generation: work.Generation, now: now}
@@ -44,7 +46,7 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 	at := slices.IndexFunc(before, func(m placementv1beta1.ManifestCondition) bool { return m.Identifier == id })
 	if at < 0 && id.Kind != "" {
 		at = slices.IndexFunc(before, func(m placementv1beta1.ManifestCondition) bool {
-			return manifest.KeyOf(m.Identifier) == manifest.KeyOf(id)
+			return manifest.KeyOf(manifest.Ref(m.Identifier)) == manifest.KeyOf(manifest.Ref(id))
 		})
 	}
 	if at < 0 {
@@ -55,12 +57,12 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 
 // manifestStatus is what is said of one manifest. Comparing says that it was not to
 // be applied.
-func manifestStatus(previous placementv1beta1.ManifestCondition, out outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
+func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
 	next := previous
-	next.Identifier = out.id
-	m := manifestReport{conditions: &next.Conditions, generation: out.generation, now: now}
-	m.contested(out.against)
-	if out.err != nil || out.postponed > 0 {
+	next.Identifier = placementv1beta1.WorkResourceIdentifier(out.Ref)
+	m := manifestReport{conditions: &next.Conditions, generation: out.Generation, now: now}
+	m.contested(out.Against)
+	if out.Err != nil || out.Postponed > 0 {
 		main := placementv1beta1.ConditionApplied
 		if comparing {
 			main = placementv1beta1.ConditionDiffReported
@@ -68,7 +70,7 @@ func manifestStatus(previous placementv1beta1.ManifestCondition, out outcome, co
 		if apimeta.FindStatusCondition(next.Conditions, main) != nil {
 			return next
 		}
-		out.refused = &refusal{placementv1beta1.ReasonManifestApplyFailed, whyUnknown(out)}
+		out.Refused = &engine.Refusal{Cause: engine.NotWritten, Message: whyUnknown(out)}
 	}
 	if comparing {
 		m.compared(out)
@@ -122,23 +124,28 @@ func (m manifestReport) remove(kinds ...string) {
 	}
 }
 
-func (m manifestReport) contested(against *contest) {
+func (m manifestReport) contested(against *engine.Contest) {
 	if against == nil {
 		m.remove(placementv1beta1.ConditionContested)
 		return
 	}
-	m.set(against.condition())
+	m.set(metav1.Condition{
+		Type:    placementv1beta1.ConditionContested,
+		Status:  metav1.ConditionTrue,
+		Reason:  placementv1beta1.ReasonRepairsReverted,
+		Message: against.Message(dialect().Remedies.Contested),
+	})
 }
 
-func (m manifestReport) applied(out outcome) {
+func (m manifestReport) applied(out engine.Outcome) {
 	m.remove(placementv1beta1.ConditionDiffReported)
-	if out.refused != nil {
+	if out.Refused != nil {
 		m.remove(placementv1beta1.ConditionAvailable)
 		m.set(metav1.Condition{
 			Type:    placementv1beta1.ConditionApplied,
 			Status:  metav1.ConditionFalse,
-			Reason:  out.refused.reason,
-			Message: out.refused.message,
+			Reason:  reasonOf(out.Refused.Cause),
+			Message: out.Refused.Message,
 		})
 		return
 	}
@@ -148,10 +155,10 @@ func (m manifestReport) applied(out outcome) {
 		Reason:  placementv1beta1.ReasonApplied,
 		Message: "The manifest is applied",
 	})
-	m.set(availableCondition(out.verdict))
+	m.set(availableCondition(out.Verdict))
 }
 
-func (m manifestReport) compared(out outcome) {
+func (m manifestReport) compared(out engine.Outcome) {
 	m.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	condition := metav1.Condition{
 		Type:    placementv1beta1.ConditionDiffReported,
@@ -160,22 +167,23 @@ func (m manifestReport) compared(out outcome) {
 		Message: "The object is as the manifest wants it",
 	}
 	switch {
-	case out.refused != nil:
+	case out.Refused != nil:
 		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff
-		condition.Message = out.refused.message
-	case out.diff.degraded:
+		condition.Message = out.Refused.Message
+	case out.Diff.Degraded:
 		condition.Reason = placementv1beta1.ReasonFoundDiffInDegradedMode
 		condition.Message = "The object differs; all fields were compared, since the member does not accept the manifest"
-	case len(out.diff.fields) > 0:
+	case len(out.Diff.Fields) > 0:
 		condition.Reason = placementv1beta1.ReasonFoundDiff
 		condition.Message = "The object differs from the manifest"
 	}
 	m.set(condition)
 }
 
-func whyUnknown(out outcome) string {
-	if out.err != nil {
-		return explain(out.err, groupKind(manifest.KeyOf(out.id)))
+func whyUnknown(out engine.Outcome) string {
+	if out.Err != nil {
+		words := dialect()
+		return words.Explain(out.Err, out.Ref.GroupKind())
 	}
 	return "The object is changed back as often as it is repaired: the next repair waits"
 }
@@ -245,7 +253,7 @@ func (s summary) contested() {
 			continue
 		}
 		s.set(metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason,
-			Message: shorten(called(m.Identifier) + ": " + c.Message)})
+			Message: engine.Shorten(manifest.Ref(m.Identifier).String() + ": " + c.Message)})
 		return
 	}
 	s.remove(placementv1beta1.ConditionContested)
@@ -299,20 +307,13 @@ func firstOther(manifests []placementv1beta1.ManifestCondition, condition, word 
 			continue
 		}
 		if count++; count == 1 {
-			first = fmt.Sprintf("%s: %s", called(m.Identifier), whyNot(m.Conditions, condition))
+			first = fmt.Sprintf("%s: %s", manifest.Ref(m.Identifier), whyNot(m.Conditions, condition))
 		}
 	}
 	if count == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d manifests are not %s. %s", count, len(manifests), word, first)
-}
-
-func called(id placementv1beta1.WorkResourceIdentifier) string {
-	if id.Kind == "" {
-		return fmt.Sprintf("manifest %d", id.Ordinal)
-	}
-	return manifest.KeyOf(id).String()
 }
 
 func whyNot(conditions []metav1.Condition, condition string) string {
@@ -322,6 +323,37 @@ func whyNot(conditions []metav1.Condition, condition string) string {
 	return "not known yet"
 }
 
-func groupKind(key manifest.Key) schema.GroupKind {
-	return schema.GroupKind{Group: key.Group, Kind: key.Kind}
+// setRemoved says what stands against removing objects, the first in order.
+func setRemoved(status *placementv1beta1.WorkStatus, against []string, generation int64, now metav1.Time) {
+	if len(against) == 0 {
+		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemoved)
+		return
+	}
+	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               placementv1beta1.ConditionRemoved,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: generation,
+		LastTransitionTime: now,
+		Reason:             placementv1beta1.ReasonObjectsRemain,
+		Message:            engine.Shorten(slices.Min(against)),
+	})
+}
+
+// setWatched says which of a Work's resources the agent may not watch, and how often
+// it looks at them instead.
+func setWatched(status *placementv1beta1.WorkStatus, blind []schema.GroupVersionResource, every time.Duration, generation int64, now metav1.Time) {
+	if len(blind) == 0 {
+		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionWatched)
+		return
+	}
+	first := blind[0].GroupResource()
+	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type:               placementv1beta1.ConditionWatched,
+		Status:             metav1.ConditionFalse,
+		ObservedGeneration: generation,
+		LastTransitionTime: now,
+		Reason:             placementv1beta1.ReasonMayNotWatch,
+		Message: fmt.Sprintf("Changes on the member are seen only every %s: the agent may not watch %s. Its role lacks the rule %s",
+			every, first, engine.Rule(first.Group, first.Resource, "list", "watch")),
+	})
 }

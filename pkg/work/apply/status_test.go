@@ -13,10 +13,13 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/apply/availability"
-	"fleetgate.io/fleetgate/pkg/work/apply/compare"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 var (
@@ -24,12 +27,24 @@ var (
 	later = metav1.NewTime(early.Add(time.Hour))
 )
 
-func done(name string, state availability.State) outcome {
-	return outcome{id: id(name), generation: 2, verdict: availability.Verdict{State: state, Message: "text"}}
+func done(name string, state availability.State) engine.Outcome {
+	return engine.Outcome{Ref: id(name), Generation: 2, Verdict: availability.Verdict{State: state, Message: "text"}}
 }
 
-func not(name, reason string) outcome {
-	return outcome{id: id(name), refused: &refusal{reason, "why"}}
+func id(name string) manifest.Ref {
+	return manifest.Ref{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "ns", Name: name}
+}
+
+func raw(texts ...string) []placementv1beta1.Manifest {
+	var list []placementv1beta1.Manifest
+	for _, text := range texts {
+		list = append(list, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+	}
+	return list
+}
+
+func not(name string, cause engine.Cause) engine.Outcome {
+	return engine.Outcome{Ref: id(name), Refused: &engine.Refusal{Cause: cause, Message: "why"}}
 }
 
 func said(conditions []metav1.Condition, name string) string {
@@ -42,21 +57,21 @@ func said(conditions []metav1.Condition, name string) string {
 
 func TestDesiredStatusOfTheWork(t *testing.T) {
 	cases := map[string]struct {
-		outcomes           []outcome
+		outcomes           []engine.Outcome
 		applied, available string
 	}{
 		"no manifests": {nil, "True/AllManifestsApplied", "True/AllManifestsAvailable"},
-		"all available": {[]outcome{done("a", availability.Available), done("b", availability.Available)},
+		"all available": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Available)},
 			"True/AllManifestsApplied", "True/AllManifestsAvailable"},
-		"one cannot be tracked": {[]outcome{done("a", availability.Available), done("b", availability.NotTrackable)},
+		"one cannot be tracked": {[]engine.Outcome{done("a", availability.Available), done("b", availability.NotTrackable)},
 			"True/AllManifestsApplied", "True/WorkNotTrackable"},
-		"one is not available yet, one cannot be tracked": {[]outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)},
+		"one is not available yet, one cannot be tracked": {[]engine.Outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)},
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
-		"one cannot be judged": {[]outcome{done("a", availability.Failed)},
+		"one cannot be judged": {[]engine.Outcome{done("a", availability.Failed)},
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
-		"one is refused": {[]outcome{done("a", availability.Available), not("b", "NotTakenOver")},
+		"one is refused": {[]engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver)},
 			"False/SomeManifestsAreNotApplied", ""},
-		"of one nothing is known": {[]outcome{{id: id("a"), err: errors.New("no answer")}},
+		"of one nothing is known": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
 			"False/SomeManifestsAreNotApplied", ""},
 	}
 	for name, tc := range cases {
@@ -83,29 +98,29 @@ func TestDesiredStatusOfTheWork(t *testing.T) {
 
 func TestDesiredStatusOfAManifest(t *testing.T) {
 	before := &placementv1beta1.Work{}
-	before.Status = desiredStatus(before, []outcome{done("a", availability.Available)}, early)
+	before.Status = desiredStatus(before, []engine.Outcome{done("a", availability.Available)}, early)
 	fresh := &placementv1beta1.Work{}
 
 	cases := map[string]struct {
 		work               *placementv1beta1.Work
-		outcome            outcome
+		outcome            engine.Outcome
 		applied, available string
 	}{
 		"available":                      {fresh, done("a", availability.Available), "True/Applied", "True/Available"},
 		"not available yet":              {fresh, done("a", availability.NotYet), "True/Applied", "False/ManifestNotAvailableYet"},
 		"not trackable":                  {fresh, done("a", availability.NotTrackable), "True/Applied", "True/NotTrackable"},
 		"not judged":                     {fresh, done("a", availability.Failed), "True/Applied", "False/Failed"},
-		"refused after it was available": {before, not("a", "ManifestApplyFailed"), "False/ManifestApplyFailed", ""},
-		"not reached after it was available": {before, outcome{id: id("a"), err: errors.New("no answer")},
+		"refused after it was available": {before, not("a", engine.NotWritten), "False/ManifestApplyFailed", ""},
+		"not reached after it was available": {before, engine.Outcome{Ref: id("a"), Err: errors.New("no answer")},
 			"True/Applied", "True/Available"},
-		"not reached at first": {fresh, outcome{id: id("a"), err: errors.New("no answer")}, "False/ManifestApplyFailed", ""},
-		"postponed":            {before, outcome{id: id("a"), postponed: time.Second}, "True/Applied", "True/Available"},
-		"postponed, and the status was lost": {fresh, outcome{id: id("a"), postponed: time.Second},
+		"not reached at first": {fresh, engine.Outcome{Ref: id("a"), Err: errors.New("no answer")}, "False/ManifestApplyFailed", ""},
+		"postponed":            {before, engine.Outcome{Ref: id("a"), Postponed: time.Second}, "True/Applied", "True/Available"},
+		"postponed, and the status was lost": {fresh, engine.Outcome{Ref: id("a"), Postponed: time.Second},
 			"False/ManifestApplyFailed", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := desiredStatus(tc.work, []outcome{tc.outcome}, later)
+			status := desiredStatus(tc.work, []engine.Outcome{tc.outcome}, later)
 			conditions := status.ManifestConditions[0].Conditions
 			if got := said(conditions, "Applied"); got != tc.applied {
 				t.Errorf("Applied is %q, want %q", got, tc.applied)
@@ -118,7 +133,7 @@ func TestDesiredStatusOfAManifest(t *testing.T) {
 }
 
 func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
-	outcomes := []outcome{done("a", availability.Available), not("b", "NotTakenOver"), {id: placementv1beta1.WorkResourceIdentifier{Ordinal: 2}, refused: &refusal{"DecodingErred", "why"}}}
+	outcomes := []engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "why"}}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	work.Status = desiredStatus(work, outcomes, early)
 	if again := desiredStatus(work, outcomes, later); !sameStatus(&work.Status, &again) {
@@ -128,23 +143,23 @@ func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
 
 func TestDesiredStatusFollowsAManifestToAnotherPlace(t *testing.T) {
 	work := &placementv1beta1.Work{}
-	work.Status = desiredStatus(work, []outcome{done("a", availability.Available)}, early)
+	work.Status = desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, early)
 	moved := done("a", availability.Available)
-	moved.id.Ordinal = 4
-	status := desiredStatus(work, []outcome{moved}, later)
+	moved.Ref.Ordinal = 4
+	status := desiredStatus(work, []engine.Outcome{moved}, later)
 	if got := status.ManifestConditions[0].Conditions[0].LastTransitionTime; !got.Equal(&early) {
 		t.Errorf("the condition's time is %s, want %s", got, early)
 	}
 }
 
-func comparedTo(name string, found differences) outcome {
-	return outcome{id: id(name), settled: true, uid: "1", generation: 2, diff: found}
+func comparedTo(name string, found engine.Differences) engine.Outcome {
+	return engine.Outcome{Ref: id(name), Settled: true, UID: "1", Generation: 2, Diff: found}
 }
 
-func fieldsAt(paths ...string) differences {
-	var found differences
+func fieldsAt(paths ...string) engine.Differences {
+	var found engine.Differences
 	for _, path := range paths {
-		found.fields = append(found.fields, placementv1beta1.PatchDetail{Path: path, ValueInHub: "1", ValueInMember: "2"})
+		found.Fields = append(found.Fields, compare.Detail{Path: path, ValueInHub: "1", ValueInMember: "2"})
 	}
 	return found
 }
@@ -152,23 +167,23 @@ func fieldsAt(paths ...string) differences {
 func TestDesiredStatusOfAComparison(t *testing.T) {
 	reporting := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
 	degraded := fieldsAt("/data/a")
-	degraded.degraded = true
+	degraded.Degraded = true
 	cases := map[string]struct {
-		outcome        outcome
+		outcome        engine.Outcome
 		work, manifest string
 	}{
-		"the same":            {comparedTo("a", differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
+		"the same":            {comparedTo("a", engine.Differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
 		"a difference":        {comparedTo("a", fieldsAt("/data/a")), "True/AllManifestsDiffReported", "True/FoundDiff"},
 		"all fields compared": {comparedTo("a", degraded), "True/AllManifestsDiffReported", "True/FoundDiffInDegradedMode"},
-		"unreadable":          {not("a", "DecodingErred"), "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
-		"not reached":         {outcome{id: id("a"), err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+		"unreadable":          {not("a", engine.Undecodable), "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+		"not reached":         {engine.Outcome{Ref: id("a"), Err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-			work.Status = desiredStatus(work, []outcome{done("a", availability.Available)}, early)
+			work.Status = desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, early)
 			work.Spec.ApplyStrategy = reporting
-			status := desiredStatus(work, []outcome{tc.outcome}, later)
+			status := desiredStatus(work, []engine.Outcome{tc.outcome}, later)
 			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
 				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
 					t.Errorf("it still says that it is applied: %v", conditions)
@@ -181,7 +196,7 @@ func TestDesiredStatusOfAComparison(t *testing.T) {
 				t.Errorf("DiffReported of the manifest is %q, want %q", got, tc.manifest)
 			}
 			work.Status, work.Spec.ApplyStrategy = status, nil
-			back := desiredStatus(work, []outcome{done("a", availability.Available)}, later)
+			back := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later)
 			if got := said(back.Conditions, "DiffReported") + said(back.ManifestConditions[0].Conditions, "DiffReported"); got != "" {
 				t.Errorf("DiffReported is %q after the strategy was changed back", got)
 			}
@@ -193,39 +208,39 @@ func TestDesiredStatusOfAComparison(t *testing.T) {
 }
 
 func TestDesiredStatusSaysSinceWhenAnObjectDrifts(t *testing.T) {
-	drifted := func(found differences) outcome {
-		out := not("a", "FoundDrifts")
-		out.drift, out.generation, out.uid = found, 2, "1"
+	drifted := func(found engine.Differences) engine.Outcome {
+		out := not("a", engine.Drifted)
+		out.Drift, out.Generation, out.UID = found, 2, "1"
 		return out
 	}
 	work := &placementv1beta1.Work{}
-	work.Status = desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, early)
+	work.Status = desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a"))}, early)
 
-	if same := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a"))}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a"))}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("the same drift is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
-	more := desiredStatus(work, []outcome{drifted(fieldsAt("/data/a", "/data/b"))}, later)
+	more := desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a", "/data/b"))}, later)
 	want := &placementv1beta1.DriftDetails{
 		ObservationTime: later, ObservedInMemberClusterGeneration: 2, FirstDriftedObservedTime: early,
-		ObservedDrifts: fieldsAt("/data/a", "/data/b").fields,
+		ObservedDrifts: fieldsOf(fieldsAt("/data/a", "/data/b")),
 	}
 	if diff := cmp.Diff(want, more.ManifestConditions[0].DriftDetails); diff != "" {
 		t.Errorf("drift (-want +got):\n%s", diff)
 	}
-	unreached := desiredStatus(work, []outcome{{id: id("a"), err: errors.New("no answer")}}, later)
+	unreached := desiredStatus(work, []engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}}, later)
 	if diff := cmp.Diff(work.Status.ManifestConditions, unreached.ManifestConditions); diff != "" {
 		t.Errorf("a member that is not reached changes what was said (-before +after):\n%s", diff)
 	}
-	if over := desiredStatus(work, []outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
+	if over := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
 		t.Error("the drift is told after it was undone")
 	}
 }
 
 func TestDesiredStatusOfAnObjectThatIsNotThere(t *testing.T) {
 	work := &placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}}}
-	missing := comparedTo("a", differences{fields: compare.Missing()})
-	missing.uid, missing.generation = "", 0
-	got := desiredStatus(work, []outcome{missing}, early).ManifestConditions[0].DiffDetails
+	missing := comparedTo("a", engine.Differences{Fields: compare.Missing()})
+	missing.UID, missing.Generation = "", 0
+	got := desiredStatus(work, []engine.Outcome{missing}, early).ManifestConditions[0].DiffDetails
 	want := &placementv1beta1.DiffDetails{ObservationTime: early, FirstDiffedObservedTime: early,
 		ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: "(the whole object)"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -236,8 +251,8 @@ func TestDesiredStatusOfAnObjectThatIsNotThere(t *testing.T) {
 func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	out := done("a", availability.Available)
-	out.against = &contest{manager: "other", fields: []string{"/data/a"}}
-	work.Status = desiredStatus(work, []outcome{done("b", availability.Available), out}, early)
+	out.Against = &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}
+	work.Status = desiredStatus(work, []engine.Outcome{done("b", availability.Available), out}, early)
 	for _, conditions := range [][]metav1.Condition{work.Status.Conditions, work.Status.ManifestConditions[1].Conditions} {
 		c := apimeta.FindStatusCondition(conditions, placementv1beta1.ConditionContested)
 		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"other"`) || !strings.Contains(c.Message, "/data/a") {
@@ -245,11 +260,11 @@ func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
 		}
 	}
 	waiting := out
-	waiting.postponed = time.Minute
-	if same := desiredStatus(work, []outcome{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
+	waiting.Postponed = time.Minute
+	if same := desiredStatus(work, []engine.Outcome{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("a repair that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
-	over := desiredStatus(work, []outcome{done("b", availability.Available), done("a", availability.Available)}, later)
+	over := desiredStatus(work, []engine.Outcome{done("b", availability.Available), done("a", availability.Available)}, later)
 	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
 		t.Error("it is contested after the contest")
 	}
@@ -258,20 +273,20 @@ func TestDesiredStatusTellsOfAContestWhileItLasts(t *testing.T) {
 func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
-	out := not("a", "FoundDrifts")
-	out.drift, out.generation, out.uid = fieldsAt("/data/"+strings.Repeat("a", 2000)), 2, "1"
-	work.Status = desiredStatus(work, []outcome{out}, early)
+	out := not("a", engine.Drifted)
+	out.Drift, out.Generation, out.UID = fieldsAt("/data/"+strings.Repeat("a", 2000)), 2, "1"
+	work.Status = desiredStatus(work, []engine.Outcome{out}, early)
 	if got := said(work.Status.Conditions, "StatusTrimmed"); got != "True/StatusOversized" {
 		t.Errorf("StatusTrimmed is %q", got)
 	}
 	if drift := work.Status.ManifestConditions[0].DriftDetails; drift == nil || drift.ObservedDrifts != nil {
 		t.Errorf("the drift is %+v", drift)
 	}
-	if same := desiredStatus(work, []outcome{out}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.Outcome{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	work.Spec.Workload.Manifests = nil
-	full := desiredStatus(work, []outcome{out}, later)
+	full := desiredStatus(work, []engine.Outcome{out}, later)
 	if said(full.Conditions, "StatusTrimmed") != "" || len(full.ManifestConditions[0].DriftDetails.ObservedDrifts) != 1 {
 		t.Error("it is trimmed for ever")
 	}
@@ -280,26 +295,25 @@ func TestDesiredStatusIsTrimmedWhenTheWorkWouldBeTooLarge(t *testing.T) {
 func TestDesiredStatusBringsBackTheStatusOfAnObject(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	out := done("a", availability.Available)
-	out.mirrored = mirrored(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
-		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"a": "b"}},
-		"spec":     map[string]any{}, "status": map[string]any{"phase": "x"}}})
-	work.Status = desiredStatus(work, []outcome{out}, early)
+	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "a"}, "status": map[string]any{"phase": "x"}}}
+	work.Status = desiredStatus(work, []engine.Outcome{out}, early)
 	const want = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"status":{"phase":"x"}}`
 	report := &work.Status.ManifestConditions[0].BackReportedStatus.ObservedStatus
 	if diff := cmp.Diff(want, string(report.Raw)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	report.Raw = []byte(`{"status":{"phase":"x"},"kind":"Service","metadata":{"name":"a"},"apiVersion":"v1"}`)
-	if same := desiredStatus(work, []outcome{out}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.Outcome{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("another order of keys is another status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 }
 
 func TestSameStatusSeesWhatDiffers(t *testing.T) {
 	out := done("a", availability.Available)
-	out.drift, out.diff = fieldsAt("/data/a"), fieldsAt("/data/b")
-	out.mirrored = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"x": "1"}}}
-	one := desiredStatus(&placementv1beta1.Work{}, []outcome{out}, early)
+	out.Drift, out.Diff = fieldsAt("/data/a"), fieldsAt("/data/b")
+	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"x": "1"}}}
+	one := desiredStatus(&placementv1beta1.Work{}, []engine.Outcome{out}, early)
 	for name, change := range map[string]func(*placementv1beta1.WorkStatus){
 		"":                          func(*placementv1beta1.WorkStatus) {},
 		"a condition less":          func(s *placementv1beta1.WorkStatus) { s.Conditions = s.Conditions[1:] },

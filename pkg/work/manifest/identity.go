@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 // Key names an object for as long as it lives, in whichever version a manifest
@@ -33,20 +31,48 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %s/%s", kind, k.Namespace, k.Name)
 }
 
-// KeyOf is the object that id names.
-func KeyOf(id placementv1beta1.WorkResourceIdentifier) Key {
-	return Key{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+// Ref names the object of a manifest, and where it stands. Works of all families report
+// it under names of their own.
+type Ref struct {
+	// Ordinal is the manifest's place in its work, from 0.
+	Ordinal int
+	// What follows is empty if the manifest cannot be read.
+	Group, Version, Kind string
+	// Resource is the kind's name in URLs. Empty: the member does not know the kind.
+	Resource string
+	// Namespace is empty for an object that lives in none.
+	Namespace, Name string
 }
 
-// Identify names the object of the manifest at place ordinal in the words of a
-// Work's status. The object is nil when the manifest could not be decoded,
+// KeyOf is the object that a reference names.
+func KeyOf(ref Ref) Key {
+	return Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// GroupKind is the kind of the object.
+func (r Ref) GroupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
+
+// GroupVersionResource is where objects of the kind are found.
+func (r Ref) GroupVersionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Resource}
+}
+
+// String is for messages: the object, or the manifest's place if it cannot be read.
+func (r Ref) String() string {
+	if r.Kind == "" {
+		return fmt.Sprintf("manifest %d", r.Ordinal)
+	}
+	return KeyOf(r).String()
+}
+
+// Identify names the object of the manifest at place ordinal the object is nil when the manifest could not be decoded,
 // resource is empty when the member does not know the kind.
-func Identify(ordinal int, object *unstructured.Unstructured, resource string) placementv1beta1.WorkResourceIdentifier {
+func Identify(ordinal int, object *unstructured.Unstructured, resource string) Ref {
 	if object == nil {
-		return placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal}
+		return Ref{Ordinal: ordinal}
 	}
 	kind := object.GroupVersionKind()
-	return placementv1beta1.WorkResourceIdentifier{
+	return Ref{
 		Ordinal:   ordinal,
 		Group:     kind.Group,
 		Version:   kind.Version,

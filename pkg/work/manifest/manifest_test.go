@@ -11,8 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 func TestDecodeKeepsWhatTheAuthorWrote(t *testing.T) {
@@ -94,7 +92,7 @@ func TestIdentify(t *testing.T) {
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"name": "web", "namespace": "shop"},
 	}}
-	want := placementv1beta1.WorkResourceIdentifier{
+	want := Ref{
 		Ordinal: 3, Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"}
 	got := Identify(3, object, "deployments")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -103,13 +101,13 @@ func TestIdentify(t *testing.T) {
 	if text := KeyOf(got).String(); text != "Deployment.apps shop/web" {
 		t.Errorf("the key reads %q", text)
 	}
-	if diff := cmp.Diff(placementv1beta1.WorkResourceIdentifier{Ordinal: 1}, Identify(1, nil, "")); diff != "" {
+	if diff := cmp.Diff(Ref{Ordinal: 1}, Identify(1, nil, "")); diff != "" {
 		t.Errorf("identifier of an unreadable manifest (-want +got):\n%s", diff)
 	}
 }
 
 func TestKeyIsTheSameInEveryVersion(t *testing.T) {
-	old := placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Group: "batch", Version: "v1beta1", Kind: "CronJob", Resource: "cronjobs", Namespace: "a", Name: "b"}
+	old := Ref{Ordinal: 1, Group: "batch", Version: "v1beta1", Kind: "CronJob", Resource: "cronjobs", Namespace: "a", Name: "b"}
 	now := old
 	now.Version, now.Ordinal, now.Resource = "v1", 7, ""
 	if KeyOf(old) != KeyOf(now) {

@@ -1,0 +1,107 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// EventContested is the reason of the event that a Work gets when one of its
+// objects becomes contested, once for each time.
+const EventContested = "Contested"
+
+// report writes the status that follows from what was brought, and says when to
+// look again.
+func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
+	work, failure := p.work, b.Err
+	if b.Outcomes == nil && failure != nil {
+		r.turns.of(work.Name).ended(work.Generation, false)
+		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
+	}
+	before := work.Status.DeepCopy()
+	now := metav1.NewTime(r.options.Clock.Now())
+	status := desiredStatus(work, b.Outcomes, now)
+	blind := r.engine.Blind(work.Name)
+	setWatched(&status, blind, r.options.Blind, work.Generation, now)
+	setRemoved(&status, b.Denied, work.Generation, now)
+	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
+	if failure == nil {
+		r.tellOfContests(work, before.ManifestConditions, status.ManifestConditions)
+	}
+	next := r.nextLook(work, b, failure == nil)
+	if len(blind) > 0 {
+		next.RequeueAfter = min(next.RequeueAfter, r.options.Blind)
+	}
+	if failure != nil {
+		return reconcile.Result{Priority: next.Priority}, failure
+	}
+	return next, nil
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Work, status placementv1beta1.WorkStatus) error {
+	if sameStatus(&work.Status, &status) {
+		return nil
+	}
+	before := work.DeepCopy()
+	work.Status = status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Status().Patch(ctx, work, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Work %q: %w", work.Name, err)
+	}
+	r.turns.wrote(work)
+	return nil
+}
+
+// tellOfContests makes an event for each manifest that is contested and was not
+// said to be before.
+func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after []placementv1beta1.ManifestCondition) {
+	for _, m := range after {
+		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested)
+		previous := reported(before, m.Identifier)
+		if c == nil || apimeta.IsStatusConditionTrue(previous.Conditions, placementv1beta1.ConditionContested) {
+			continue
+		}
+		r.events.Eventf(work, nil, corev1.EventTypeWarning, EventContested, "Repair", "%s: %s", manifest.Ref(m.Identifier), c.Message)
+	}
+}
+
+// nextLook is soon for what was refused or postponed, and late otherwise. Whatever
+// it is for, it comes after Works that changed.
+func (r *Reconciler) nextLook(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
+	next := r.options.Resync + rand.N(r.options.Resync)
+	if b.Unsure {
+		next = siblingPause
+	}
+	refused := len(b.Denied) > 0
+	for _, out := range b.Outcomes {
+		refused = refused || out.Refused != nil && !out.Settled
+		for _, wait := range []time.Duration{out.Postponed, out.QuietIn} {
+			if wait > 0 {
+				next = min(next, wait)
+			}
+		}
+	}
+	if first := r.turns.of(work.Name).ended(work.Generation, well && !refused); first || !refused {
+		r.turns.retries.Forget(work.Name)
+	}
+	if !refused {
+		return reconcile.Result{RequeueAfter: next, Priority: ptr.To(resyncPriority)}
+	}
+	return reconcile.Result{RequeueAfter: min(next, r.turns.retries.When(work.Name)), Priority: ptr.To(retryPriority)}
+}

@@ -1,0 +1,97 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+var store = flag.Bool("store", false, "write the objects anew that an agent leaves: only for the version before a change that must not touch them")
+
+const storedObjects = "testdata/stored.json"
+
+// stored is what an agent leaves on a hub and a member.
+type stored struct {
+	Works   []*placementv1beta1.Work              `json:"works"`
+	Objects map[string]*unstructured.Unstructured `json:"objects"` // by path
+}
+
+// The file was written by the agent as it was before the engine was cut out of this
+// package.
+func TestWhatAnEarlierAgentLeftIsTakenOverWithoutAWrite(t *testing.T) {
+	if *store {
+		leaveObjects(t)
+	}
+	text, err := os.ReadFile(storedObjects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left stored
+	if err := json.Unmarshal(text, &left); err != nil {
+		t.Fatal(err)
+	}
+	var works []client.Object
+	for _, work := range left.Works {
+		works = append(works, work)
+	}
+	b := newBed(t, Options{}, works...)
+	b.member.objects = left.Objects
+	for _, work := range left.Works {
+		b.look(work.Name)
+	}
+	if looks := strings.Count(b.log.String(), "GET "); looks < len(left.Objects) {
+		t.Errorf("%d objects were asked for, there are %d:\n%s", looks, len(left.Objects), b.log)
+	}
+	for _, line := range strings.Split(b.log.String(), "\n") {
+		if strings.Contains(line, "on the hub") || strings.Contains(line, "error") {
+			t.Errorf("it is not left as it is: %s", line)
+		}
+	}
+	if b.member.versions != newStandIn().versions {
+		t.Errorf("something on the member is not left as it is:\n%s", b.log)
+	}
+}
+
+func leaveObjects(t *testing.T) {
+	var works []client.Object
+	for name, s := range map[string]*strategy{
+		"merged":    nil,
+		"applied":   {Type: placementv1beta1.ServerSideApply},
+		"compared":  {Type: placementv1beta1.ReportDiff},
+		"cautious":  {WhenToApply: placementv1beta1.ApplyIfNotDrifted, WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff},
+		"thorough":  {ComparisonOption: placementv1beta1.FullComparison, AllowCoOwnership: true},
+		"hands-off": {WhenToTakeOver: placementv1beta1.TakeOverNever},
+	} {
+		inside := func(manifest string) string { return strings.ReplaceAll(manifest, `"ns"`, `"`+name+`"`) }
+		work := newWork(name, s, inside(manifestNamespace), inside(manifestA("1")), inside(manifestSecret), inside(manifestDeployment), manifestUnreadable)
+		work.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackMirror}
+		works = append(works, work)
+	}
+	b := newBed(t, Options{}, works...)
+	for _, name := range []string{"compared", "hands-off", "cautious"} {
+		b.meddle(strings.ReplaceAll(pathA, "/ns/", "/"+name+"/"), strings.ReplaceAll(objectA("2"), `"ns"`, `"`+name+`"`))
+	}
+	left := stored{Objects: b.member.objects}
+	for _, work := range works {
+		b.look(work.GetName())
+		b.look(work.GetName())
+		left.Works = append(left.Works, b.work(work.GetName()))
+	}
+	text, err := json.MarshalIndent(left, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(storedObjects, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

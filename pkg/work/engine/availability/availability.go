@@ -1,0 +1,203 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package availability judges whether an object on a member does what it is
+// there for. It is pure: [Of] looks at one object as the API server returned
+// it, and nowhere else.
+//
+// The rules per kind are those of the placement API's reference, so that a
+// placement becomes Available at the same moment: workloads when every wanted
+// replica runs the latest template, Services when they can be reached, data
+// when it exists. Kinds without a rule are NotTrackable.
+//
+// Messages never hold counts: a rollout of a hundred replicas is one change of
+// state, not a hundred.
+package availability
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// State is the answer. Its text is that of the placement API's reasons, which other
+// families of works put into words of their own.
+type State string
+
+const (
+	// Available: the object does what it is there for.
+	Available State = "Available"
+	// NotYet: it does not, but may still.
+	NotYet State = "ManifestNotAvailableYet"
+	// NotTrackable: there is no rule for it; it counts as available, later.
+	NotTrackable State = "NotTrackable"
+	// Failed: the object could not be read in the shape its kind promises.
+	Failed State = "Failed"
+)
+
+// Verdict is a state and what is missing, for people.
+type Verdict struct {
+	State   State
+	Message string
+}
+
+// Of judges an object of any kind.
+func Of(object *unstructured.Unstructured) Verdict {
+	kind := object.GroupVersionKind().GroupKind()
+	if isData(kind) {
+		return Verdict{Available, "The object exists, which is all that its kind can do"}
+	}
+	switch kind {
+	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
+		return judge(object, deployment)
+	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
+		return judge(object, statefulSet)
+	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
+		return judge(object, daemonSet)
+	case schema.GroupKind{Kind: "Service"}:
+		return judge(object, service)
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return judge(object, OfCustomResourceDefinition)
+	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
+		return judge(object, podDisruptionBudget)
+	}
+	return Verdict{NotTrackable, "Availability of this kind is not tracked"}
+}
+
+// isData lists the kinds that are available by existing.
+func isData(kind schema.GroupKind) bool {
+	switch kind {
+	case schema.GroupKind{Kind: "Namespace"},
+		schema.GroupKind{Kind: "Secret"},
+		schema.GroupKind{Kind: "ConfigMap"},
+		schema.GroupKind{Kind: "ServiceAccount"},
+		schema.GroupKind{Kind: "LimitRange"},
+		schema.GroupKind{Kind: "ResourceQuota"},
+		schema.GroupKind{Group: "apps", Kind: "ControllerRevision"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "Role"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+		schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
+		schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"},
+		schema.GroupKind{Group: "networking.k8s.io", Kind: "IngressClass"},
+		schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"},
+		schema.GroupKind{Group: "storage.k8s.io", Kind: "StorageClass"},
+		schema.GroupKind{Group: "storage.k8s.io", Kind: "CSIDriver"},
+		schema.GroupKind{Group: "storage.k8s.io", Kind: "CSINode"},
+		schema.GroupKind{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}:
+		return true
+	}
+	return false
+}
+
+func judge[T any](object *unstructured.Unstructured, rule func(*T) Verdict) Verdict {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return Verdict{Failed, fmt.Sprintf("The object cannot be read as %s: %v", object.GetKind(), err)}
+	}
+	return rule(typed)
+}
+
+// deployment is available when every replica runs the latest template and is
+// available, and none is left over.
+func deployment(d *appsv1.Deployment) Verdict {
+	wanted := ptr.Deref(d.Spec.Replicas, 1)
+	switch {
+	case d.Status.ObservedGeneration < d.Generation:
+		return Verdict{NotYet, "The Deployment controller has not seen the latest change yet"}
+	case d.Status.UpdatedReplicas != wanted:
+		return Verdict{NotYet, "Not all replicas run the latest template yet"}
+	case d.Status.AvailableReplicas != wanted || d.Status.Replicas != wanted:
+		return Verdict{NotYet, "Not all replicas are available yet"}
+	}
+	return Verdict{Available, "All replicas run the latest template and are available"}
+}
+
+// statefulSet is available when the latest revision is the current one and
+// every replica is available.
+func statefulSet(s *appsv1.StatefulSet) Verdict {
+	wanted := ptr.Deref(s.Spec.Replicas, 1)
+	switch {
+	case s.Status.ObservedGeneration < s.Generation:
+		return Verdict{NotYet, "The StatefulSet controller has not seen the latest change yet"}
+	case s.Status.CurrentRevision != s.Status.UpdateRevision || s.Status.CurrentReplicas != s.Status.UpdatedReplicas:
+		return Verdict{NotYet, "Not all replicas run the latest template yet"}
+	case s.Status.AvailableReplicas != wanted:
+		return Verdict{NotYet, "Not all replicas are available yet"}
+	}
+	return Verdict{Available, "All replicas run the latest template and are available"}
+}
+
+// daemonSet is available when every node that should run its pod runs the
+// latest one and it is available.
+func daemonSet(d *appsv1.DaemonSet) Verdict {
+	wanted := d.Status.DesiredNumberScheduled
+	switch {
+	case d.Status.ObservedGeneration < d.Generation:
+		return Verdict{NotYet, "The DaemonSet controller has not seen the latest change yet"}
+	case d.Status.UpdatedNumberScheduled != wanted:
+		return Verdict{NotYet, "Not all nodes run the latest template yet"}
+	case d.Status.NumberAvailable != wanted:
+		return Verdict{NotYet, "The pods are not available on all nodes yet"}
+	}
+	return Verdict{Available, "All nodes run the latest template and its pods are available"}
+}
+
+// service is available when it has the address that its type promises.
+func service(s *corev1.Service) Verdict {
+	switch s.Spec.Type {
+	case corev1.ServiceTypeExternalName:
+		return Verdict{NotTrackable, "Availability of a Service of type ExternalName is not tracked"}
+	case corev1.ServiceTypeLoadBalancer:
+		for _, ingress := range s.Status.LoadBalancer.Ingress {
+			if ingress.IP != "" || ingress.Hostname != "" {
+				return Verdict{Available, "The load balancer has an address"}
+			}
+		}
+		return Verdict{NotYet, "The load balancer has no address yet"}
+	}
+	if s.Spec.ClusterIP == "" {
+		return Verdict{NotYet, "The Service has no cluster IP yet"}
+	}
+	return Verdict{Available, "The Service has its cluster IP"}
+}
+
+// OfCustomResourceDefinition judges a CustomResourceDefinition, which is available
+// when its kind is served.
+func OfCustomResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Verdict {
+	for _, wanted := range []apiextensionsv1.CustomResourceDefinitionConditionType{
+		apiextensionsv1.NamesAccepted, apiextensionsv1.Established,
+	} {
+		if !hasTrue(c.Status.Conditions, wanted) {
+			return Verdict{NotYet, fmt.Sprintf("The CustomResourceDefinition is not %s yet", wanted)}
+		}
+	}
+	return Verdict{Available, "The kind is served"}
+}
+
+func hasTrue(conditions []apiextensionsv1.CustomResourceDefinitionCondition, wanted apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	for _, c := range conditions {
+		if c.Type == wanted {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// podDisruptionBudget is available when its controller has computed it for the
+// latest specification, whatever the result.
+func podDisruptionBudget(b *policyv1.PodDisruptionBudget) Verdict {
+	computed := apimeta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if computed == nil || b.Status.ObservedGeneration != b.Generation {
+		return Verdict{NotYet, "The PodDisruptionBudget has not been computed for the latest change yet"}
+	}
+	return Verdict{Available, "The PodDisruptionBudget is in force"}
+}

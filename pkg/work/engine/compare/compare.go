@@ -1,0 +1,189 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+const (
+	// MaxDetails is how many fields of one object are reported at most.
+	MaxDetails = 100
+	// maxValue is how many bytes of one value are reported.
+	maxValue = 1024
+
+	redacted    = "(redacted for security reasons)"
+	wholeObject = "(the whole object)"
+	rootPath    = "/"
+)
+
+// reservedDomains are those whose labels and annotations are not for users to
+// write: clusters differ in them by nature.
+var reservedDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleetgate.io"}
+
+// Detail is a field in which two objects differ.
+type Detail struct {
+	// Path is the JSON pointer of the field.
+	Path string
+	// ValueInMember is the member's value. Empty: the member does not have the field.
+	ValueInMember string
+	// ValueInHub is the hub's value. Empty: the hub does not have the field.
+	ValueInHub string
+}
+
+// Missing is the difference of an object that is not on the member.
+func Missing() []Detail {
+	return []Detail{{Path: rootPath, ValueInHub: wholeObject}}
+}
+
+// Objects lists the fields in which the member's object differs from the hub's, in
+// the order of their paths, at most MaxDetails. Lists are compared place by place.
+func Objects(hub, member *unstructured.Unstructured) []Detail {
+	f := finder{secret: manifest.IsSecret(hub.GroupVersionKind().GroupKind())}
+	f.maps("", relevant(hub.Object), relevant(member.Object))
+	return f.found
+}
+
+// relevant is what of an object counts. It shares its values with the object.
+func relevant(object map[string]any) map[string]any {
+	kept := maps.Clone(object)
+	delete(kept, "status")
+	metadata, _ := object["metadata"].(map[string]any)
+	// Both are there even if empty, so that each key of them is reported by itself.
+	kept["metadata"] = map[string]any{
+		"labels":      ownKeys(metadata["labels"]),
+		"annotations": ownKeys(metadata["annotations"]),
+	}
+	return kept
+}
+
+func ownKeys(field any) map[string]any {
+	values, _ := field.(map[string]any)
+	own := map[string]any{}
+	for key, value := range values {
+		if !slices.ContainsFunc(reservedDomains, func(domain string) bool { return strings.Contains(key, domain+"/") }) {
+			own[key] = value
+		}
+	}
+	return own
+}
+
+// finder gathers differences of one pair of objects.
+type finder struct {
+	secret bool
+	found  []Detail
+}
+
+func (f *finder) values(path string, hub, member any) {
+	switch h := hub.(type) {
+	case map[string]any:
+		if m, ok := member.(map[string]any); ok {
+			f.maps(path, h, m)
+			return
+		}
+	case []any:
+		if m, ok := member.([]any); ok {
+			f.lists(path, h, m)
+			return
+		}
+	}
+	if !equal(hub, member) {
+		f.add(path, f.text(path, hub), f.text(path, member))
+	}
+}
+
+func (f *finder) maps(path string, hub, member map[string]any) {
+	keys := sets.KeySet(hub).Union(sets.KeySet(member))
+	for _, key := range sets.List(keys) {
+		if len(f.found) >= MaxDetails {
+			return
+		}
+		f.either(path+"/"+escape(key), hub, member, key)
+	}
+}
+
+// either compares what one key has, which may be missing on a side. A null is
+// as good as nothing.
+func (f *finder) either(path string, hub, member map[string]any, key string) {
+	h, m := hub[key], member[key]
+	switch {
+	case h == nil && m == nil:
+	case m == nil:
+		f.add(path, f.text(path, h), "")
+	case h == nil:
+		f.add(path, "", f.text(path, m))
+	default:
+		f.values(path, h, m)
+	}
+}
+
+func (f *finder) lists(path string, hub, member []any) {
+	for i := range max(len(hub), len(member)) {
+		if len(f.found) >= MaxDetails {
+			return
+		}
+		at := path + "/" + strconv.Itoa(i)
+		switch {
+		case i >= len(member):
+			f.add(at, f.text(at, hub[i]), "")
+		case i >= len(hub):
+			f.add(at, "", f.text(at, member[i]))
+		default:
+			f.values(at, hub[i], member[i])
+		}
+	}
+}
+
+func (f *finder) add(path, hub, member string) {
+	if len(f.found) < MaxDetails {
+		f.found = append(f.found, Detail{Path: path, ValueInHub: hub, ValueInMember: member})
+	}
+}
+
+// text is a value as it is reported: the reference prints maps and lists the way
+// Go does, and its clients compare that.
+func (f *finder) text(path string, value any) string {
+	if f.secret && (strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData")) {
+		return redacted
+	}
+	text := strings.ToValidUTF8(fmt.Sprint(value), "?")
+	if len(text) <= maxValue {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxValue], "") + " ..."
+}
+
+// equal takes 1 and 1.0 for the same: JSON does not tell them apart.
+func equal(a, b any) bool {
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		return ok && x == y
+	}
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+func number(value any) (float64, bool) {
+	switch v := value.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// escape writes a key as a segment of a JSON pointer.
+func escape(key string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+}

@@ -1,0 +1,122 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
+)
+
+// maxContested is how many fields a message about a contested object names.
+const maxContested = 5
+
+// Contest is what a repair had to undo.
+type Contest struct {
+	// Manager is the field manager who did it, as far as the object tells.
+	Manager string
+	// Fields are the paths that were changed. None: the object was deleted.
+	Fields []string
+}
+
+// contestOf finds out what a repair has undone: live was the object before, nil if
+// there was none, written is what became of it.
+func contestOf(live, written *unstructured.Unstructured, us string) *Contest {
+	if live == nil {
+		return &Contest{}
+	}
+	c := &Contest{}
+	for _, detail := range compare.Objects(written, live) {
+		c.Fields = append(c.Fields, detail.Path)
+	}
+	if len(c.Fields) == 0 {
+		c.Fields = []string{"/metadata"} // owners, or our own annotations
+	}
+	c.Manager = lastManager(live.GetManagedFields(), c.Fields, us)
+	return c
+}
+
+// lastManager is who wrote last among those that hold one of the fields; if nobody
+// does, since a removed field is held by nobody, who wrote last at all.
+func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string) string {
+	var holder, writer *metav1.ManagedFieldsEntry
+	for i := range entries {
+		entry := &entries[i]
+		if entry.Subresource != "" || entry.Manager == us {
+			continue
+		}
+		if isLater(entry, writer) {
+			writer = entry
+		}
+		if isLater(entry, holder) && slices.ContainsFunc(fields, func(path string) bool { return holds(entry, path) }) {
+			holder = entry
+		}
+	}
+	switch {
+	case holder != nil:
+		return holder.Manager
+	case writer != nil:
+		return writer.Manager
+	}
+	return ""
+}
+
+func isLater(entry, than *metav1.ManagedFieldsEntry) bool {
+	return than == nil || entry.Time != nil && (than.Time == nil || than.Time.Before(entry.Time))
+}
+
+// holds reports whether an entry covers a path. Items of lists are named by their
+// keys there and by their places here, so that a list is as far as it looks.
+func holds(entry *metav1.ManagedFieldsEntry, path string) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields map[string]any
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return false
+	}
+	for _, segment := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		next, ok := fields["f:"+segment].(map[string]any)
+		if !ok {
+			return hasItems(fields)
+		}
+		fields = next
+	}
+	return true
+}
+
+func hasItems(fields map[string]any) bool {
+	for key := range fields {
+		if strings.HasPrefix(key, "k:") || strings.HasPrefix(key, "v:") {
+			return true
+		}
+	}
+	return false
+}
+
+// Message is for people who operate the member, with what they can do about it. It
+// stays the same as long as the contest does.
+func (c *Contest) Message(remedy string) string {
+	who := fmt.Sprintf("Field manager %q changes", c.Manager)
+	if c.Manager == "" {
+		who = "Somebody changes"
+	}
+	what := strings.Join(c.Fields, ", ")
+	if more := len(c.Fields) - maxContested; more > 0 {
+		what = fmt.Sprintf("%s and %d more", strings.Join(c.Fields[:maxContested], ", "), more)
+	}
+	if len(c.Fields) == 0 {
+		who, what = "Somebody deletes", "the object"
+	}
+	return Shorten(fmt.Sprintf("%s %s again after each repair: %s. Repairs wait up to %d minutes until there was none for %d", who, what, remedy,
+		longestWait/time.Minute, quietUntilPast/time.Minute))
+}

@@ -1,0 +1,155 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Dialect is how one family of works does on members what all do.
+type Dialect struct {
+	// Manager is the field manager of its writes.
+	Manager string
+	// HashAnnotation and AppliedAnnotation are where an object says from which manifest it
+	// is: by its hash and, after a merge, in full.
+	HashAnnotation, AppliedAnnotation string
+	// Wave is the place of a resource in the order of writing, up to LastWave: all of one
+	// wave is written before any of the next. Removal goes the other way.
+	Wave     func(schema.GroupResource) int
+	LastWave int
+	// Recreates reports whether the author of a manifest lets its object be deleted and
+	// made again if it cannot be changed.
+	Recreates func(*unstructured.Unstructured) bool
+	// Reserved says why an object is never brought, whatever is on the member, or is empty.
+	Reserved func(*unstructured.Unstructured) string
+	Remedies Remedies
+}
+
+// Remedies are what people are told to do where that is a matter of the family. Each
+// ends a message.
+type Remedies struct {
+	// Drifted follows "The object was changed on the member (/data/a), ".
+	Drifted string
+	// Differing follows "The object was on the member before and differs (/data/a), ".
+	Differing string
+	// Contested follows `Field manager "x" changes /data/a again after each repair: `.
+	Contested string
+	// KeptNone follows "The member answers objects of this kind and keeps none: ".
+	KeptNone string
+	// FieldsHeld is a sentence after who else holds fields of the manifest.
+	FieldsHeld string
+	// Immutable is one after a field that cannot be changed.
+	Immutable string
+}
+
+// Means is how a manifest is brought. Others (to replace, only to create, only to read)
+// are further constants here and cases in Engine.attempt and Engine.write.
+type Means string
+
+const (
+	// Merge merges the manifest into the object on our side.
+	Merge Means = "Merge"
+	// ServerSide has the member's API server do that.
+	ServerSide Means = "ServerSide"
+	// Compare writes nothing and says how the object differs.
+	Compare Means = "Compare"
+)
+
+// Way is in which way one manifest is brought. The zero value is not usable: By has to
+// be set.
+type Way struct {
+	By Means
+	// Force takes fields that other managers hold. A merge always does.
+	Force bool
+	// Whole compares all fields, instead of those that the manifest has.
+	Whole bool
+	// KeepDrifts overwrites no change that was made on the member.
+	KeepDrifts bool
+	// TakeOverEqual takes an object over only if it does not differ.
+	TakeOverEqual bool
+	// Mirror asks for the status of the object.
+	Mirror bool
+}
+
+// InWay has all items brought in one way.
+func InWay(items []Item, way Way) []Item {
+	for place := range items {
+		items[place].Way = way
+	}
+	return items
+}
+
+// Standing is who owns an object, seen by one owner.
+type Standing struct {
+	// Ours is set if the owner is one of them.
+	Ours bool
+	// Works are the names of other owners of the same kind: records of other works.
+	Works []string
+	// Others are owners of other kinds.
+	Others []metav1.OwnerReference
+}
+
+// Shared reports whether anybody else owns the object.
+func (s Standing) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
+
+// StandingOf sorts owner references. One with our name and another UID is ours
+// too: it is left from a record that was deleted and made again.
+func StandingOf(refs []metav1.OwnerReference, owner metav1.OwnerReference) Standing {
+	var s Standing
+	for _, ref := range refs {
+		switch {
+		case isSame(ref, owner):
+			s.Ours = true
+		case isAlike(ref, owner):
+			s.Works = append(s.Works, ref.Name)
+		default:
+			s.Others = append(s.Others, ref)
+		}
+	}
+	return s
+}
+
+// isAlike recognizes the kind of an owner in whichever version it was written.
+func isAlike(ref, owner metav1.OwnerReference) bool {
+	is, err := schema.ParseGroupVersion(ref.APIVersion)
+	wanted, wrong := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && wrong == nil && is.Group == wanted.Group && ref.Kind == owner.Kind
+}
+
+func isSame(ref, owner metav1.OwnerReference) bool {
+	return isAlike(ref, owner) && ref.Name == owner.Name
+}
+
+// withoutOwner is refs without owner in any generation.
+func withoutOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	var kept []metav1.OwnerReference
+	for _, ref := range refs {
+		if !isSame(ref, owner) {
+			kept = append(kept, ref)
+		}
+	}
+	return kept
+}
+
+// withOwner is refs with owner in its place, or added at the end.
+func withOwner(refs []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	var result []metav1.OwnerReference
+	placed := false
+	for _, ref := range refs {
+		if !isSame(ref, owner) {
+			result = append(result, ref)
+			continue
+		}
+		if !placed {
+			result = append(result, owner)
+			placed = true
+		}
+	}
+	if !placed {
+		result = append(result, owner)
+	}
+	return result
+}

@@ -1,0 +1,125 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
+)
+
+// Differences are the fields in which an object is not as its manifest wants it.
+type Differences struct {
+	Fields []compare.Detail
+	// Degraded is set when all fields were compared although only those of the
+	// manifest were asked for, because the member does not accept the manifest.
+	Degraded bool
+}
+
+// compare finds the differences of the manifest and the object. Partially means:
+// what would change if the manifest were applied, which the member's API server
+// answers best. The object is expected to be the latest.
+func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
+	if it.Way.Whole {
+		return Differences{Fields: compare.Objects(it.object, live)}, nil
+	}
+	return e.rehearse(ctx, it, live)
+}
+
+// rehearse asks the member's API server what would change if the manifest were
+// applied with force.
+func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
+	wanted := it.object.DeepCopy()
+	wanted.SetResourceVersion(live.GetResourceVersion())
+	rehearsed, err := e.at(it).Apply(ctx, it.Ref.Name, wanted,
+		metav1.ApplyOptions{FieldManager: e.Manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsInvalid(err) {
+		return Differences{Fields: compare.Objects(it.object, live), Degraded: true}, nil
+	}
+	if err != nil {
+		return Differences{}, err
+	}
+	return Differences{Fields: compare.Objects(rehearsed, live)}, nil
+}
+
+// reportDiff says how an object differs, and writes nothing. It is not done if the
+// object changed meanwhile.
+func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+	if live == nil {
+		return Outcome{Ref: it.Ref, Settled: true, Diff: Differences{Fields: compare.Missing()}}, true
+	}
+	found, err := e.compare(ctx, it, live)
+	if err != nil {
+		return e.failed(it, live, NotCompared, err), !overtaken(err, live)
+	}
+	out := seen(it, live, t.owner)
+	out.Settled, out.Diff = true, found
+	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
+	return out, true
+}
+
+// stand finds what stands against writing an object that differs: a drift that is
+// not to be overwritten, or an object that is taken over only as it is. The
+// outcome is nil if nothing does. It is not done if the object changed meanwhile.
+func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*Outcome, bool) {
+	out := seen(it, live, t.owner)
+	drifting := it.Way.KeepDrifts && live.GetAnnotations()[e.HashAnnotation] == it.hash
+	takingOver := it.Way.TakeOverEqual && !out.Holds
+	if !drifting && !takingOver {
+		return nil, true
+	}
+	found, err := e.compare(ctx, it, live)
+	if err != nil {
+		cause := DriftUnknown
+		if takingOver {
+			cause = TakenByOthers
+		}
+		failure := e.failed(it, live, cause, err)
+		failure.Holds = out.Holds
+		return &failure, !overtaken(err, live)
+	}
+	if len(found.Fields) == 0 {
+		return nil, true
+	}
+	out.Settled = true
+	if takingOver {
+		out.Diff = found
+		out.Refused = &Refusal{TakenByOthers, fmt.Sprintf("The object was on the member before and differs%s (%s), %s",
+			inDegradedMode(found), firstFields(found), e.Remedies.Differing)}
+	} else {
+		out.Drift = found
+		out.Refused = &Refusal{driftCause(found), fmt.Sprintf("The object was changed on the member%s (%s), %s",
+			inDegradedMode(found), firstFields(found), e.Remedies.Drifted)}
+	}
+	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
+	return &out, true
+}
+
+func driftCause(found Differences) Cause {
+	if found.Degraded {
+		return DriftedSomewhere
+	}
+	return Drifted
+}
+
+func inDegradedMode(found Differences) string {
+	if found.Degraded {
+		return ", all fields compared since the member does not accept the manifest"
+	}
+	return ""
+}
+
+// firstFields names some of the fields for a message.
+func firstFields(found Differences) string {
+	first := found.Fields[0].Path
+	if more := len(found.Fields) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", first, more)
+	}
+	return first
+}

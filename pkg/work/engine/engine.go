@@ -1,0 +1,252 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+)
+
+// attempts is how often one manifest is tried in a row while its object changes
+// under our hands.
+const attempts = 5
+
+// Engine brings the objects of one family's works to a member.
+type Engine struct {
+	Dialect
+	member   dynamic.Interface
+	kinds    kindFinder
+	merger   merge.Merger
+	clock    clock.PassiveClock
+	parallel int           // manifests of one wave at a time
+	resync   time.Duration // after which all objects are read although nothing seems to have changed
+	watch    *memberwatch.View
+	memories *memories
+}
+
+// task is what holds for all manifests of one work.
+type task struct {
+	owner  metav1.OwnerReference
+	may    func(Standing) *Refusal
+	memory *objects
+	// saw is what the watch knows of an object.
+	saw func(Item) memberwatch.Sighting
+}
+
+// run brings the items wave by wave. The outcomes are in the order of the items.
+func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
+	outcomes := make([]Outcome, len(items))
+	for place, it := range items {
+		outcomes[place] = Outcome{Ref: it.Ref, Refused: it.Refused}
+	}
+	for _, wave := range e.inWaves(items) {
+		var group errgroup.Group
+		group.SetLimit(e.parallel)
+		for _, place := range wave {
+			group.Go(func() error {
+				outcomes[place] = e.process(ctx, t, items[place])
+				return nil
+			})
+		}
+		_ = group.Wait() // outcomes carry the errors
+	}
+	return outcomes
+}
+
+// process brings one manifest to the member, unless the watch says that the
+// object is as it was left.
+func (e *Engine) process(ctx context.Context, t task, it Item) Outcome {
+	out := e.settleOne(ctx, t, it)
+	out.Against, out.QuietIn = t.memory.contest(it, e.clock.Now())
+	return out
+}
+
+func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
+	saw := t.saw(it)
+	if known, ok := t.memory.unchanged(it, saw, e.clock.Now()); ok {
+		known.Ref = it.Ref
+		return known
+	}
+	it, err := e.decoded(it)
+	if err != nil {
+		return Outcome{Ref: it.Ref, Holds: true, Err: err}
+	}
+	if saw.Absent() && e.isCreated(it) {
+		if out, done := e.bring(ctx, t, it, nil); done {
+			return out
+		}
+	}
+	for range attempts {
+		if out, done := e.attempt(ctx, t, it); done {
+			return out
+		}
+	}
+	return Outcome{Ref: it.Ref, Holds: true, Err: errors.New("the object kept changing while it was looked at")}
+}
+
+// attempt is one look at the object and at most one change of it. It is not done
+// if the object changed between the two.
+func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
+	live, err := e.find(ctx, it)
+	if err != nil {
+		return e.failed(it, nil, NotFound, err), true
+	}
+	if it.Way.By == Compare {
+		return e.reportDiff(ctx, t, it, live)
+	}
+	if live != nil {
+		if refused := mayWrite(t, live); refused != nil {
+			out := seen(it, live, t.owner)
+			out.Refused = refused
+			return out, true
+		}
+		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
+			return ptr.Deref(out, Outcome{}), done
+		}
+	}
+	return e.bring(ctx, t, it, live)
+}
+
+// bring writes the object, which may be written, unless it has to wait.
+func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
+		return e.postpone(ctx, t, it, live, wait), true
+	}
+	return e.writeOnce(ctx, t, it, live)
+}
+
+// isCreated reports whether writing an object that is not there is a creation, which
+// the member refuses if it is there after all: who owns it is asked then. A
+// server-side apply would change it.
+func (e *Engine) isCreated(it Item) bool {
+	return it.Way.By == Merge && e.merges(it, nil)
+}
+
+// writeOnce writes the object, and says what it was good for.
+func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+	written, err := e.write(ctx, t, it, live)
+	switch {
+	case err == nil && written.GetUID() == "":
+		return Outcome{Ref: it.Ref, Settled: true, Refused: &Refusal{NotWritten,
+			"The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
+	case err == nil:
+		return e.applied(t, it, live, written), true
+	case overtaken(err, live):
+		return Outcome{}, false
+	}
+	out := e.failed(it, live, NotWritten, err)
+	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours
+	if live == nil || !isImmutable(err) {
+		return out, true
+	}
+	if against := e.mayRecreate(it, live, t.owner); against != "" {
+		out.Refused.Message = Shorten(out.Refused.Message + ". " + against)
+		return out, true
+	}
+	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
+	if err == nil || overtaken(err, live) {
+		return Outcome{}, false // the next attempt makes it again
+	}
+	out = e.failed(it, live, NotWritten, err)
+	out.Holds = true
+	return out, true
+}
+
+// applied is the outcome of a write that went well.
+func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
+	out := seen(it, written, t.owner)
+	out.Holds, out.Verdict = true, availability.Of(written)
+	if it.Way.Whole {
+		out.Drift = Differences{Fields: compare.Objects(it.object, written)}
+	}
+	if it.Way.Mirror {
+		out.Mirrored = mirrored(written)
+	}
+	var undone *Contest
+	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
+		undone = contestOf(live, written, e.Manager)
+	}
+	t.memory.settle(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	return out
+}
+
+// find gets the object that a manifest is for, nil if there is none.
+func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured, error) {
+	live, err := e.at(it).Get(ctx, it.Ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// mayWrite says why an object that exists must not be written, or nil.
+func mayWrite(t task, live *unstructured.Unstructured) *Refusal {
+	if refused := t.may(StandingOf(live.GetOwnerReferences(), t.owner)); refused != nil {
+		return refused
+	}
+	if live.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	text := "The object is being deleted on the member; it is made again when it is gone"
+	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
+		text += fmt.Sprintf(". It waits for finalizers %q", finalizers)
+	}
+	return &Refusal{NotWritten, Shorten(text)}
+}
+
+// postpone is the outcome of an object whose next repair has to wait: it may not
+// need one.
+func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructured.Unstructured, wait time.Duration) Outcome {
+	if live == nil {
+		return Outcome{Ref: it.Ref, Holds: true, Postponed: wait}
+	}
+	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
+		return e.applied(t, it, live, live)
+	}
+	out := seen(it, live, t.owner)
+	out.Postponed = wait
+	return out
+}
+
+// mirrored is what a report of an object's status holds.
+func mirrored(object *unstructured.Unstructured) *unstructured.Unstructured {
+	status, found := object.Object["status"]
+	if !found {
+		return nil
+	}
+	report := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	report.SetGroupVersionKind(object.GroupVersionKind())
+	report.SetName(object.GetName())
+	return report
+}
+
+func (e *Engine) at(it Item) dynamic.ResourceInterface {
+	if it.namespaced {
+		return e.member.Resource(it.resource).Namespace(it.Ref.Namespace)
+	}
+	return e.member.Resource(it.resource)
+}
+
+// overtaken tells that the object is no longer what the attempt has seen.
+func overtaken(err error, live *unstructured.Unstructured) bool {
+	if live == nil {
+		return apierrors.IsAlreadyExists(err)
+	}
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) && !isFieldConflict(err)
+}

@@ -1,0 +1,155 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+)
+
+// engineOn is an engine on a member that holds objects, and a task for it.
+func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runtime.Object) (*Engine, task) {
+	t.Helper()
+	e := &Engine{
+		Dialect:  ours(),
+		member:   fake.NewSimpleDynamicClient(scheme.Scheme, objects...),
+		merger:   merge.Merger{Known: scheme.Scheme},
+		clock:    now,
+		parallel: 1,
+	}
+	return e, task{
+		owner:  recordRef("us", "1"),
+		may:    mayAlone,
+		memory: &newMemories().of("work").objects,
+		saw:    func(Item) memberwatch.Sighting { return memberwatch.Sighting{} },
+	}
+}
+
+// mayAlone shares with nobody.
+func mayAlone(s Standing) *Refusal {
+	if s.Shared() {
+		return &Refusal{TakenByOthers, "The object is owned by another AppliedWork"}
+	}
+	return nil
+}
+
+func configMapItem(t *testing.T, value string) Item {
+	t.Helper()
+	items, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"a":"`+value+`"}}`), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	items[0].resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	return InWay(items, Way{By: Merge})[0]
+}
+
+func TestAKindOfWhichNothingIsKeptIsRefused(t *testing.T) {
+	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
+	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
+	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Holds {
+		t.Errorf("the outcome is %+v", out)
+	}
+}
+
+func TestAContestedObjectThatNeedsNoRepairIsNotPostponed(t *testing.T) {
+	now := testingclock.NewFakePassiveClock(early.Time)
+	it := configMapItem(t, "ours")
+	e, work := engineOn(t, now)
+	wanted, _ := e.desire(work.owner, it, nil)
+	wanted.SetUID("1")
+	changed := wanted.DeepCopy()
+	if err := unstructured.SetNestedField(changed.Object, "theirs", "data", "a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		live      *unstructured.Unstructured
+		postponed bool
+	}{
+		"as it is wanted": {wanted, false},
+		"changed again":   {changed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, work := engineOn(t, now, tc.live)
+			work.memory.begin([]Item{it}, "terms", now.Now(), time.Hour)
+			for range freeRepairs + 1 {
+				work.memory.settle(it, "1", Outcome{}, &Contest{Manager: "other"}, now.Now())
+			}
+			out := e.run(t.Context(), work, []Item{it})[0]
+			if got := out.Postponed > 0; got != tc.postponed || out.Err != nil || out.Refused != nil {
+				t.Errorf("the outcome is %+v", out)
+			}
+			if out.Against == nil || out.QuietIn != quietUntilPast {
+				t.Errorf("it is contested by %v for %s", out.Against, out.QuietIn)
+			}
+		})
+	}
+}
+
+func TestWhatTheWatchKnowsSparesRequests(t *testing.T) {
+	us := recordRef("us", "1")
+	absent := memberwatch.Sighting{Reached: "7"}
+	create := []string{"create"}
+	cases := map[string]struct {
+		live    *corev1.ConfigMap
+		means   Means
+		saw     memberwatch.Sighting
+		asked   []string
+		refused bool
+	}{
+		"an object that is not there is made":                             {nil, "", absent, create, false},
+		"one of which the watch knows nothing is asked for":               {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
+		"one that is there after all is asked for, and merged":            {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
+		"one that is there after all and another's stays":                 {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
+		"a server-side apply, which would change it, asks in any case":    {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
+		"a comparison, which has nothing to be refused, asks in any case": {configMapOf(us), Compare, absent, []string{"get", "patch"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if tc.live != nil {
+				objects = append(objects, tc.live)
+			}
+			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
+			work.saw = func(Item) memberwatch.Sighting { return tc.saw }
+			it := configMapItem(t, "1")
+			if tc.means != "" {
+				it.Way.By = tc.means
+			}
+			out := e.run(t.Context(), work, []Item{it})[0]
+			var asked []string
+			for _, action := range e.member.(*fake.FakeDynamicClient).Actions() {
+				asked = append(asked, action.GetVerb())
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+			if tc.refused != (out.Refused != nil && strings.Contains(out.Refused.Message, "another AppliedWork")) {
+				t.Errorf("the outcome is %+v", out)
+			}
+		})
+	}
+}
+
+func TestOfAMirroredObjectThereIsItsStatusAndNoMore(t *testing.T) {
+	got := mirrored(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+		"metadata": map[string]any{"name": "a", "namespace": "ns", "labels": map[string]any{"a": "b"}},
+		"spec":     map[string]any{}, "status": map[string]any{"phase": "x"}}})
+	want := map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "status": map[string]any{"phase": "x"}}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,103 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+)
+
+// requestTimeout is longer than an API server waits for webhooks, 30 s at most.
+const requestTimeout = 40 * time.Second
+
+// Member is a member's API server, as all families of works on it share it.
+type Member struct {
+	// Config reaches it, by Client, whose requests end after a while.
+	Config *rest.Config
+	Client *http.Client
+	Kinds  apimeta.RESTMapper
+	// Watcher has to run.
+	Watcher *memberwatch.Watcher
+	objects dynamic.Interface
+}
+
+// Reach makes the clients of a member's API server. It does not talk to it yet.
+func Reach(config *rest.Config) (*Member, error) {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = -1 // the member's own priority and fairness limits us
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the member's transport: %w", err)
+	}
+	// A request that hangs, mostly in a webhook of the member, must not keep a worker
+	// for ever. Watches are meant to last: they keep the client without a limit.
+	limited := *transport
+	limited.Timeout = requestTimeout
+	m := &Member{Config: config, Client: &limited}
+	if m.Kinds, err = apiutil.NewDynamicRESTMapper(config, transport); err != nil {
+		return nil, fmt.Errorf("making the member's mapper of kinds: %w", err)
+	}
+	if m.objects, err = dynamic.NewForConfigAndClient(config, &limited); err != nil {
+		return nil, fmt.Errorf("making the member's client: %w", err)
+	}
+	watches, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), transport)
+	if err != nil {
+		return nil, fmt.Errorf("making the member's client: %w", err)
+	}
+	m.Watcher = memberwatch.New(watches)
+	return m, nil
+}
+
+// Options says how an Engine works. All have to be set.
+type Options struct {
+	// Clock tells how long repairs wait.
+	Clock clock.PassiveClock
+	// Manifests is how many manifests of a work are written in parallel.
+	Manifests int
+	// Resync is after what time all objects of a work are read again although nothing
+	// seems to have changed: for what a watch may have missed.
+	Resync time.Duration
+	// Records is the resource of the owners of a family's objects. It is watched.
+	Records schema.GroupVersionResource
+	// Touch is told what happens on the member to a work's objects, and to records by
+	// their names. It may block until its context is done.
+	Touch func(context.Context, memberwatch.Event)
+}
+
+// For makes the Engine of one family of works.
+func (m *Member) For(dialect Dialect, o Options) *Engine {
+	return &Engine{
+		Dialect:  dialect,
+		member:   m.objects,
+		kinds:    m.Kinds,
+		merger:   merge.Merger{Known: scheme.Scheme},
+		clock:    o.Clock,
+		parallel: o.Manifests,
+		resync:   o.Resync,
+		watch:    m.Watcher.For(o.Records, o.Touch),
+		memories: newMemories(),
+	}
+}
+
+// Saw is what the watch knows of an object.
+func (e *Engine) Saw(object memberwatch.Object) memberwatch.Sighting { return e.watch.Saw(object) }
+
+// Blind lists the resources of a work's objects that we may not watch, in order.
+func (e *Engine) Blind(work string) []schema.GroupVersionResource { return e.watch.Blind(work) }

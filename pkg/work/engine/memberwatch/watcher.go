@@ -1,0 +1,327 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memberwatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+func customResourceDefinitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// Event says that something changed that a work is interested in.
+type Event struct {
+	Work string
+	// NewKind is set when a kind for which the work waits may have appeared.
+	NewKind bool
+	// Object is what has changed, if it was one object.
+	Object Object
+	// Version is the resourceVersion that it has now; empty if it is gone.
+	Version string
+}
+
+// Watcher watches a member, for all families of works on it. The zero value is not
+// usable, see New.
+type Watcher struct {
+	client metadata.Interface
+	// changed wakes Run when the set of resources may have changed.
+	changed chan struct{}
+
+	mu     sync.Mutex // guards what follows, and the interests of all views
+	views  []*View
+	stores map[schema.GroupVersionResource]cache.Store
+	// forbidden are the resources that we may not watch, as far as we know.
+	forbidden map[schema.GroupVersionResource]bool
+}
+
+// View is the watch of one family of works. Works are named within their family.
+type View struct {
+	*Watcher
+	// records is the resource of the record that the family keeps of a work on the member.
+	records  schema.GroupVersionResource
+	notify   func(context.Context, Event)
+	interest *interest
+}
+
+// New returns a watcher that nobody has asked for anything yet.
+func New(client metadata.Interface) *Watcher {
+	return &Watcher{
+		client:    client,
+		changed:   make(chan struct{}, 1),
+		stores:    map[schema.GroupVersionResource]cache.Store{},
+		forbidden: map[schema.GroupVersionResource]bool{},
+	}
+}
+
+// For is the watch of one more family. It calls notify, from several goroutines, for
+// every work of the family that a change touches; notify may block until its context is
+// done. A change of a record touches the work of the record's name.
+func (w *Watcher) For(records schema.GroupVersionResource, notify func(context.Context, Event)) *View {
+	view := &View{Watcher: w, records: records, notify: notify, interest: newInterest()}
+	w.mu.Lock()
+	w.views = append(w.views, view)
+	w.mu.Unlock()
+	w.wake()
+	return view
+}
+
+// Follow replaces what a work is interested in: these objects, and the
+// appearance of kinds in these API groups. Both empty: the work is forgotten.
+func (v *View) Follow(work string, objects []Object, groups []string) {
+	v.mu.Lock()
+	v.interest.set(work, objects, groups)
+	v.mu.Unlock()
+	v.wake()
+}
+
+func (w *Watcher) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default: // Run is awake already
+	}
+}
+
+// Saw is what the watch knows of an object.
+func (w *Watcher) Saw(object Object) Sighting {
+	w.mu.Lock()
+	store, blind := w.stores[object.Resource], w.forbidden[object.Resource]
+	w.mu.Unlock()
+	if store == nil || blind {
+		return Sighting{}
+	}
+	// In this order: the object is as of Reached or later.
+	sighting := Sighting{Reached: store.LastStoreSyncResourceVersion()}
+	found, exists, err := store.GetByKey(cache.NewObjectName(object.Namespace, object.Name).String())
+	if err != nil {
+		return Sighting{}
+	}
+	if seen, ok := found.(*metav1.PartialObjectMetadata); ok && exists {
+		sighting.Version = seen.ResourceVersion
+	}
+	return sighting
+}
+
+// Blind lists the resources of a work's objects that we may not watch, in order.
+func (v *View) Blind(work string) []schema.GroupVersionResource {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.forbidden) == 0 {
+		return nil
+	}
+	found := map[schema.GroupVersionResource]struct{}{}
+	for _, object := range v.interest.objects[work] {
+		if v.forbidden[object.Resource] {
+			found[object.Resource] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// setForbidden notes whether we may watch a resource, and tells all works that are
+// interested in it when that has changed.
+func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersionResource, forbidden bool) {
+	w.mu.Lock()
+	changed := w.forbidden[resource] != forbidden
+	if forbidden {
+		w.forbidden[resource] = true
+	} else {
+		delete(w.forbidden, resource)
+	}
+	works := make([][]string, len(w.views))
+	for i, v := range w.views {
+		if changed {
+			works[i] = v.interest.inResource(resource)
+		}
+	}
+	views := w.views
+	w.mu.Unlock()
+	for i, v := range views {
+		for _, work := range works[i] {
+			v.notify(ctx, Event{Work: work})
+		}
+	}
+}
+
+// Run watches until the context is done and every informer has stopped.
+func (w *Watcher) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	stops := map[schema.GroupVersionResource]context.CancelFunc{}
+	for {
+		wanted := w.wanted()
+		for resource, stop := range stops {
+			if _, still := wanted[resource]; still {
+				continue
+			}
+			stop()
+			delete(stops, resource)
+			w.setStore(resource, nil)
+		}
+		for resource := range wanted {
+			if stops[resource] != nil {
+				continue
+			}
+			informerCtx, stop := context.WithCancel(ctx)
+			stops[resource] = stop
+			informer := w.informer(informerCtx, resource)
+			w.setStore(resource, informer.GetStore())
+			running.Go(func() { informer.RunWithContext(informerCtx) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+	}
+}
+
+func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wanted := map[schema.GroupVersionResource]struct{}{customResourceDefinitions(): {}}
+	for _, v := range w.views {
+		maps.Copy(wanted, v.interest.resources())
+		wanted[v.records] = struct{}{}
+	}
+	return wanted
+}
+
+func (w *Watcher) setStore(resource schema.GroupVersionResource, store cache.Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if store == nil {
+		delete(w.stores, resource)
+		delete(w.forbidden, resource)
+		return
+	}
+	w.stores[resource] = store
+}
+
+// informer makes the informer of one resource. Its settings can only be refused
+// once it runs, which it does not yet.
+func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	informer := metadatainformer.NewFilteredMetadataInformer(
+		w.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	_ = informer.SetTransform(slim)
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			w.setForbidden(ctx, resource, true)
+		}
+		klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", resource, "err", err)
+	})
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { w.handle(ctx, resource, object, versionOf(object)) },
+		UpdateFunc: func(before, after any) {
+			if w.differ(resource, before, after) {
+				w.handle(ctx, resource, after, versionOf(after))
+			}
+		},
+		DeleteFunc: func(object any) { w.handle(ctx, resource, object, "") },
+	})
+	return informer
+}
+
+// slim drops what no decision needs from a cached object.
+func slim(object any) (any, error) {
+	full, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace:         full.Namespace,
+		Name:              full.Name,
+		UID:               full.UID,
+		ResourceVersion:   full.ResourceVersion,
+		Generation:        full.Generation,
+		DeletionTimestamp: full.DeletionTimestamp,
+	}}, nil
+}
+
+// differ reports whether an update matters. Of a record the status does not: the
+// agent itself writes it.
+func (w *Watcher) differ(resource schema.GroupVersionResource, before, after any) bool {
+	old, okOld := before.(*metav1.PartialObjectMetadata)
+	now, okNow := after.(*metav1.PartialObjectMetadata)
+	if !okOld || !okNow {
+		return true
+	}
+	if w.isRecord(resource) {
+		return old.UID != now.UID || old.Generation != now.Generation ||
+			!old.DeletionTimestamp.Equal(now.DeletionTimestamp)
+	}
+	return old.ResourceVersion != now.ResourceVersion
+}
+
+func versionOf(object any) string {
+	metadata, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return ""
+	}
+	return metadata.ResourceVersion
+}
+
+// handle notifies of a change. version is that of the object; empty if it is gone.
+func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any, version string) {
+	w.setForbidden(ctx, resource, false)
+	key, err := cache.DeletionHandlingObjectToName(object)
+	if err != nil {
+		return // not an object: nothing can be interested in it
+	}
+	changed := Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}
+	w.mu.Lock()
+	views := w.views
+	w.mu.Unlock()
+	for _, v := range views {
+		for _, event := range v.touched(changed) {
+			event.Object, event.Version = changed, version
+			v.notify(ctx, event)
+		}
+	}
+}
+
+func (w *Watcher) isRecord(resource schema.GroupVersionResource) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.views, func(v *View) bool { return v.records == resource })
+}
+
+// touched lists the events that a change of an object makes.
+func (v *View) touched(object Object) []Event {
+	if object.Resource == v.records {
+		return []Event{{Work: object.Name}}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var events []Event
+	for _, work := range v.interest.in(object) {
+		events = append(events, Event{Work: work})
+	}
+	if object.Resource != customResourceDefinitions() {
+		return events
+	}
+	// The name of a CustomResourceDefinition is <plural>.<group>.
+	_, group, _ := strings.Cut(object.Name, ".")
+	for _, work := range v.interest.waitingFor(group) {
+		events = append(events, Event{Work: work, NewKind: true})
+	}
+	return events
+}

@@ -1,0 +1,151 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+)
+
+func TestPaceOfAWar(t *testing.T) {
+	now := early.Time
+	var p pace
+	var waits []time.Duration
+	for range 14 {
+		wait := p.wait(now)
+		waits = append(waits, wait)
+		now = now.Add(wait)
+		p = p.repaired(now)
+	}
+	want := []time.Duration{0, 0, 0,
+		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second,
+		64 * time.Second, 128 * time.Second, 256 * time.Second, 300 * time.Second, 300 * time.Second}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if wait := p.wait(now.Add(quietUntilPast + time.Second)); wait > 0 {
+		t.Errorf("after a quiet while a repair waits %s", wait)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	const resync = 5 * time.Minute
+	now := early.Time
+	it := itemOf("a")
+	it.hash = "1"
+	left := done("a", availability.Available)
+	changed := it
+	changed.hash = "2"
+
+	prepared := func() *objects {
+		m := &newMemories().of("work").objects
+		m.begin([]Item{it}, "terms", now, resync)
+		m.settle(it, "100", left, nil, now)
+		return m
+	}
+	asLeft := map[string]memberwatch.Sighting{
+		"is as it was left":                   {Version: "100", Reached: "120"},
+		"the watch has not seen yet":          {Reached: "99"},
+		"the watch saw before our last write": {Version: "90", Reached: "99"},
+	}
+	for name, saw := range asLeft {
+		t.Run("an object that "+name+" is not looked at", func(t *testing.T) {
+			m := prepared()
+			m.begin([]Item{it}, "terms", now.Add(time.Second), resync)
+			if out, ok := m.unchanged(it, saw, now.Add(time.Second)); !ok || out.Verdict != left.Verdict {
+				t.Errorf("it is looked at: %+v", out)
+			}
+		})
+	}
+	same := memberwatch.Sighting{Version: "100", Reached: "120"}
+	forgotten := map[string]func(*objects) (Item, memberwatch.Sighting){
+		"an object that changed": func(*objects) (Item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "101", Reached: "101"}
+		},
+		"an object that went": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{Reached: "101"} },
+		"an object that changed while we looked": func(*objects) (Item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "101", Reached: "99"}
+		},
+		"an object that the watch went back on": func(*objects) (Item, memberwatch.Sighting) {
+			return it, memberwatch.Sighting{Version: "90", Reached: "101"}
+		},
+		"an object of which the watch knows nothing": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{} },
+		"a manifest that changed":                    func(*objects) (Item, memberwatch.Sighting) { return changed, same },
+		"other terms": func(m *objects) (Item, memberwatch.Sighting) {
+			m.begin([]Item{it}, "other terms", now, resync)
+			return it, same
+		},
+		"a resync": func(m *objects) (Item, memberwatch.Sighting) {
+			m.begin([]Item{it}, "terms", now.Add(resync), resync)
+			return it, same
+		},
+		"a manifest that left and came back": func(m *objects) (Item, memberwatch.Sighting) {
+			m.begin(nil, "terms", now, resync)
+			m.begin([]Item{it}, "terms", now, resync)
+			return it, same
+		},
+	}
+	for name, change := range forgotten {
+		t.Run(name+" is looked at", func(t *testing.T) {
+			m := prepared()
+			looked, saw := change(m)
+			if _, ok := m.unchanged(looked, saw, now); ok {
+				t.Error("it is taken for unchanged")
+			}
+		})
+	}
+	t.Run("an event that tells what we did ourselves is expected", func(t *testing.T) {
+		e := &Engine{memories: newMemories()}
+		e.memories.of("work").objects.settle(it, "100", left, nil, now)
+		for name, tc := range map[string]struct {
+			event memberwatch.Event
+			want  bool
+		}{
+			"our write":                {memberwatch.Event{Work: "work", Object: it.target(), Version: "100"}, true},
+			"another's":                {memberwatch.Event{Work: "work", Object: it.target(), Version: "101"}, false},
+			"of another object":        {memberwatch.Event{Work: "work", Object: itemOf("b").target(), Version: "100"}, false},
+			"a deletion":               {memberwatch.Event{Work: "work", Object: it.target()}, false},
+			"a new kind":               {memberwatch.Event{Work: "work", Object: it.target(), Version: "100", NewKind: true}, false},
+			"for another Work":         {memberwatch.Event{Work: "other", Object: it.target(), Version: "100"}, false},
+			"of nothing in particular": {memberwatch.Event{Work: "work"}, false},
+		} {
+			if e.Expects(tc.event) != tc.want {
+				t.Errorf("%s is expected: %t", name, !tc.want)
+			}
+		}
+	})
+	t.Run("a watch that does not catch up is not waited for", func(t *testing.T) {
+		m := prepared()
+		if _, ok := m.unchanged(it, memberwatch.Sighting{Reached: "99"}, now.Add(time.Minute)); ok {
+			t.Error("it is taken for unchanged")
+		}
+	})
+	t.Run("only repairs of the same manifest have to wait", func(t *testing.T) {
+		m := prepared()
+		for range freeRepairs {
+			m.settle(it, "101", left, &Contest{Manager: "other"}, now)
+		}
+		if against, quietIn := m.contest(it, now); against == nil || against.Manager != "other" || quietIn != quietUntilPast {
+			t.Errorf("it is contested by %v for %s", against, quietIn)
+		}
+		if against, _ := m.contest(it, now.Add(quietUntilPast)); against != nil {
+			t.Error("it is contested after a quiet while")
+		}
+		if m.wait(it, now) <= 0 {
+			t.Error("a repair after many does not wait")
+		}
+		if m.wait(changed, now) > 0 {
+			t.Error("a changed manifest waits")
+		}
+		m.settle(changed, "102", left, &Contest{}, now)
+		if m.wait(changed, now) > 0 {
+			t.Error("repairs of the manifest before are counted")
+		}
+	})
+}

@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// Cause is why a manifest is not brought, or not compared, for programs. Families report
+// it by reasons of their own.
+type Cause string
+
+const (
+	// Undecodable: it is not one object.
+	Undecodable Cause = "Undecodable"
+	// GeneratedName: it has no name of its own.
+	GeneratedName Cause = "GeneratedName"
+	// Duplicated: another manifest of the work is for the same object.
+	Duplicated Cause = "Duplicated"
+	// NotAcceptable: the member has no such kind, or not in that scope.
+	NotAcceptable Cause = "NotAcceptable"
+	// Kept: no work may bring the object.
+	Kept Cause = "Kept"
+	// NotFound: the member did not let us see whether the object is there.
+	NotFound Cause = "NotFound"
+	// NotTakenOver: the object was there before, and is not to be taken over.
+	NotTakenOver Cause = "NotTakenOver"
+	// TakenByOthers: the object is not ours, and whoever owns it does not share it, or
+	// it is not as it has to be to be taken over.
+	TakenByOthers Cause = "TakenByOthers"
+	// NotShared: the object is ours, and others own it who do not share it.
+	NotShared Cause = "NotShared"
+	// Drifted: the object was changed on the member, and that is not overwritten.
+	Drifted Cause = "Drifted"
+	// DriftedSomewhere: the same, found by comparing all fields since the member does not
+	// accept the manifest.
+	DriftedSomewhere Cause = "DriftedSomewhere"
+	// DriftUnknown: the member did not answer whether the object was changed.
+	DriftUnknown Cause = "DriftUnknown"
+	// NotCompared: the member did not answer how the object differs.
+	NotCompared Cause = "NotCompared"
+	// NotWritten: the member refused the write, or would.
+	NotWritten Cause = "NotWritten"
+	// NotRecorded: the ledger cannot be written, without which nothing is.
+	NotRecorded Cause = "NotRecorded"
+)
+
+// Refusal is why a manifest is not brought: a cause for programs, a message for its
+// author.
+type Refusal struct {
+	Cause   Cause
+	Message string
+}
+
+// Outcome is what became of one manifest.
+type Outcome struct {
+	Ref manifest.Ref
+	// Refused is nil when the manifest is brought, or compared.
+	Refused *Refusal
+	// Settled is set when another look brings nothing as long as nothing changes.
+	Settled bool
+	// Verdict is set when the manifest is brought.
+	Verdict availability.Verdict
+	// Drift is how the object of a manifest differs from it that is brought, Diff how one
+	// differs that is not.
+	Drift, Diff Differences
+	// Generation and UID are those of the object on the member, if there is one.
+	Generation int64
+	UID        types.UID
+	// Mirrored is the object with its status and little else, if that was asked for.
+	Mirrored *unstructured.Unstructured
+	// Holds is set when the object carries, or may carry, our ownership.
+	Holds bool
+	// Err is set when it could not be found out what to do, or whether it worked.
+	Err error
+	// Postponed is how long a repair has to wait, because others undo each.
+	Postponed time.Duration
+	// Against is whom repairs are against, while that is contested, and QuietIn how long
+	// it still is if nothing else happens.
+	Against *Contest
+	QuietIn time.Duration
+}
+
+// Result is what came of bringing a work.
+type Result struct {
+	// Outcomes are those of the items, in their order; nil if it did not come to bringing.
+	Outcomes []Outcome
+	// Denied says what the agent may not remove, a sentence for each object.
+	Denied []string
+	// Unsure is set when it is not clear yet what may be removed.
+	Unsure bool
+	// Err is what could not be found out.
+	Err error
+}
+
+// RefuseAll refuses the items that are not refused already. None is touched.
+func RefuseAll(items []Item, why *Refusal) Result {
+	outcomes := make([]Outcome, len(items))
+	for place, it := range items {
+		outcomes[place] = Outcome{Ref: it.Ref, Refused: it.Refused}
+		if it.Refused == nil {
+			outcomes[place].Refused = why
+		}
+	}
+	return Result{Outcomes: outcomes}
+}
+
+// failures is the error of what could not be found out.
+func failures(outcomes []Outcome) error {
+	var errs []error
+	for _, out := range outcomes {
+		if out.Err != nil {
+			errs = append(errs, fmt.Errorf("applying %s: %w", out.Ref, out.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// seen is the outcome of an object that was looked at and not written.
+func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) Outcome {
+	return Outcome{
+		Ref:        it.Ref,
+		Generation: live.GetGeneration(),
+		UID:        live.GetUID(),
+		Holds:      StandingOf(live.GetOwnerReferences(), owner).Ours,
+	}
+}
+
+// failed is the outcome of an error, which may be an answer or the lack of one.
+func (e *Engine) failed(it Item, live *unstructured.Unstructured, cause Cause, err error) Outcome {
+	out := Outcome{Ref: it.Ref, Holds: true, Err: err}
+	if live != nil {
+		out.Generation, out.UID = live.GetGeneration(), live.GetUID()
+	}
+	if isTemporary(err) {
+		return out
+	}
+	out.Err = nil
+	out.Refused = &Refusal{cause, e.Explain(err, it.Ref.GroupKind())}
+	return out
+}
+
+// Unrecorded is the refusal of all manifests of a work that the agent may not keep a
+// record of, which is an object of this kind: without one nothing would be removed again.
+func (d *Dialect) Unrecorded(err error, kind schema.GroupKind) *Refusal {
+	return &Refusal{NotRecorded, d.Explain(err, kind)}
+}

@@ -1,0 +1,263 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// Item is one manifest of a work on its way to the member.
+type Item struct {
+	Ref manifest.Ref
+	// Way is how it is brought. Plans do not know it.
+	Way Way
+	// Refused is set when it is clear without asking for the object that the
+	// manifest is not brought.
+	Refused *Refusal
+	// UnknownKind is set when the member has no such kind.
+	UnknownKind bool
+	// raw is the manifest as it stands in the work.
+	raw []byte
+	// object is what it decodes to, and text that as JSON. Both are nil if it cannot be
+	// decoded, and while nobody needs them (decoded).
+	object *unstructured.Unstructured
+	text   []byte
+	// hash is that of text.
+	hash string
+	// resource is where objects of the kind are found on the member.
+	resource   schema.GroupVersionResource
+	namespaced bool
+}
+
+// isReadable reports whether the manifest can be decoded.
+func (i Item) isReadable() bool { return i.Ref.Kind != "" }
+
+// decoded is the item with its object. Of a plan that was kept there is only the raw
+// manifest, which was decoded before.
+func (e *Engine) decoded(it Item) (Item, error) {
+	if it.object != nil {
+		return it, nil
+	}
+	var err error
+	it.object, it.text, err = e.decode(it.raw)
+	return it, err
+}
+
+func (i Item) key() manifest.Key { return manifest.KeyOf(i.Ref) }
+
+// target is the object on the member.
+func (i Item) target() memberwatch.Object { return objectOf(i.resource, i.Ref) }
+
+func objectOf(resource schema.GroupVersionResource, ref manifest.Ref) memberwatch.Object {
+	return memberwatch.Object{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
+type kindFinder interface {
+	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
+}
+
+// Plan makes an item of every manifest of a work, anew only if it may be another than
+// the last time. The error is a member that could not be asked; what is wrong with a
+// manifest is in its item.
+func (e *Engine) Plan(work string, manifests [][]byte) ([]Item, error) {
+	plans, sum := &e.memories.of(work).plans, sumOf(e.memories.seed, manifests)
+	if items, ok := plans.of(sum, manifests); ok {
+		return items, nil
+	}
+	items, err := e.plan(manifests)
+	if err != nil {
+		return nil, err
+	}
+	plans.keep(sum, items)
+	return items, nil
+}
+
+// ForgetPlan has the next look at a work make its plan anew.
+func (e *Engine) ForgetPlan(work string) { e.memories.of(work).plans.keep(0, nil) }
+
+func (e *Engine) plan(manifests [][]byte) ([]Item, error) {
+	items := make([]Item, 0, len(manifests))
+	seen := map[manifest.Key]int{}
+	for ordinal, raw := range manifests {
+		it, err := e.planOne(ordinal, raw)
+		if err != nil {
+			return nil, err
+		}
+		if first, twice := seen[it.key()]; twice && it.isReadable() && it.Refused == nil {
+			it.Refused = &Refusal{Duplicated,
+				fmt.Sprintf("The manifest at place %d is for the same object: keep one of them", first)}
+		}
+		if it.isReadable() && it.Refused == nil {
+			seen[it.key()] = ordinal
+		}
+		items = append(items, it)
+	}
+	return items, nil
+}
+
+func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
+	object, text, err := e.decode(raw)
+	if err != nil {
+		return Item{Ref: manifest.Identify(ordinal, nil, ""), raw: raw, Refused: undecodable(err)}, nil
+	}
+	it := Item{Ref: manifest.Identify(ordinal, object, ""), raw: raw, object: object, text: text, hash: manifest.Hash(text)}
+	kind := object.GroupVersionKind()
+	mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
+	if apimeta.IsNoMatchError(err) {
+		it.UnknownKind = true
+		it.Refused = &Refusal{NotAcceptable, fmt.Sprintf(
+			"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
+			kind.Kind, kind.GroupVersion())}
+		return it, nil
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("asking the member for kind %s: %w", kind, err)
+	}
+	it.resource = mapping.Resource
+	it.Ref.Resource = mapping.Resource.Resource
+	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+	it.Refused = e.refuse(it)
+	return it, nil
+}
+
+// refuse is where a manifest is refused before anything is asked or written: for what
+// it says, whatever is on the member.
+func (e *Engine) refuse(it Item) *Refusal {
+	if reason := e.Reserved(it.object); reason != "" {
+		return &Refusal{Kept, reason}
+	}
+	return wrongNamespace(it)
+}
+
+// decode reads a manifest, and writes it again as it is compared and remembered.
+func (e *Engine) decode(raw []byte) (*unstructured.Unstructured, []byte, error) {
+	object, err := manifest.Decode(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.dropOwnAnnotations(object)
+	text, err := manifest.Encode(object)
+	return object, text, err
+}
+
+func undecodable(err error) *Refusal {
+	cause := Undecodable
+	if errors.Is(err, manifest.ErrGenerateName) {
+		cause = GeneratedName
+	}
+	return &Refusal{cause, "The manifest cannot be used: " + err.Error()}
+}
+
+func wrongNamespace(it Item) *Refusal {
+	namespace := it.object.GetNamespace()
+	switch {
+	case it.namespaced && namespace == "":
+		return &Refusal{NotAcceptable,
+			fmt.Sprintf("%s lives in a namespace: give the manifest a metadata.namespace", it.Ref.Kind)}
+	case !it.namespaced && namespace != "":
+		return &Refusal{NotAcceptable,
+			fmt.Sprintf("%s lives in no namespace: remove metadata.namespace from the manifest", it.Ref.Kind)}
+	}
+	return nil
+}
+
+// dropOwnAnnotations removes the annotations that we write: in a manifest they come
+// from an object that another hub placed.
+func (e *Engine) dropOwnAnnotations(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if len(annotations) == 0 {
+		return
+	}
+	delete(annotations, e.HashAnnotation)
+	delete(annotations, e.AppliedAnnotation)
+	object.SetAnnotations(annotations)
+}
+
+// plans remembers the last plan of a work: reading manifests costs more than all else in
+// a look at a work of which nothing has changed, and is needed only for those whose
+// objects have. The objects themselves would take too much memory.
+type plans struct {
+	mu    sync.Mutex // guards what follows: the watch forgets plans
+	sum   uint64     // of the raw manifests
+	items []Item     // without them, and without what they decode to; nil: there is none
+}
+
+// keep remembers a plan, unless it may become another without the manifests changing.
+func (p *plans) keep(sum uint64, items []Item) {
+	kept := slices.Clone(items)
+	for place := range kept {
+		if kept[place].UnknownKind {
+			kept = nil
+			break
+		}
+		kept[place].raw, kept[place].object, kept[place].text = nil, nil, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sum, p.items = sum, kept
+}
+
+// of is the plan for the manifests if it is the one that was kept.
+func (p *plans) of(sum uint64, manifests [][]byte) ([]Item, bool) {
+	p.mu.Lock()
+	kept, is := p.items, p.sum == sum
+	p.mu.Unlock()
+	if kept == nil || !is {
+		return nil, false
+	}
+	items := slices.Clone(kept)
+	for place := range items {
+		items[place].raw = manifests[place]
+	}
+	return items, true
+}
+
+// sumOf tells lists of manifests apart.
+func sumOf(seed maphash.Seed, manifests [][]byte) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(seed)
+	for _, raw := range manifests {
+		maphash.WriteComparable(&sum, len(raw))
+		_, _ = sum.Write(raw) // it never fails
+	}
+	return sum.Sum64()
+}
+
+// inWaves lists the places of the items that can be applied, wave by wave.
+func (e *Engine) inWaves(items []Item) [][]int {
+	byWave := make([][]int, e.LastWave+1)
+	for place, it := range items {
+		if it.Refused != nil {
+			continue
+		}
+		wave := e.Wave(it.resource.GroupResource())
+		byWave[wave] = append(byWave[wave], place)
+	}
+	return slices.DeleteFunc(byWave, func(places []int) bool { return len(places) == 0 })
+}
+
+// groupsOf lists the API groups of the items: when a kind of one of them is
+// installed on the member, it may be the one that an item lacks.
+func groupsOf(items []Item) []string {
+	groups := sets.New[string]()
+	for _, it := range items {
+		if it.Ref.Group != "" {
+			groups.Insert(it.Ref.Group)
+		}
+	}
+	return sets.List(groups)
+}

@@ -1,0 +1,156 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func kindsOfAMember() kindFinder {
+	mapper := apimeta.NewDefaultRESTMapper(nil)
+	core := schema.GroupVersion{Version: "v1"}
+	mapper.Add(core.WithKind("ConfigMap"), apimeta.RESTScopeNamespace)
+	mapper.Add(core.WithKind("Namespace"), apimeta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apimeta.RESTScopeNamespace)
+	return mapper
+}
+
+func raw(texts ...string) [][]byte {
+	var list [][]byte
+	for _, text := range texts {
+		list = append(list, []byte(text))
+	}
+	return list
+}
+
+func TestPlan(t *testing.T) {
+	const configMapA = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`
+	cases := map[string]struct {
+		manifests [][]byte
+		want      []string // the cause of each refusal
+	}{
+		"good ones":                 {raw(configMapA, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`), []string{"", ""}},
+		"no JSON":                   {raw("x"), []string{"Undecodable"}},
+		"a generated name":          {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a"}}`), []string{"GeneratedName"}},
+		"one object twice":          {raw(configMapA, configMapA, configMapA), []string{"", "Duplicated", "Duplicated"}},
+		"two unreadable ones":       {raw("x", "x"), []string{"Undecodable", "Undecodable"}},
+		"an unknown kind":           {raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
+		"an unknown version":        {raw(`{"apiVersion":"apps/v9","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
+		"a missing namespace":       {raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), []string{"NotAcceptable"}},
+		"a namespace where none is": {raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`), []string{"NotAcceptable"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			items, err := plan(tc.manifests, kindsOfAMember())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for place, it := range items {
+				if it.Ref.Ordinal != place {
+					t.Errorf("the manifest at place %d says %d", place, it.Ref.Ordinal)
+				}
+				reason := ""
+				if it.Refused != nil {
+					reason = string(it.Refused.Cause)
+				}
+				got = append(got, reason)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type deafMember struct{}
+
+func (deafMember) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error) {
+	return nil, errors.New("no answer")
+}
+
+func TestPlanBlamesNoManifestForAMemberThatDoesNotAnswer(t *testing.T) {
+	_, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`), deafMember{})
+	if err == nil {
+		t.Error("there is no error")
+	}
+}
+
+func TestPlanDropsAnnotationsOfAnotherHub(t *testing.T) {
+	items, err := plan(raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","annotations":{
+		"mine":"1","kubernetes-fleet.io/spec-hash":"2","kubernetes-fleet.io/last-applied-configuration":"3"}}}`), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"mine": "1"}, items[0].object.GetAnnotations()); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
+	const a = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"},"data":{"x":"1"}}`
+	const unknown = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"}}`
+	known, deaf := kindsOfAMember(), deafMember{}
+	cases := map[string]struct {
+		first, second [][]byte
+		forget        bool
+		anew          bool
+	}{
+		"the same manifests":                         {raw(a, "x"), raw(a, "x"), false, false},
+		"another manifest":                           {raw(a), raw(strings.Replace(a, "1", "2", 1)), false, true},
+		"one more":                                   {raw(a), raw(a, a), false, true},
+		"the same text, cut in another way":          {raw(a, "", "x"), raw(a, "x", ""), false, true},
+		"a kind that the member may have by now":     {raw(a, unknown), raw(a, unknown), false, true},
+		"kinds that the member may have changed now": {raw(a), raw(a), true, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := &Engine{Dialect: ours(), kinds: known, memories: newMemories()}
+			first, err := e.Plan("work", tc.first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.forget {
+				e.ForgetPlan("work")
+			}
+			e.kinds = deaf
+			second, err := e.Plan("work", tc.second)
+			if anew := err != nil; anew != tc.anew {
+				t.Fatalf("it is made anew: %t", anew)
+			}
+			for place, it := range second {
+				if it.isReadable() {
+					if it, err = e.decoded(it); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if diff := cmp.Diff(first[place], it, cmp.AllowUnexported(Item{}, Refusal{})); diff != "" {
+					t.Errorf("the item at place %d (-first +second):\n%s", place, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestInWaves(t *testing.T) {
+	items, err := plan(raw(
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"ns","name":"a"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`,
+		`x`,
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"b"}}`,
+	), kindsOfAMember())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]int{{3}, {1, 4}, {0}}, inWaves(items)); diff != "" {
+		t.Errorf("waves (-want +got):\n%s", diff)
+	}
+}

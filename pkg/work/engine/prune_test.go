@@ -1,0 +1,152 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+func TestPrune(t *testing.T) {
+	us, other := recordRef("us", "1"), recordRef("other", "2")
+	held := configMapOf(us)
+	held.DeletionTimestamp, held.Finalizers = &early, []string{"example.com/held"}
+	cases := map[string]struct {
+		object  *corev1.ConfigMap // nil: there is none
+		refused error             // of reading it
+		policy  metav1.DeletionPropagation
+		heir    *metav1.OwnerReference
+		gone    bool
+		says    string
+		// left are the owners of what is left; nil: nothing is
+		left []string
+	}{
+		"ours":                               {configMapOf(us), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"ours, abandoned":                    {configMapOf(us), nil, metav1.DeletePropagationOrphan, nil, true, "", []string{}},
+		"shared":                             {configMapOf(us, other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
+		"shared, abandoned":                  {configMapOf(us, other), nil, metav1.DeletePropagationOrphan, nil, true, "", []string{"other"}},
+		"of another":                         {configMapOf(other), nil, metav1.DeletePropagationForeground, nil, true, "", []string{"other"}},
+		"of nobody":                          {configMapOf(), nil, metav1.DeletePropagationForeground, nil, true, "", []string{}},
+		"not there":                          {nil, nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"going, and held":                    {held, nil, metav1.DeletePropagationForeground, nil, false, "example.com/held", []string{"us"}},
+		"not for us to read":                 {configMapOf(us), forbiddenToRead(), metav1.DeletePropagationForeground, nil, false, "verbs: [get]", []string{"us"}},
+		"on a member that does not answer":   {configMapOf(us), errors.New("no answer"), metav1.DeletePropagationForeground, nil, false, "", []string{"us"}},
+		"left from an AppliedWork before us": {configMapOf(recordRef("us", "0")), nil, metav1.DeletePropagationForeground, nil, true, "", nil},
+		"ours, and another's from now on":    {configMapOf(us), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
+		"ours, abandoned with an heir":       {configMapOf(us), nil, metav1.DeletePropagationOrphan, &other, true, "", []string{}},
+		"shared with the heir already":       {configMapOf(us, other), nil, metav1.DeletePropagationForeground, &other, true, "", []string{"other"}},
+		"going, which an heir cannot stop":   {held, nil, metav1.DeletePropagationForeground, &other, false, "example.com/held", []string{"us"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var objects []runtime.Object
+			if tc.object != nil {
+				objects = append(objects, tc.object)
+			}
+			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
+			member := e.member.(*fake.FakeDynamicClient)
+			if tc.refused != nil {
+				member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refused })
+			}
+			got, err := e.prune(t.Context(), us, []Entry{{Ref: id("a")}}, tc.policy, always(tc.heir))
+			if answered := err == nil; answered != (tc.refused == nil || apierrors.IsForbidden(tc.refused)) {
+				t.Fatalf("the error is %v", err)
+			}
+			if gone := got.gone[manifest.KeyOf(id("a"))]; gone != tc.gone {
+				t.Errorf("it is gone: %t", gone)
+			}
+			if text := got.Describe(); !strings.Contains(text, tc.says) || (tc.says == "") != (text == "") {
+				t.Errorf("what is left is described as %q", text)
+			}
+			if diff := cmp.Diff(tc.left, ownersLeft(t, member)); diff != "" {
+				t.Errorf("owners of what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
+	us := recordRef("us", "1")
+	held := configMapOf(us)
+	held.Finalizers = []string{"example.com/held"}
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "9", OwnerReferences: []metav1.OwnerReference{us}}
+	deployment := &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta}
+	deployments := id("a")
+	deployments.Group, deployments.Version, deployments.Kind, deployments.Resource = "apps", "v1", "Deployment", "deployments"
+	cases := map[string]struct {
+		object runtime.Object
+		id     manifest.Ref
+		policy metav1.DeletionPropagation
+		asked  []string
+	}{
+		"a ConfigMap is gone at once":                   {configMapOf(us), id("a"), metav1.DeletePropagationBackground, []string{"get", "delete"}},
+		"one with a finalizer is looked at again":       {held, id("a"), metav1.DeletePropagationBackground, []string{"get", "delete", "get"}},
+		"a Deployment takes along what was made for it": {deployment, deployments, metav1.DeletePropagationForeground, []string{"get", "delete", "get"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.object)
+			if _, err := e.prune(t.Context(), us, []Entry{{Ref: tc.id}}, metav1.DeletePropagationForeground, always(nil)); err != nil {
+				t.Fatal(err)
+			}
+			var asked []string
+			for _, action := range e.member.(*fake.FakeDynamicClient).Actions() {
+				asked = append(asked, action.GetVerb())
+				if deletion, ok := action.(clienttesting.DeleteAction); ok && *deletion.GetDeleteOptions().PropagationPolicy != tc.policy {
+					t.Errorf("it is deleted with policy %s", *deletion.GetDeleteOptions().PropagationPolicy)
+				}
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// always finds the same heir, or none.
+func always(found *metav1.OwnerReference) HeirFinder {
+	return func(context.Context, Entry) (*metav1.OwnerReference, error) { return found, nil }
+}
+
+func configMapOf(owners ...metav1.OwnerReference) *corev1.ConfigMap {
+	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "9", OwnerReferences: owners}}
+}
+
+func forbiddenToRead() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a",
+		errors.New(`User "agent" cannot get resource "configmaps" in API group "" in the namespace "ns"`))
+}
+
+// ownersLeft lists the owners of the object as the member has it.
+func ownersLeft(t *testing.T, member *fake.FakeDynamicClient) []string {
+	t.Helper()
+	left, err := member.Tracker().Get(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "ns", "a")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{}
+	for _, ref := range left.(metav1.Object).GetOwnerReferences() {
+		names = append(names, ref.Name)
+	}
+	return names
+}

@@ -1,0 +1,77 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestIsImmutable(t *testing.T) {
+	spec := field.NewPath("spec")
+	answer := func(list ...*field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", list)
+	}
+	cases := map[string]struct {
+		err  error
+		want bool
+	}{
+		"a selector":                {answer(field.Invalid(spec.Child("selector"), "x", "field is immutable")), true},
+		"a StatefulSet":             {answer(field.Forbidden(spec, "updates to statefulset spec for fields other than 'replicas' are forbidden")), true},
+		"a Pod":                     {answer(field.Forbidden(spec, "pod updates may not change fields other than `spec.containers[*].image`")), true},
+		"a cluster IP":              {answer(field.Invalid(spec.Child("clusterIPs"), "x", "may not change once set")), true},
+		"a claim":                   {answer(field.Forbidden(spec, "spec is immutable after creation except resources.requests")), true},
+		"the role of a binding":     {answer(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), true},
+		"one of several":            {answer(field.Required(spec, ""), field.Invalid(spec, "x", "field is immutable")), true},
+		"a wrong value":             {answer(field.Invalid(spec, "x", "must be greater than 0")), false},
+		"a conflict":                {apierrors.NewConflict(schema.GroupResource{}, "a", nil), false},
+		"a member without patience": {apierrors.NewTooManyRequests("later", 1), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := isImmutable(tc.err); got != tc.want {
+				t.Errorf("it is immutable: %t", got)
+			}
+		})
+	}
+}
+
+func TestMayRecreate(t *testing.T) {
+	us, other := recordRef("us", "1"), recordRef("other", "2")
+	annotated := map[string]any{"fleetgate.io/immutable-change": "Recreate"}
+	cases := map[string]struct {
+		kind, apiVersion string
+		annotations      map[string]any
+		owners           []metav1.OwnerReference
+		want             string // of what stands against it
+	}{
+		"annotated and ours":                   {"Deployment", "apps/v1", annotated, []metav1.OwnerReference{us}, ""},
+		"not annotated":                        {"Deployment", "apps/v1", nil, []metav1.OwnerReference{us}, "fleetgate.io/immutable-change=Recreate"},
+		"annotated otherwise":                  {"Deployment", "apps/v1", map[string]any{"fleetgate.io/immutable-change": "yes"}, []metav1.OwnerReference{us}, "annotate"},
+		"shared":                               {"Deployment", "apps/v1", annotated, []metav1.OwnerReference{us, other}, "others own it"},
+		"not ours yet":                         {"Deployment", "apps/v1", annotated, nil, "others own it"},
+		"a namespace":                          {"Namespace", "v1", annotated, []metav1.OwnerReference{us}, "never deleted"},
+		"a claim, with the data in its volume": {"PersistentVolumeClaim", "v1", annotated, []metav1.OwnerReference{us}, "never deleted"},
+		"a definition, with all its objects":   {"CustomResourceDefinition", "apiextensions.k8s.io/v1", annotated, []metav1.OwnerReference{us}, "never deleted"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			it := itemOf("a")
+			it.object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": tc.apiVersion, "kind": tc.kind,
+				"metadata": map[string]any{"name": "a", "annotations": tc.annotations}}}
+			live := &unstructured.Unstructured{Object: map[string]any{}}
+			live.SetOwnerReferences(tc.owners)
+			got := (&Engine{Dialect: ours()}).mayRecreate(it, live, us)
+			if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("against it stands %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

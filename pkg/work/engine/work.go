@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// Work is what one work is brought for, and under which terms.
+type Work struct {
+	// Name is that of the work, within its family.
+	Name string
+	// Owner is the owner reference that every object of the work carries. Of a record that
+	// is lost only the kind and the name are needed.
+	Owner metav1.OwnerReference
+	// May says why an object may not be written that has these owners; nil if it may.
+	May func(Standing) *Refusal
+	// Terms is all that outcomes depend on besides manifest and object: with others, all is
+	// looked at anew.
+	Terms string
+	// As reads and writes objects with the rights that are the work's. Nil: with the
+	// agent's. Taking away what the work does not ask for any more remains the agent's: it
+	// never touches what it has not recorded.
+	As dynamic.Interface
+	// Ledger is that of the work; nil of a work that is only compared, or whose record is
+	// lost.
+	Ledger Ledger
+	// Reported is what the work's status names: what was brought is in the ledger or here.
+	Reported []manifest.Ref
+	// HeirOf finds who else wants what is removed.
+	HeirOf HeirFinder
+	// Unsure reports whether what has left the work may be about to join another.
+	Unsure func(context.Context) (bool, error)
+}
+
+// Bring brings items to the member, and removes what is left of earlier ones.
+func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
+	before := known(w.Ledger.Entries(), w.Reported)
+	err := w.Ledger.Write(ctx, intended(w.Ledger.Entries(), before, items))
+	if apierrors.IsForbidden(err) {
+		return RefuseAll(items, e.Unrecorded(err, kindOf(w.Owner)))
+	}
+	if err != nil {
+		return Result{Err: err}
+	}
+	outcomes := e.look(ctx, w, before, items)
+	left := leftovers(before, items)
+	unsure := false
+	var askErr error
+	if len(left) > 0 {
+		unsure, askErr = w.Unsure(ctx)
+	}
+	if unsure || askErr != nil {
+		left = nil
+	}
+	pruned, failure := e.prune(ctx, w.Owner, left, metav1.DeletePropagationBackground, w.HeirOf)
+	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
+	return Result{
+		Outcomes: outcomes,
+		Denied:   pruned.denied,
+		Unsure:   unsure,
+		Err:      errors.Join(askErr, failure, w.Ledger.Write(ctx, ledger), failures(outcomes)),
+	}
+}
+
+// Compare says how objects differ from items that are only to be compared. It changes
+// nothing, nor the ledger.
+func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
+	outcomes := e.look(ctx, w, w.Ledger.Entries(), items)
+	return Result{Outcomes: outcomes, Err: failures(outcomes)}
+}
+
+// look watches the objects of items and entries, and runs the items.
+func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item) []Outcome {
+	e.watch.Follow(w.Name, followed(items, entries), groupsOf(items))
+	memory := &e.memories.of(w.Name).objects
+	memory.begin(items, w.Terms, e.clock.Now(), e.resync)
+	with := *e
+	if w.As != nil {
+		with.member = w.As
+	}
+	return with.run(ctx, task{
+		owner:  w.Owner,
+		may:    w.May,
+		memory: memory,
+		saw:    func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
+	}, items)
+}
+
+// Remove removes all that a work has brought: Foreground with what depends on it; with
+// Orphan it stays on the member, and loses our name.
+func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropagation) (*Removal, error) {
+	var entries []Entry
+	if w.Ledger != nil {
+		entries = w.Ledger.Entries()
+	}
+	left := known(entries, w.Reported)
+	e.watch.Follow(w.Name, followed(nil, left), nil)
+	return e.prune(ctx, w.Owner, left, policy, w.HeirOf)
+}
+
+// Forget lets go of what is remembered of a work, and of the watch on its objects.
+func (e *Engine) Forget(work string) {
+	e.watch.Follow(work, nil, nil)
+	e.memories.forget(work)
+}
+
+func kindOf(owner metav1.OwnerReference) schema.GroupKind {
+	version, _ := schema.ParseGroupVersion(owner.APIVersion)
+	return schema.GroupKind{Group: version.Group, Kind: owner.Kind}
+}
+
+// followed lists the objects whose changes matter to a work: what it brings
+// and what it has still to remove.
+func followed(items []Item, entries []Entry) []memberwatch.Object {
+	seen := sets.Set[memberwatch.Object]{}
+	var objects []memberwatch.Object
+	add := func(resource schema.GroupVersionResource, ref manifest.Ref) {
+		object := objectOf(resource, ref)
+		if resource.Resource != "" && !seen.Has(object) {
+			seen.Insert(object)
+			objects = append(objects, object)
+		}
+	}
+	for _, it := range items {
+		add(it.resource, it.Ref)
+	}
+	for _, entry := range entries {
+		add(entry.GroupVersionResource(), entry.Ref)
+	}
+	return objects
+}

@@ -1,0 +1,170 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+)
+
+const (
+	// beforeFirstApply is the manager to whom the API server gives the fields of
+	// an object that was never applied on the server's side.
+	beforeFirstApply = "before-first-apply"
+
+	// maxAnnotations is how many bytes the annotations of one object may have
+	// together; the API server refuses more.
+	maxAnnotations = 256 << 10
+)
+
+// write sends what is needed to bring live, nil if there is no object, to what
+// the manifest asks for. It returns the object as it is afterwards.
+func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	desired, merging := e.desire(t.owner, it, live)
+	if !merging {
+		return e.serverSide(ctx, it, desired, live)
+	}
+	if live == nil {
+		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: e.Manager})
+	}
+	patch, err := e.merge(it, desired, live)
+	if err != nil || patch.IsEmpty() {
+		return live, err
+	}
+	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: e.Manager})
+}
+
+// differs reports whether write would change live. It writes nothing.
+func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (bool, error) {
+	desired, merging := e.desire(t.owner, it, live)
+	if merging {
+		patch, err := e.merge(it, desired, live)
+		return !patch.IsEmpty(), err
+	}
+	found, err := e.rehearse(ctx, it, live)
+	return len(found.Fields) > 0, err
+}
+
+// desire is the object to merge into live, or to apply on the server's side.
+func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool) {
+	desired, merging = it.object.DeepCopy(), e.merges(it, live)
+	desired.SetAnnotations(e.annotations(it, merging))
+	desired.SetOwnerReferences([]metav1.OwnerReference{owner})
+	if merging && live != nil {
+		desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), owner))
+	}
+	return desired, merging
+}
+
+// merges reports whether the manifest is merged into live on the client's side. One
+// that is too large has no place where the merge could remember what was applied: a
+// server-side apply needs none, and like the merge it overrides.
+func (e *Engine) merges(it Item, live *unstructured.Unstructured) bool {
+	return it.Way.By != ServerSide && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
+}
+
+// annotations are those of the manifest and ours; a merge remembers what it applied.
+func (e *Engine) annotations(it Item, merging bool) map[string]string {
+	all := it.object.GetAnnotations()
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[e.HashAnnotation] = it.hash
+	if merging {
+		all[e.AppliedAnnotation] = string(it.text)
+	}
+	return all
+}
+
+// merge computes the patch of a client-side apply.
+func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge.Patch, error) {
+	modified, err := desired.MarshalJSON()
+	if err != nil {
+		return merge.Patch{}, fmt.Errorf("encoding the wanted object: %w", err)
+	}
+	current, err := live.MarshalJSON()
+	if err != nil {
+		return merge.Patch{}, fmt.Errorf("encoding the object of the member: %w", err)
+	}
+	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), e.lastApplied(live), modified, current)
+	if err != nil {
+		return merge.Patch{}, unmergeable{err}
+	}
+	return patch, nil
+}
+
+func (e *Engine) serverSide(ctx context.Context, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	force := it.Way.By == Merge || it.Way.Force // one that is too large to be merged overrides too
+	if live != nil {
+		if err := e.moveFields(ctx, it, live); err != nil {
+			return nil, err
+		}
+		force = force || e.onlyOurs(live.GetManagedFields())
+	}
+	if live != nil && it.Way.KeepDrifts {
+		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten
+	}
+	return e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.Manager, Force: force})
+}
+
+// moveFields hands what we own by client-side writes to our server-side self.
+// Without it a field that left the manifest would stay on the object.
+func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(e.Manager), e.Manager)
+	if err != nil {
+		return unmergeable{err}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: e.Manager})
+	return err
+}
+
+// onlyOurs reports whether nobody but us, and whoever made the object before
+// anybody applied it, owns fields outside of subresources.
+func (e *Engine) onlyOurs(entries []metav1.ManagedFieldsEntry) bool {
+	for _, entry := range entries {
+		if entry.Subresource == "" && entry.Manager != e.Manager && entry.Manager != beforeFirstApply {
+			return false
+		}
+	}
+	return true
+}
+
+// lastApplied is the manifest as we applied it last on the client's side.
+func (e *Engine) lastApplied(live *unstructured.Unstructured) []byte {
+	text := live.GetAnnotations()[e.AppliedAnnotation]
+	if !json.Valid([]byte(text)) {
+		return nil // somebody wrote over it: as if never applied
+	}
+	return []byte(text)
+}
+
+// annotationBytes is the size of the annotations that live would have with those
+// that are wanted, as the API server counts it.
+func annotationBytes(wanted map[string]string, live *unstructured.Unstructured) int {
+	size := 0
+	for key, value := range wanted {
+		size += len(key) + len(value)
+	}
+	if live == nil {
+		return size
+	}
+	for key, value := range live.GetAnnotations() {
+		if _, replaced := wanted[key]; !replaced {
+			size += len(key) + len(value)
+		}
+	}
+	return size
+}
