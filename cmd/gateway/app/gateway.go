@@ -544,13 +544,14 @@ func (g *gateway) addMembership(context.Context) error {
 			&registration.TokenReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{},
 				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
+				Defaults: g.registrationDefaults(),
 			},
 			&registration.GrantReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members,
-				Namespaces: g.registrationNamespaces(), ApproveInfinite: g.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
+				Namespaces: g.registrationNamespaces(), Defaults: g.registrationDefaults(), Labels: g.memberLabels(),
 				Concurrency: memberWorkers,
 			},
-			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Concurrency: memberWorkers},
+			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: g.memberLabels(), Concurrency: memberWorkers},
 			&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 			&importer.Reconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),

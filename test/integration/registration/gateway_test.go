@@ -55,6 +55,9 @@ type gatewayOptions struct {
 	// namespaces are where clusters may register; none means everywhere.
 	namespaces []string
 	clock      clock.PassiveClock
+	// defaults are the terms of tokens that do not say otherwise.
+	defaults registration.Defaults
+	labels   registration.LabelRule
 	// tokenClock is that of registration tokens; none means the real one.
 	tokenClock clock.PassiveClock
 }
@@ -110,12 +113,13 @@ func startAnother(o gatewayOptions) *gateway {
 		},
 		&registration.TokenReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.tokenClock,
-			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces,
+			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces, Defaults: o.defaults,
 		},
 		&registration.GrantReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.clock, Secrets: members, Namespaces: o.namespaces,
+			Defaults: o.defaults, Labels: o.labels, Concurrency: 4,
 		},
-		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Labels: o.labels},
 		&registration.GroupReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}},
 		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
 		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},
