@@ -40,7 +40,8 @@ import (
 //   - Keys: labels and annotations of ours say what the hub has done. Others may
 //     take them off a Cluster, which is how an administrator lets it register anew.
 func MemberPolicies(tokenLifetime time.Duration) []client.Object {
-	return objectsOf(tokenPolicy(tokenLifetime), secretPolicy(), workPolicy(), identityPolicy(), namespacePolicy(), keyPolicy(), bypassAudit())
+	return append(objectsOf(tokenPolicy(tokenLifetime), secretPolicy(), workPolicy(), identityPolicy(), namespacePolicy(), keyPolicy(), bypassAudit()),
+		memberBoundPolicies()...)
 }
 
 func tokenPolicy(lifetime time.Duration) policy {

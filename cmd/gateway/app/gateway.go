@@ -539,6 +539,9 @@ func (g *gateway) addMembership(context.Context) error {
 			},
 		)
 	}
+	if g.serves(apiFleet) && g.AgentPriorityLevel != "" {
+		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: g.AgentPriorityLevel})
+	}
 	if g.serves(apiRancher) {
 		controllers = append(controllers,
 			&registration.TokenReconciler{

@@ -179,6 +179,7 @@ type Options struct {
 	HubCAFile          string
 	ArgoCDNamespace    string
 	AgentTokenLifetime time.Duration
+	AgentPriorityLevel string
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
 	TaintUnreachable   bool
@@ -294,6 +295,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
 	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
+	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to leader-election. Empty: it keeps none.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
