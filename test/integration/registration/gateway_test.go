@@ -58,6 +58,8 @@ type gatewayOptions struct {
 	// defaults are the terms of tokens that do not say otherwise.
 	defaults registration.Defaults
 	labels   registration.LabelRule
+	// level is the priority level of agents; none means that there is no such.
+	level string
 	// tokenClock is that of registration tokens; none means the real one.
 	tokenClock clock.PassiveClock
 }
@@ -100,7 +102,12 @@ func startAnother(o gatewayOptions) *gateway {
 	members, err := membership.NewMemberCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(members)).To(Succeed())
-	for _, r := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	type controller interface{ SetupWithManager(ctrl.Manager) error }
+	var flows []controller
+	if o.level != "" {
+		flows = append(flows, &membership.FlowReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Level: o.level})
+	}
+	for _, r := range append(flows,
 		&membership.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: members,
 			Recorder: mgr.GetEventRecorder(membership.EventSource),
@@ -131,7 +138,7 @@ func startAnother(o gatewayOptions) *gateway {
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clusters: mgr.GetCache(), Recorder: mgr.GetEventRecorder(membership.EventSource),
 			Namespaces: o.namespaces, Labels: clusterapi.DefaultLabels(),
 		},
-	} {
+	) {
 		Expect(r.SetupWithManager(mgr)).To(Succeed())
 	}
 	g := &gateway{done: make(chan struct{})}
