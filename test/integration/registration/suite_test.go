@@ -8,6 +8,7 @@ package registration_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
-	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -81,7 +82,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})).To(Succeed())
-	for _, policy := range append(registration.OriginPolicy(), webhook.MemberPolicies(registration.DefaultAgentTokenLifetime)...) {
+	ofMembers := policies.Members(policies.Parameters{TokenLifetime: registration.DefaultAgentTokenLifetime})
+	for _, policy := range slices.Concat(policies.Registration(), ofMembers, policies.MemberBounds()) {
 		Expect(hubClient.Create(ctx, policy)).To(Succeed())
 	}
 })
