@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,6 +32,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 const (
@@ -84,7 +86,14 @@ func fleetOf() []client.Object {
 		&registrationv1alpha1.ClusterRegistrationToken{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token", Annotations: planting},
 			Status: registrationv1alpha1.ClusterRegistrationTokenStatus{Expires: ptr.To(at(23 * time.Hour)), Conditions: []metav1.Condition{
-				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionTrue, "Issued", "")}},
+				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionTrue, "Issued", ""),
+				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionFalse, "Permissive", "whoever holds it lets in any number of clusters")}},
+		},
+		&registrationv1alpha1.ClusterRegistrationToken{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "once"},
+			Status: registrationv1alpha1.ClusterRegistrationTokenStatus{Conditions: []metav1.Condition{
+				condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionFalse, "UsedUp", "1 of 1"),
+				condition(registrationv1alpha1.TokenConditionRestricted, metav1.ConditionTrue, "Restricted", "")}},
 		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token"}, Data: map[string][]byte{"values": []byte(jwt)}},
 		&registrationv1alpha1.ClusterRegistration{
@@ -139,6 +148,12 @@ LEASE              LEADER          RENEWED
 fleetgate-gateway  gateway-0_1234  2s ago
 the definitions are of v0.1.0
 
+RULES THAT ARE LOOSE
+RULE                                   WHAT IT LEAVES OPEN
+guard rails                            off: what is placed can run on the hub too; start the gateway with --install and --guard-rails=selected or reference
+registration policy                    open: 1 tokens approve clusters without saying so; start the gateway with --registration-policy=strict
+registration token clusters/new-token  whoever holds it lets in any number of clusters
+
 APIS THAT THE GATEWAY SERVES
 APISERVICE                     AVAILABLE  WHY NOT
 v1alpha1.cluster.core.oam.dev  False      FailedDiscoveryCheck: https://[removed]@10.0.0.1:8443 refused
@@ -151,6 +166,7 @@ member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 REGISTRATION TOKENS
 NAMESPACE  NAME       READY  EXPIRES  WHY NOT
 clusters   new-token  True   in 23h   -
+clusters   once       False  never    UsedUp: 1 of 1
 
 REGISTRATIONS THAT WAIT OR WERE REFUSED
 NAMESPACE  AGE     WHY
@@ -194,11 +210,28 @@ func TestThePageShowsTroubleFirstAndNoSecret(t *testing.T) {
 	}
 }
 
+func TestGuardRailsThatAreOnAreNoLooseRule(t *testing.T) {
+	for _, mode := range []policies.GuardRails{policies.GuardRailsSelected, policies.GuardRailsReference} {
+		got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if installed, ok := into.(*k8sadmissionv1.ValidatingAdmissionPolicyList); ok {
+				for _, object := range mode.Of(policies.Parameters{}) {
+					installed.Items = append(installed.Items, k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
+				}
+				return nil
+			}
+			return hub.List(ctx, into, options...)
+		}})
+		if strings.Contains(got, "guard rails") {
+			t.Errorf("they are %s and said to be off:\n%s", mode, got)
+		}
+	}
+}
+
 func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("you may not, Bearer " + jwt)
 	}})
-	const sections = 8
+	const sections = 9
 	if n := strings.Count(got, "could not be read: you may not, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
 		t.Errorf("%d sections say that they could not be read, want %d:\n%s", n, sections, got)
 	}

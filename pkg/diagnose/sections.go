@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
@@ -146,7 +147,11 @@ func (r *Reporter) registrationTokens(ctx context.Context) (section, error) {
 		if token.Status.Expires != nil {
 			expires = r.ago(token.Status.Expires.Time)
 		}
-		s.rows = append(s.rows, row{rank: rankOf(cells[0]), cells: []string{token.Namespace, token.Name, cells[0], expires, why}})
+		rank := rankOf(cells[0])
+		if ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady); ready != nil && ready.Reason == registrationv1alpha1.TokenReasonUsedUp {
+			rank = well // It has done what it was for.
+		}
+		s.rows = append(s.rows, row{rank: rank, cells: []string{token.Namespace, token.Name, cells[0], expires, why}})
 	}
 	return s, err
 }

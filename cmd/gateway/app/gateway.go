@@ -393,7 +393,7 @@ func (g *gateway) policyParameters(self account) policies.Parameters {
 // admission returns the policies and webhook configurations of the chosen parts.
 func (g *gateway) admission(reviews webhook.Endpoint, self account) []client.Object {
 	parameters := g.policyParameters(self)
-	objects := slices.Concat(policies.Members(parameters), policies.ServiceAccounts(), policies.Registration())
+	objects := slices.Concat(policies.Members(parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration())
 	if !self.administrator {
 		objects = append(objects, policies.Gateway(parameters)...)
 	}
@@ -568,18 +568,22 @@ func (g *gateway) addMembership(context.Context) error {
 			},
 		)
 	}
+	if g.serves(apiFleet) && g.AgentPriorityLevel != "" {
+		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: g.AgentPriorityLevel})
+	}
 	if g.serves(apiRancher) {
 		controllers = append(controllers,
 			&registration.TokenReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{},
 				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
+				Defaults: g.registrationDefaults(),
 			},
 			&registration.GrantReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members,
-				Namespaces: g.registrationNamespaces(), ApproveInfinite: g.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
+				Namespaces: g.registrationNamespaces(), Defaults: g.registrationDefaults(), Labels: g.memberLabels(),
 				Concurrency: memberWorkers,
 			},
-			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Concurrency: memberWorkers},
+			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: g.memberLabels(), Concurrency: memberWorkers},
 			&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 			&importer.Reconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),

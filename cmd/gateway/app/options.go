@@ -28,6 +28,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
 	"fleetgate.io/fleetgate/pkg/tracing"
@@ -77,6 +78,14 @@ const (
 	certificatesOwn         = "own"
 	certificatesCertManager = "cert-manager"
 	certificatesFiles       = "files"
+)
+
+// What clusters that register are given.
+const (
+	registrationOpen   = "open"
+	registrationStrict = "strict"
+	labelsCount        = "count"
+	labelsIgnore       = "ignore"
 )
 
 func certificateSources() []string {
@@ -175,12 +184,15 @@ type Options struct {
 	HubCAFile          string
 	ArgoCDNamespace    string
 	AgentTokenLifetime time.Duration
+	AgentPriorityLevel string
 	Silence            time.Duration
 	ForceDeleteWait    time.Duration
 	TaintUnreachable   bool
 
 	RegistrationNamespaces []string
 	InfiniteTokenApproval  string
+	RegistrationPolicy     string
+	SelfAssignedLabels     string
 	ClusterProfileManager  string
 	AgentImage             string
 	ClusterAPILabels       []string
@@ -221,6 +233,8 @@ func NewOptions() *Options {
 
 		RegistrationNamespaces: []string{"clusters"},
 		InfiniteTokenApproval:  registrationv1alpha1.ApprovalManual,
+		RegistrationPolicy:     registrationOpen,
+		SelfAssignedLabels:     labelsCount,
 		ClusterProfileManager:  multiclusterv1alpha1.ClusterManager,
 		ClusterAPILabels:       clusterapi.DefaultLabels(),
 	}
@@ -293,6 +307,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HubCAFile, "hub-ca-file", o.HubCAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
 	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
 	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
+	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to leader-election. Empty: it keeps none.")
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
@@ -302,6 +317,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
 	flags.StringSliceVar(&o.RegistrationNamespaces, "registration-namespaces", o.RegistrationNamespaces, "Namespaces in which clusters may register; * means every namespace.")
 	flags.StringVar(&o.InfiniteTokenApproval, "infinite-token-approval", o.InfiniteTokenApproval, "auto or manual: whether members that register with a token without end may be used at once, or wait for somebody who takes their taint away. A token's annotation "+registrationv1alpha1.AnnotationApproval+" stands over it.")
+	flags.StringVar(&o.RegistrationPolicy, "registration-policy", o.RegistrationPolicy, "open or strict: what registration tokens let in that do not say otherwise. open: with a token that ends, clusters that are used at once and bring the labels "+registrationv1alpha1.DefaultAllowedLabels+". strict: clusters without labels, which somebody approves. Annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token stand over it.")
+	flags.StringVar(&o.SelfAssignedLabels, "self-assigned-labels", o.SelfAssignedLabels, "count or ignore: whether MemberClusters get the labels that agents brought when they registered, so that placements can select by them.")
 	flags.StringSliceVar(&o.FailClosedGroups, "fail-closed-groups", o.FailClosedGroups, "API groups for which an ImmutabilityPolicy with failurePolicy Fail refuses requests while no gateway answers. Empty: none.")
 }
 
@@ -394,8 +411,27 @@ func (o *Options) Validate() error {
 		all = append(all, errors.New("--registration-namespaces is empty: name at least one namespace, or *"))
 	}
 	all = append(all, known("--infinite-token-approval", []string{o.InfiniteTokenApproval},
-		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}))
+		[]string{registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual}),
+		known("--registration-policy", []string{o.RegistrationPolicy}, []string{registrationOpen, registrationStrict}),
+		known("--self-assigned-labels", []string{o.SelfAssignedLabels}, []string{labelsCount, labelsIgnore}))
+	if o.RegistrationPolicy == registrationStrict && o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto {
+		all = append(all, errors.New("--infinite-token-approval=auto does not go with --registration-policy=strict: annotate the tokens that may approve with "+
+			registrationv1alpha1.AnnotationApproval+"="+registrationv1alpha1.ApprovalAuto))
+	}
 	return errors.Join(all...)
+}
+
+// memberLabels says which labels of their Clusters members get.
+func (o *Options) memberLabels() registration.LabelRule {
+	return registration.LabelRule(o.SelfAssignedLabels == labelsIgnore)
+}
+
+// registrationDefaults are the terms of registration tokens that do not say otherwise.
+func (o *Options) registrationDefaults() registration.Defaults {
+	return registration.Defaults{
+		Strict:          o.RegistrationPolicy == registrationStrict,
+		ApproveInfinite: o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto,
+	}
 }
 
 func (o *Options) validateHelmCharts() error {

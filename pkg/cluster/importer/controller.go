@@ -268,7 +268,24 @@ func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.C
 	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
 		return nil, nil
 	}
-	return &values, nil
+	return &values, r.reopen(ctx, token)
+}
+
+// reopen gives the token its use again: an agent that is installed another time may have
+// lost its key.
+func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken) error {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), token); err != nil {
+		return fmt.Errorf("reading ClusterRegistrationToken %q: %w", token.Name, err)
+	}
+	base := token.DeepCopy()
+	delete(token.Annotations, registrationv1alpha1.AnnotationUsedBy)
+	if equality.Semantic.DeepEqual(base, token) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("giving ClusterRegistrationToken %q its use again: %w", token.Name, err)
+	}
+	return nil
 }
 
 // TokenName is the name of the registration token with which a Cluster is imported.

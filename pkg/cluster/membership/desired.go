@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -18,6 +19,20 @@ import (
 // ClusterRoleName is the name of the ClusterRole, and of its binding, with the
 // cluster-scoped rights of one member's identity.
 func ClusterRoleName(member string) string { return "fleetgate-member-" + member }
+
+// QuotaName is the name of the ResourceQuota in a member's namespace.
+const QuotaName = "fleetgate-agent"
+
+// hardLimits are what is in a member's namespace at most. A member has a Secret for each of
+// its ManagedServiceAccounts, one ConfigMap that the hub's Kubernetes makes, and a Lease or
+// two.
+func hardLimits() corev1.ResourceList {
+	return corev1.ResourceList{
+		"count/secrets":                    resource.MustParse("2000"),
+		"count/configmaps":                 resource.MustParse("100"),
+		"count/leases.coordination.k8s.io": resource.MustParse("100"),
+	}
+}
 
 // refusal is why a MemberCluster cannot join: the reason and message of its
 // condition ReadyToJoin.

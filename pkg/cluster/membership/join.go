@@ -48,6 +48,7 @@ func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.Member
 		{r.ensureRole, r.ensureRoleBinding},
 		{r.ensureClusterRole, r.ensureClusterRoleBinding},
 		{r.ensureAccount, r.ensureCredentialSecret, r.ensureLease},
+		{r.ensureQuota},
 	} {
 		group.Go(func() error {
 			for _, ensure := range inOrder {
@@ -114,6 +115,18 @@ func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberC
 	lease := &coordinationv1.Lease{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Lease)}
 	_, err := r.ensure(ctx, lease, func() error {
 		label(&lease.ObjectMeta, mc.Name)
+		return nil
+	})
+	return err
+}
+
+// ensureQuota bounds how much of the hub a member's agent may fill. Events are not in it:
+// the API server counts them against no quota.
+func (r *Reconciler) ensureQuota(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta(mc.Name, QuotaName)}
+	_, err := r.ensure(ctx, quota, func() error {
+		label(&quota.ObjectMeta, mc.Name)
+		quota.Spec = corev1.ResourceQuotaSpec{Hard: hardLimits()}
 		return nil
 	})
 	return err

@@ -55,6 +55,8 @@ type ClusterReconciler struct {
 	Live client.Reader
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// Labels are what members get of the labels of their Clusters.
+	Labels LabelRule
 	// Concurrency is how many Clusters are worked on at a time. Zero means one.
 	Concurrency int
 }
@@ -130,7 +132,7 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 		return nil
 	}
 	base := mc.DeepCopy()
-	shareMetadata(mc, cluster)
+	shareMetadata(mc, cluster, r.Labels)
 	if equality.Semantic.DeepEqual(base.ObjectMeta, mc.ObjectMeta) {
 		return nil
 	}

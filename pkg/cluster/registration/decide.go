@@ -163,17 +163,18 @@ func grantedCondition(refused *refusal) metav1.Condition {
 
 // desiredCluster is the Cluster that the hub makes for a clientID that none has.
 func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms terms) *registrationv1alpha1.Cluster {
-	name := registrationv1alpha1.ClusterName(request.Spec.ClientID)
+	name, labels := registrationv1alpha1.ClusterName(request.Spec.ClientID), terms.labelsOf(request)
 	cluster := &registrationv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:  request.Namespace,
 			Name:       name,
-			Labels:     terms.labelsOf(request),
+			Labels:     labels,
 			Finalizers: []string{ClusterFinalizer},
 		},
 		Spec: registrationv1alpha1.ClusterSpec{ClientID: request.Spec.ClientID},
 	}
 	record(&cluster.ObjectMeta, request, terms)
+	setOrDelete(&cluster.ObjectMeta, AnnotationBroughtLabels, broughtLabels(labels))
 	metav1.SetMetaDataLabel(&cluster.ObjectMeta, registrationv1alpha1.LabelCluster, name)
 	return cluster
 }
@@ -193,9 +194,9 @@ func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterReg
 
 // desiredMember is the MemberCluster for a Cluster. Its identity is the account that
 // pkg/cluster/membership makes in the member's namespace.
-func desiredMember(cluster *registrationv1alpha1.Cluster, name string) *clusterv1beta1.MemberCluster {
+func desiredMember(cluster *registrationv1alpha1.Cluster, name string, rule LabelRule) *clusterv1beta1.MemberCluster {
 	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	shareMetadata(mc, cluster)
+	shareMetadata(mc, cluster, rule)
 	mc.Spec.Identity.Kind = "ServiceAccount"
 	mc.Spec.Identity.Name = clusterv1beta1.AgentAccount
 	mc.Spec.Identity.Namespace = clusterv1beta1.MemberNamespace(name)
@@ -206,22 +207,10 @@ func desiredMember(cluster *registrationv1alpha1.Cluster, name string) *clusterv
 }
 
 // shareMetadata gives a MemberCluster its origin, which nobody may change, what is known of
-// its infrastructure, and the labels of its Cluster: those that it had from there before and are gone there go, and those
-// that somebody put on the MemberCluster itself stay.
-func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) {
-	for name, value := range map[string]string{
-		AnnotationClusterUID:                            string(cluster.UID),
-		registrationv1alpha1.AnnotationCluster:          cluster.Name,
-		registrationv1alpha1.AnnotationClusterNamespace: cluster.Namespace,
-	} {
-		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, name, value)
-	}
-	if known := cluster.Annotations[clusterv1beta1.AnnotationProperties]; known != "" {
-		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationProperties, known)
-	} else {
-		delete(mc.Annotations, clusterv1beta1.AnnotationProperties)
-	}
-	labels := memberLabels(cluster.Labels)
+// its infrastructure, and the labels of its Cluster: those that it had from there before and
+// are gone there go, and those that somebody put on the MemberCluster itself stay.
+func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster, rule LabelRule) {
+	labels, selfAssigned := memberLabels(cluster, rule)
 	for key := range strings.SplitSeq(mc.Annotations[AnnotationClusterLabels], ",") {
 		if _, ok := labels[key]; !ok && !isReserved(key) {
 			delete(mc.Labels, key)
@@ -230,11 +219,25 @@ func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alph
 	for key, value := range labels {
 		metav1.SetMetaDataLabel(&mc.ObjectMeta, key, value)
 	}
-	if len(labels) == 0 {
-		delete(mc.Annotations, AnnotationClusterLabels)
+	for name, value := range map[string]string{
+		AnnotationClusterUID:                            string(cluster.UID),
+		registrationv1alpha1.AnnotationCluster:          cluster.Name,
+		registrationv1alpha1.AnnotationClusterNamespace: cluster.Namespace,
+		clusterv1beta1.AnnotationProperties:             cluster.Annotations[clusterv1beta1.AnnotationProperties],
+		AnnotationClusterLabels:                         strings.Join(slices.Sorted(maps.Keys(labels)), ","),
+		AnnotationSelfAssignedLabels:                    strings.Join(selfAssigned, ","),
+	} {
+		setOrDelete(&mc.ObjectMeta, name, value)
+	}
+}
+
+// setOrDelete leaves no empty annotation.
+func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
+	if value == "" {
+		delete(meta.Annotations, name)
 		return
 	}
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationClusterLabels, strings.Join(slices.Sorted(maps.Keys(labels)), ","))
+	metav1.SetMetaDataAnnotation(meta, name, value)
 }
 
 // clusterOf picks the Cluster with the clientID: the first by name, should there be

@@ -262,7 +262,7 @@ func TestTheLifeOfAToken(t *testing.T) {
 			if seconds != tc.seconds || ok != tc.requestable {
 				t.Errorf("request: got %d, %v, want %d, %v", seconds, ok, tc.seconds, tc.requestable)
 			}
-			status := desiredTokenStatus(token, life, issuedValues)
+			status := desiredTokenStatus(token, Defaults{}, life, issuedValues)
 			if (status.Expires == nil) != life.infinite {
 				t.Errorf("status.expires: got %v for an infinite life: %v", status.Expires, life.infinite)
 			}

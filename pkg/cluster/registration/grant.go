@@ -59,9 +59,10 @@ type GrantReconciler struct {
 	Secrets cache.Cache
 	// Namespaces are where clusters may register. Empty means everywhere.
 	Namespaces []string
-	// ApproveInfinite lets clusters that register with a token without end take part at
-	// once, unless the token says otherwise.
-	ApproveInfinite bool
+	// Defaults are the terms of tokens that do not say otherwise.
+	Defaults Defaults
+	// Labels are what members get of the labels of their Clusters.
+	Labels LabelRule
 	// Concurrency is how many requests are worked on at a time. Zero means one.
 	Concurrency int
 }
@@ -268,6 +269,9 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 	if cluster == nil {
 		return r.createCluster(ctx, request, terms)
 	}
+	if refused, err := r.spend(ctx, request, cluster.Name, terms); refused != nil || err != nil {
+		return nil, refused, err
+	}
 	return cluster, nil, r.claim(ctx, cluster, request, terms)
 }
 
@@ -282,6 +286,9 @@ func (r *GrantReconciler) createCluster(ctx context.Context, request *registrati
 	}
 	if !apierrors.IsNotFound(err) {
 		return nil, nil, fmt.Errorf("reading Cluster %q: %w", wanted.Name, err)
+	}
+	if refused, err := r.spend(ctx, request, wanted.Name, terms); refused != nil || err != nil {
+		return nil, refused, err
 	}
 	if err := r.Client.Create(ctx, wanted); err != nil {
 		return nil, nil, fmt.Errorf("creating Cluster %q: %w", wanted.Name, err)
@@ -389,7 +396,7 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 		return nil, apierrors.NewConflict(schema.GroupResource{Group: registrationv1alpha1.GroupName, Resource: "clusters"},
 			cluster.Name, errors.New("it has changed since it was read"))
 	}
-	mc := desiredMember(cluster, name)
+	mc := desiredMember(cluster, name, r.Labels)
 	if err := r.Client.Create(ctx, mc); err != nil {
 		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,13 @@ const (
 	// has from its Cluster, separated by commas. The hub writes it: a label that goes
 	// from the Cluster goes from the MemberCluster too.
 	AnnotationClusterLabels = "fleetgate.io/cluster-labels"
+	// AnnotationBroughtLabels, on a Cluster, are the labels that its agent brought when it
+	// registered: key=value, separated by commas. The hub writes it; an administrator who
+	// takes it off vouches for them.
+	AnnotationBroughtLabels = "fleetgate.io/brought-labels"
+	// AnnotationSelfAssignedLabels, on a MemberCluster, are the keys of the labels of its
+	// Cluster that are as its agent chose them, separated by commas. The hub writes it.
+	AnnotationSelfAssignedLabels = "fleetgate.io/self-assigned-labels"
 	// AnnotationCredentialExpires, on a ClusterRegistration, is when the credential in
 	// it expires, in RFC 3339, if that is sooner than the gateway asked for. The hub
 	// writes it.
@@ -105,9 +113,43 @@ func sanitizeLabels(wanted map[string]string) map[string]string {
 	return keepLabels(wanted, registrationv1alpha1.IsReservedLabel)
 }
 
+// LabelRule says what members get of the labels that their agents chose for themselves.
+type LabelRule bool
+
+const (
+	// CountSelfAssigned gives them to the MemberCluster, as all other labels of the Cluster.
+	CountSelfAssigned LabelRule = false
+	// IgnoreSelfAssigned leaves them on the Cluster: whatever chooses members by labels
+	// does not see them.
+	IgnoreSelfAssigned LabelRule = true
+)
+
 // memberLabels are those of a Cluster that its MemberCluster gets: unlike an agent, whoever
-// administers the Cluster may say what its infrastructure is.
-func memberLabels(wanted map[string]string) map[string]string { return keepLabels(wanted, isReserved) }
+// administers the Cluster may say what its infrastructure is. With them come the keys of
+// the labels that are still as the Cluster's agent chose them.
+func memberLabels(cluster *registrationv1alpha1.Cluster, rule LabelRule) (kept map[string]string, selfAssigned []string) {
+	kept = keepLabels(cluster.Labels, isReserved)
+	for pair := range strings.SplitSeq(cluster.Annotations[AnnotationBroughtLabels], ",") {
+		key, brought, _ := strings.Cut(pair, "=")
+		if value, ok := kept[key]; !ok || value != brought {
+			continue
+		}
+		selfAssigned = append(selfAssigned, key)
+		if rule == IgnoreSelfAssigned {
+			delete(kept, key)
+		}
+	}
+	return kept, selfAssigned
+}
+
+// broughtLabels are the labels of a registration as AnnotationBroughtLabels has them.
+func broughtLabels(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
+}
 
 func isReserved(key string) bool {
 	return registrationv1alpha1.IsReservedLabel(key) && !strings.HasPrefix(key, clusterv1beta1.InfrastructurePrefix)

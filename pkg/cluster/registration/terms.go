@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,16 @@ import (
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
+// Defaults are the terms of registration tokens that do not say otherwise. The zero value
+// is what the public documents of the API promise.
+type Defaults struct {
+	// Strict lets agents bring no labels, and has somebody approve each cluster.
+	Strict bool
+	// ApproveInfinite lets clusters that register with a token without end take part at
+	// once. It is not for Strict.
+	ApproveInfinite bool
+}
+
 // terms are what a registration token lets its holders have.
 type terms struct {
 	// approved clusters are used at once, others wait for somebody's approval.
@@ -29,21 +40,25 @@ type terms struct {
 	labels []string
 	// cluster is the only Cluster that the token is for; empty means any.
 	cluster string
+	// uses is how many keys may be let in; zero means any number.
+	uses int
+	// token is where uses are written down.
+	token *registrationv1alpha1.ClusterRegistrationToken
 }
 
-// termsOf reads the annotations of a token. approveInfinite is what goes for a token
-// without end that says nothing.
-func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, approveInfinite bool) terms {
+// termsOf reads the annotations of a token. One that cannot be read lets nobody in.
+func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (terms, *refusal) {
 	_, infinite := registrationv1alpha1.Lifetime(token.Spec.TTL)
 	t := terms{
-		approved: !infinite || approveInfinite,
+		approved: !defaults.Strict && (!infinite || defaults.ApproveInfinite),
 		cluster:  token.Annotations[registrationv1alpha1.AnnotationForCluster],
+		token:    token,
 	}
 	if approval, ok := token.Annotations[registrationv1alpha1.AnnotationApproval]; ok {
 		t.approved = approval == registrationv1alpha1.ApprovalAuto
 	}
 	allowed, ok := token.Annotations[registrationv1alpha1.AnnotationAllowedLabels]
-	if !ok {
+	if !ok && !defaults.Strict {
 		allowed = registrationv1alpha1.DefaultAllowedLabels
 	}
 	for key := range strings.SplitSeq(allowed, ",") {
@@ -51,7 +66,19 @@ func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, approveInfini
 			t.labels = append(t.labels, key)
 		}
 	}
-	return t
+	if t.cluster != "" {
+		t.uses = 1
+	}
+	if uses, ok := token.Annotations[registrationv1alpha1.AnnotationUses]; ok {
+		n, err := strconv.Atoi(uses)
+		if err != nil || n < 1 || n > registrationv1alpha1.MaxUses {
+			return t, &refusal{registrationv1alpha1.RegistrationReasonTokenInvalid, fmt.Sprintf(
+				"annotation %s of ClusterRegistrationToken %q is no whole number from 1 to %d: correct it, or take it off to let any number of clusters register",
+				registrationv1alpha1.AnnotationUses, token.Name, registrationv1alpha1.MaxUses)}
+		}
+		t.uses = n
+	}
+	return t, nil
 }
 
 // allows tells whether an agent may bring the label. The name of its pod it always may.
@@ -103,7 +130,8 @@ func (r *GrantReconciler) termsFor(ctx context.Context, request *registrationv1a
 		return terms{}, unproven("the request was not made with the present token of ClusterRegistrationToken %q: "+
 			"give the agent its values as they are now", name), nil
 	}
-	return termsOf(&token, r.ApproveInfinite), nil, nil
+	t, refused := termsOf(&token, r.Defaults)
+	return t, refused, nil
 }
 
 // isProven checks the request's proof with the token in the Secret of values.
@@ -120,7 +148,8 @@ func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegist
 // agent makes it again as long as it runs.
 func refusedLife(reason string) (time.Duration, bool) {
 	switch reason {
-	case registrationv1alpha1.RegistrationReasonUnproven:
+	case registrationv1alpha1.RegistrationReasonUnproven,
+		registrationv1alpha1.RegistrationReasonTokenUsedUp, registrationv1alpha1.RegistrationReasonTokenInvalid:
 		return time.Minute, true
 	case registrationv1alpha1.RegistrationReasonInvalid, registrationv1alpha1.RegistrationReasonConflict:
 		return time.Hour, true

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,17 +18,19 @@ import (
 
 func TestApproval(t *testing.T) {
 	tests := map[string]struct {
-		annotation      string
-		ttl             time.Duration
-		approveInfinite bool
-		want            bool
+		annotation string
+		ttl        time.Duration
+		defaults   Defaults
+		want       bool
 	}{
-		"a token that ends approves":                   {"", time.Hour, false, true},
-		"a token without end does not":                 {"", 0, false, false},
-		"a token without end does if the gateway says": {"", 0, true, true},
-		"a token without end that says auto":           {"auto", 0, false, true},
-		"a token that ends and says manual":            {"manual", time.Hour, true, false},
-		"what nobody knows is manual":                  {"always", time.Hour, true, false},
+		"a token that ends approves":                   {"", time.Hour, Defaults{}, true},
+		"a token without end does not":                 {"", 0, Defaults{}, false},
+		"a token without end does if the gateway says": {"", 0, Defaults{ApproveInfinite: true}, true},
+		"a token without end that says auto":           {"auto", 0, Defaults{}, true},
+		"a token that ends and says manual":            {"manual", time.Hour, Defaults{ApproveInfinite: true}, false},
+		"what nobody knows is manual":                  {"always", time.Hour, Defaults{ApproveInfinite: true}, false},
+		"a strict gateway's token that ends does not":  {"", time.Hour, Defaults{Strict: true}, false},
+		"a strict gateway's token that says auto":      {"auto", time.Hour, Defaults{Strict: true}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +39,8 @@ func TestApproval(t *testing.T) {
 			if tc.annotation != "" {
 				token.Annotations = map[string]string{registrationv1alpha1.AnnotationApproval: tc.annotation}
 			}
-			if got := termsOf(token, tc.approveInfinite).approved; got != tc.want {
+			terms, refused := termsOf(token, tc.defaults)
+			if got := terms.approved; refused != nil || got != tc.want {
 				t.Errorf("approved: got %v, want %v", got, tc.want)
 			}
 		})
@@ -57,24 +61,32 @@ func TestLabelsThatAnAgentMayBring(t *testing.T) {
 	}
 	tests := map[string]struct {
 		annotations map[string]string
+		defaults    Defaults
 		want        map[string]string
 	}{
-		"those of the examples unless the token says": {nil, with(map[string]string{"env": "prod", "example": "true"})},
-		"none":                         {map[string]string{registrationv1alpha1.AnnotationAllowedLabels: ""}, pod},
-		"the listed ones, with blanks": {map[string]string{registrationv1alpha1.AnnotationAllowedLabels: "region, acme.com/tier"}, with(map[string]string{"region": "eu", "acme.com/tier": "gold"})},
-		"all of a domain":              {map[string]string{registrationv1alpha1.AnnotationAllowedLabels: "acme.com/*"}, with(map[string]string{"acme.com/tier": "gold", "acme.com/team": "a"})},
-		"reserved ones never, even if the token says so": {map[string]string{registrationv1alpha1.AnnotationAllowedLabels: "fleetgate.io/*,fleet.cattle.io/cluster"}, pod},
+		"those of the examples unless the token says": {nil, Defaults{}, with(map[string]string{"env": "prod", "example": "true"})},
+		"none":                         {allowing(""), Defaults{}, pod},
+		"the listed ones, with blanks": {allowing("region, acme.com/tier"), Defaults{}, with(map[string]string{"region": "eu", "acme.com/tier": "gold"})},
+		"all of a domain":              {allowing("acme.com/*"), Defaults{}, with(map[string]string{"acme.com/tier": "gold", "acme.com/team": "a"})},
+		"reserved ones never, even if the token says so": {allowing("fleetgate.io/*,fleet.cattle.io/cluster"), Defaults{}, pod},
+		"none at a strict gateway":                       {nil, Defaults{Strict: true}, pod},
+		"the listed ones at a strict gateway":            {allowing("region"), Defaults{Strict: true}, with(map[string]string{"region": "eu"})},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			request := &registrationv1alpha1.ClusterRegistration{}
 			request.Spec.ClusterLabels = brought
-			if diff := cmp.Diff(tc.want, termsOf(token, false).labelsOf(request)); diff != "" {
+			terms, refused := termsOf(token, tc.defaults)
+			if diff := cmp.Diff(tc.want, terms.labelsOf(request)); diff != "" || refused != nil {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+func allowing(labels string) map[string]string {
+	return map[string]string{registrationv1alpha1.AnnotationAllowedLabels: labels}
 }
 
 func TestAProofFitsOneRequestAndOneToken(t *testing.T) {
@@ -120,7 +132,7 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 		Namespace: "clusters", Name: "edge", UID: "uid", Labels: map[string]string{"env": "prod", "tier": "1", "fleet.cattle.io/cluster": "edge"},
 		Annotations: map[string]string{registrationv1alpha1.AnnotationApproval: registrationv1alpha1.ApprovalManual},
 	}}
-	mc := desiredMember(cluster, "edge")
+	mc := desiredMember(cluster, "edge", CountSelfAssigned)
 	if mc.IsApproved() {
 		t.Error("a member that waits for approval is not tainted")
 	}
@@ -128,7 +140,7 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 
 	cluster.Labels = map[string]string{"env": "dev", clusterv1beta1.InfrastructurePrefix + "spot": "true"}
 	cluster.Annotations[clusterv1beta1.AnnotationProperties] = "{}"
-	shareMetadata(mc, cluster)
+	shareMetadata(mc, cluster, CountSelfAssigned)
 	want := map[string]string{"env": "dev", "zone": "a", clusterv1beta1.LabelMemberName: "edge", clusterv1beta1.InfrastructurePrefix + "spot": "true"}
 	if diff := cmp.Diff(want, mc.Labels); diff != "" {
 		t.Errorf("labels after a change (-want +got):\n%s", diff)
@@ -140,7 +152,7 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 
 	cluster.Labels = nil
 	delete(cluster.Annotations, clusterv1beta1.AnnotationProperties)
-	shareMetadata(mc, cluster)
+	shareMetadata(mc, cluster, CountSelfAssigned)
 	delete(want, "env")
 	delete(want, clusterv1beta1.InfrastructurePrefix+"spot")
 	if diff := cmp.Diff(want, mc.Labels); diff != "" {
@@ -151,6 +163,53 @@ func TestAMemberFollowsTheLabelsOfItsCluster(t *testing.T) {
 	}
 	if !isOrigin(mc, cluster) {
 		t.Error("it forgot its origin")
+	}
+}
+
+func TestLabelsThatAnAgentChoseForItself(t *testing.T) {
+	const agentPod = registrationv1alpha1.LabelCreatedByAgentPod
+	request := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
+		r.Spec.ClusterLabels = map[string]string{"env": "prod", "foo": "", agentPod: "agent-0", "region": "eu"}
+	})
+	registered := desiredCluster(request, terms{approved: true, labels: []string{"env", "foo"}})
+	type labels = map[string]string
+	tests := map[string]struct {
+		change       func(*registrationv1alpha1.Cluster)
+		selfAssigned string
+		counted      labels
+		ignored      labels
+	}{
+		"are marked": {func(*registrationv1alpha1.Cluster) {}, "env," + agentPod + ",foo",
+			labels{"env": "prod", "foo": "", agentPod: "agent-0"}, nil},
+		"are an administrator's once one has changed them": {func(c *registrationv1alpha1.Cluster) { c.Labels["env"] = "dev" }, agentPod + ",foo",
+			labels{"env": "dev", "foo": "", agentPod: "agent-0"}, labels{"env": "dev"}},
+		"are an administrator's once one has vouched for them": {func(c *registrationv1alpha1.Cluster) { delete(c.Annotations, AnnotationBroughtLabels) }, "",
+			labels{"env": "prod", "foo": "", agentPod: "agent-0"}, labels{"env": "prod", "foo": "", agentPod: "agent-0"}},
+		"are gone when they are gone from the Cluster": {func(c *registrationv1alpha1.Cluster) { delete(c.Labels, "env") }, agentPod + ",foo",
+			labels{"foo": "", agentPod: "agent-0"}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			mc := desiredMember(registered, "edge", CountSelfAssigned)
+			cluster := registered.DeepCopy()
+			tc.change(cluster)
+			shareMetadata(mc, cluster, CountSelfAssigned)
+			if diff := cmp.Diff(tc.counted, mc.Labels); diff != "" {
+				t.Errorf("labels that count (-want +got):\n%s", diff)
+			}
+			if got := mc.Annotations[AnnotationSelfAssignedLabels]; got != tc.selfAssigned {
+				t.Errorf("marked: got %q, want %q", got, tc.selfAssigned)
+			}
+			mc.Labels["zone"] = "a" // by an administrator, on the MemberCluster itself
+			shareMetadata(mc, cluster, IgnoreSelfAssigned)
+			delete(mc.Labels, "zone")
+			if diff := cmp.Diff(tc.ignored, mc.Labels, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("labels where those do not count (-want +got):\n%s", diff)
+			}
+			if got := mc.Annotations[AnnotationSelfAssignedLabels]; got != tc.selfAssigned {
+				t.Errorf("marked where they do not count: got %q, want %q", got, tc.selfAssigned)
+			}
+		})
 	}
 }
 

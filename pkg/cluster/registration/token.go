@@ -47,6 +47,8 @@ type TokenReconciler struct {
 	Hub Endpoint
 	// Namespaces are where clusters may register. Empty means everywhere.
 	Namespaces []string
+	// Defaults are the terms of tokens that do not say otherwise.
+	Defaults Defaults
 }
 
 // Endpoint is how members reach the hub's API server.
@@ -93,7 +95,7 @@ func (r *TokenReconciler) reconcile(ctx context.Context, token *registrationv1al
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.writeStatus(ctx, token, desiredTokenStatus(token, life, issued)); err != nil {
+	if err := r.writeStatus(ctx, token, desiredTokenStatus(token, r.Defaults, life, issued)); err != nil {
 		return ctrl.Result{}, err
 	}
 	if issued == waitingForToken {
@@ -209,7 +211,7 @@ func (r *TokenReconciler) deleteOwned(ctx context.Context, token *registrationv1
 	return nil
 }
 
-func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, life life, issued issueState) registrationv1alpha1.ClusterRegistrationTokenStatus {
+func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults, life life, issued issueState) registrationv1alpha1.ClusterRegistrationTokenStatus {
 	status := *token.Status.DeepCopy()
 	status.Expires = nil
 	if !life.infinite {
@@ -219,9 +221,19 @@ func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, li
 	if issued == issuedValues {
 		status.SecretName = token.Name
 	}
-	condition := tokenReady(token, issued)
-	condition.ObservedGeneration = token.Generation
-	meta.SetStatusCondition(&status.Conditions, condition)
+	terms, refused := termsOf(token, defaults)
+	ready := tokenReady(token, issued)
+	switch {
+	case issued != issuedValues:
+	case refused != nil:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.message
+	case terms.isUsedUp():
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUsedUp, usedUp(terms)
+	}
+	for _, condition := range []metav1.Condition{ready, restricted(terms, refused)} {
+		condition.ObservedGeneration = token.Generation
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
 	return status
 }
 

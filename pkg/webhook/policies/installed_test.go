@@ -157,7 +157,9 @@ func TestEveryFileIsInASet(t *testing.T) {
 	for _, path := range paths {
 		found.Insert("fleetgate-" + strings.TrimSuffix(path, ".yaml"))
 	}
-	for _, objects := range setsOf(parameters()) {
+	all := setsOf(parameters())
+	all["member-bounds"] = MemberBounds()
+	for _, objects := range all {
 		for _, object := range objects {
 			rendered.Insert(object.GetName())
 		}

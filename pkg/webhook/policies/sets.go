@@ -18,6 +18,11 @@ func Members(p Parameters) []client.Object {
 // Deliveries returns what keeps snapshots, bindings and Works the gateway's.
 func Deliveries(p Parameters) []client.Object { return p.objects("deliveries") }
 
+// MemberBounds returns what bounds how much members' agents write, and whose they make it.
+func MemberBounds() []client.Object {
+	return Parameters{}.objects("member-sizes", "member-work-owners")
+}
+
 // ServiceAccounts returns what bounds the Secrets that members' agents write.
 func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secrets") }
 

@@ -204,6 +204,7 @@ func (g *runningGateway) want(ctx context.Context) {
 	}
 	g.installer.Extra = slices.Concat(
 		policies.Members(parameters),
+		policies.MemberBounds(),
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(),

@@ -58,6 +58,11 @@ type gatewayOptions struct {
 	// namespaces are where clusters may register; none means everywhere.
 	namespaces []string
 	clock      clock.PassiveClock
+	// defaults are the terms of tokens that do not say otherwise.
+	defaults registration.Defaults
+	labels   registration.LabelRule
+	// level is the priority level of agents; none means that there is no such.
+	level string
 	// tokenClock is that of registration tokens; none means the real one.
 	tokenClock clock.PassiveClock
 }
@@ -100,7 +105,12 @@ func startAnother(o gatewayOptions) *gateway {
 	members, err := membership.NewMemberCache(o.config, cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(mgr.Add(members)).To(Succeed())
-	for _, r := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	type controller interface{ SetupWithManager(ctrl.Manager) error }
+	var flows []controller
+	if o.level != "" {
+		flows = append(flows, &membership.FlowReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Level: o.level})
+	}
+	for _, r := range append(flows,
 		&membership.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Secrets: members,
 			Recorder: mgr.GetEventRecorder(membership.EventSource),
@@ -114,12 +124,13 @@ func startAnother(o gatewayOptions) *gateway {
 		},
 		&registration.TokenReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.tokenClock,
-			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces,
+			Hub: registration.Endpoint{URL: hub.URL, CA: hub.CABundle}, Namespaces: o.namespaces, Defaults: o.defaults,
 		},
 		&registration.GrantReconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.clock, Secrets: members, Namespaces: o.namespaces,
+			Defaults: o.defaults, Labels: o.labels, Concurrency: 4,
 		},
-		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}},
+		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Labels: o.labels},
 		&registration.GroupReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}},
 		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
 		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},
@@ -131,7 +142,7 @@ func startAnother(o gatewayOptions) *gateway {
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clusters: mgr.GetCache(), Recorder: mgr.GetEventRecorder(membership.EventSource),
 			Namespaces: o.namespaces, Labels: clusterapi.DefaultLabels(),
 		},
-	} {
+	) {
 		Expect(r.SetupWithManager(mgr)).To(Succeed())
 	}
 	g := &gateway{done: make(chan struct{})}

@@ -29,6 +29,12 @@ const (
 	// ClusterRegistrationToken that is there. The request is deleted after a minute, so
 	// that its agent can make it again with another token.
 	RegistrationReasonUnproven = "TokenUnproven"
+	// RegistrationReasonTokenUsedUp goes with False: as many clusters as the token allows
+	// have registered with it. The request is deleted after a minute.
+	RegistrationReasonTokenUsedUp = "TokenUsedUp"
+	// RegistrationReasonTokenInvalid goes with False: what the token says of itself cannot
+	// be read. The request is deleted after a minute.
+	RegistrationReasonTokenInvalid = "TokenInvalid"
 	// RegistrationReasonWaiting goes with False: the member's namespace or
 	// account is not there yet.
 	RegistrationReasonWaiting = "WaitingForMember"

@@ -14,6 +14,17 @@ const (
 	// TokenConditionReady is True once the Secret with the agent's values is
 	// there and its token works.
 	TokenConditionReady = "Ready"
+	// TokenConditionRestricted is False while whoever holds the token, also somebody who
+	// found it, lets in clusters that nobody looks at before placements choose them.
+	TokenConditionRestricted = "Restricted"
+)
+
+// Reasons of a ClusterRegistrationToken's condition Restricted.
+const (
+	// TokenReasonRestricted goes with True.
+	TokenReasonRestricted = "Restricted"
+	// TokenReasonPermissive goes with False. The message says what the token lets in.
+	TokenReasonPermissive = "Permissive"
 )
 
 // Reasons of a ClusterRegistrationToken's condition Ready.
@@ -31,6 +42,11 @@ const (
 	// TokenReasonNamespaceNotAllowed goes with False: clusters do not register in this
 	// namespace.
 	TokenReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	// TokenReasonUsedUp goes with False: as many clusters as may have registered with it.
+	TokenReasonUsedUp = "UsedUp"
+	// TokenReasonInvalid goes with False: an annotation of the token cannot be read, so
+	// that it lets nobody in.
+	TokenReasonInvalid = "InvalidTerms"
 )
 
 // Annotations on a ClusterRegistrationToken, written by whoever administers its
@@ -52,7 +68,19 @@ const (
 	// AnnotationForCluster names the one Cluster for which the token may be used. It
 	// then also moves that Cluster from the agent that has it to a new one.
 	AnnotationForCluster = "fleetgate.io/for-cluster"
+	// AnnotationUses is how many clusters may register with the token, from 1 to MaxUses.
+	// Without the annotation it is one for a token with AnnotationForCluster, and any
+	// number for others.
+	AnnotationUses = "fleetgate.io/uses"
+	// MaxUses bounds AnnotationUses: the hub writes down each use.
+	MaxUses = 1000
 )
+
+// AnnotationUsedBy, on a ClusterRegistrationToken with a limited number of uses, is who was
+// let in with it: the name of the Cluster, a slash and the UID of the ClusterRegistration,
+// separated by commas. The hub writes it; whoever administers the token takes it off to
+// let it be used anew.
+const AnnotationUsedBy = "fleetgate.io/used-by"
 
 // ClusterRegistrationToken lets clusters register in its namespace. Any number
 // of clusters may use one, until it expires or is deleted.

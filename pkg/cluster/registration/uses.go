@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// spend takes one of the token's uses for the request, which gets that Cluster. It is
+// written down before anything is made: a gateway that is killed in between finds the
+// request there and goes on with it. The write fails if the token is not as it was read,
+// so two clusters that come at once cannot both have the last use. Whoever was let in once
+// and comes again with another request, for the same Cluster or not, needs another use.
+func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, terms terms) (*refusal, error) {
+	used := usedBy(terms.token)
+	had := slices.ContainsFunc(used, func(use string) bool { return strings.HasSuffix(use, "/"+string(request.UID)) })
+	if terms.uses == 0 || had {
+		return nil, nil
+	}
+	if terms.isUsedUp() {
+		return &refusal{registrationv1alpha1.RegistrationReasonTokenUsedUp, usedUp(terms)}, nil
+	}
+	base := terms.token.DeepCopy()
+	used = append(used, cluster+"/"+string(request.UID))
+	metav1.SetMetaDataAnnotation(&terms.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, terms.token, patch); err != nil {
+		return nil, fmt.Errorf("recording a use of ClusterRegistrationToken %q: %w", terms.token.Name, err)
+	}
+	return nil, nil
+}
+
+// usedBy is who was let in with a token of limited uses.
+func usedBy(token *registrationv1alpha1.ClusterRegistrationToken) []string {
+	return strings.FieldsFunc(token.Annotations[registrationv1alpha1.AnnotationUsedBy], func(c rune) bool { return c == ',' })
+}
+
+func (t terms) isUsedUp() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
+
+// usedUp says so to whoever registers, and to whoever made the token: the one who does not
+// get in may be the one for whom it was meant.
+func usedUp(t terms) string {
+	return fmt.Sprintf("ClusterRegistrationToken %q is used up, %d of %d: give the agent the values of a new one; "+
+		"the token's annotation %s names the Clusters that used it, and if one of them is not yours, delete that and find out who has your tokens",
+		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
+}
+
+// restricted tells what a leaked token would mean. One that lets clusters in without
+// anybody's approval is harmless only if it is for one Cluster, or if they are few and
+// choose no labels.
+func restricted(t terms, refused *refusal) metav1.Condition {
+	condition := metav1.Condition{
+		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
+	}
+	switch {
+	case refused != nil:
+		condition.Message = "it lets nobody in"
+	case t.cluster != "":
+		condition.Message = fmt.Sprintf("it is for Cluster %q only", t.cluster)
+	case !t.approved:
+		condition.Message = "somebody approves each cluster that registers with it"
+	case t.uses > 0 && len(t.labels) == 0:
+		condition.Message = fmt.Sprintf("it lets in %d clusters at most, which choose no labels", t.uses)
+	default:
+		condition.Status, condition.Reason = metav1.ConditionFalse, registrationv1alpha1.TokenReasonPermissive
+		condition.Message = permissive(t)
+	}
+	return condition
+}
+
+func permissive(t terms) string {
+	number, labels := "any number of clusters", "which choose no labels"
+	if t.uses > 0 {
+		number = fmt.Sprintf("%d clusters", t.uses)
+	}
+	if len(t.labels) > 0 {
+		labels = "which choose the labels " + strings.Join(t.labels, ",")
+	}
+	return fmt.Sprintf("whoever holds it lets in %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
+		"or start the gateway with --registration-policy=strict",
+		number, labels, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationAllowedLabels)
+}

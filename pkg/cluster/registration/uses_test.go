@@ -1,0 +1,135 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+func TestUsesOfAToken(t *testing.T) {
+	const (
+		uses, by, forCluster = registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationUsedBy, registrationv1alpha1.AnnotationForCluster
+		issued, usedUp       = registrationv1alpha1.TokenReasonIssued, registrationv1alpha1.TokenReasonUsedUp
+		invalid              = registrationv1alpha1.TokenReasonInvalid
+	)
+	tests := map[string]struct {
+		annotations map[string]string
+		want        int
+		ready       string
+	}{
+		"any number if it does not say":       {nil, 0, issued},
+		"of a token for one Cluster is one":   {map[string]string{forCluster: "a"}, 1, issued},
+		"of such a token as it says":          {map[string]string{forCluster: "a", uses: "2"}, 2, issued},
+		"are left":                            {map[string]string{uses: "2", by: "a/1"}, 2, issued},
+		"are spent":                           {map[string]string{uses: "2", by: "a/1,b/2"}, 2, usedUp},
+		"are spent, more than there are":      {map[string]string{uses: "1", by: "a/1,b/2"}, 1, usedUp},
+		"that were spent count no more":       {map[string]string{by: "a/1,b/2"}, 0, issued},
+		"that nobody can read":                {map[string]string{uses: "many"}, 0, invalid},
+		"that are none":                       {map[string]string{uses: "0"}, 0, invalid},
+		"that are less":                       {map[string]string{uses: "-1"}, 0, invalid},
+		"that are more than are written down": {map[string]string{uses: "1001"}, 0, invalid},
+		"that are empty":                      {map[string]string{uses: ""}, 0, invalid},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: tc.annotations}}
+			got, refused := termsOf(token, Defaults{})
+			if got.uses != tc.want || (refused != nil) != (tc.ready == invalid) {
+				t.Errorf("uses: got %d, %v, want %d", got.uses, refused, tc.want)
+			}
+			ready := meta.FindStatusCondition(desiredTokenStatus(token, Defaults{}, life{infinite: true}, issuedValues).Conditions, registrationv1alpha1.TokenConditionReady)
+			if ready.Reason != tc.ready || (ready.Status == metav1.ConditionTrue) != (tc.ready == issued) {
+				t.Errorf("Ready: got %+v, want reason %s", ready, tc.ready)
+			}
+		})
+	}
+}
+
+func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "clusters", Name: "once", Annotations: map[string]string{registrationv1alpha1.AnnotationUses: "1"},
+	}}
+	scheme := runtime.NewScheme()
+	if err := registrationv1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(token).Build()
+	r := &GrantReconciler{Client: hub}
+	read := func() terms {
+		t.Helper()
+		var seen registrationv1alpha1.ClusterRegistrationToken
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(token), &seen); err != nil {
+			t.Fatal(err)
+		}
+		terms, refused := termsOf(&seen, Defaults{})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		return terms
+	}
+	requestOf := func(uid types.UID) *registrationv1alpha1.ClusterRegistration {
+		return &registrationv1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{UID: uid}}
+	}
+	one, other := read(), read()
+	if refused, err := r.spend(t.Context(), requestOf("1"), "a", one); refused != nil || err != nil {
+		t.Fatalf("the first: got %v, %v", refused, err)
+	}
+	if _, err := r.spend(t.Context(), requestOf("2"), "b", other); !apierrors.IsConflict(err) {
+		t.Errorf("the second, which has read what the first has: got %v, want a conflict", err)
+	}
+	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.reason != registrationv1alpha1.RegistrationReasonTokenUsedUp {
+		t.Errorf("the second, which looks again: got %v, %v", refused, err)
+	}
+	if refused, err := r.spend(t.Context(), requestOf("1"), "a", read()); refused != nil || err != nil {
+		t.Errorf("the first, whose gateway was killed: got %v, %v", refused, err)
+	}
+}
+
+func TestWhatALeakedTokenMeans(t *testing.T) {
+	with := func(pairs ...string) map[string]string {
+		annotations := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			annotations["fleetgate.io/"+pairs[i]] = pairs[i+1]
+		}
+		return annotations
+	}
+	tests := map[string]struct {
+		annotations map[string]string
+		defaults    Defaults
+		says        string
+		permissive  bool
+	}{
+		"anybody with any label":             {nil, Defaults{}, "any number of clusters, which choose the labels env,example,foo,bar,", true},
+		"anybody without labels":             {with("allowed-labels", ""), Defaults{}, "any number of clusters, which choose no labels", true},
+		"few with labels":                    {with("uses", "2", "allowed-labels", "env"), Defaults{}, "lets in 2 clusters, which choose the labels env,", true},
+		"few without labels":                 {with("uses", "2", "allowed-labels", ""), Defaults{}, "2 clusters at most", false},
+		"somebody looks":                     {with("approval", "manual"), Defaults{}, "somebody approves", false},
+		"one Cluster":                        {with("for-cluster", "edge"), Defaults{}, `Cluster "edge" only`, false},
+		"nobody":                             {with("uses", "x"), Defaults{}, "nobody", false},
+		"of a strict gateway":                {nil, Defaults{Strict: true}, "somebody approves", false},
+		"of a strict gateway, but says auto": {with("approval", "auto"), Defaults{Strict: true}, "any number of clusters, which choose no labels", true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+			token.Spec.TTL = &metav1.Duration{Duration: time.Hour}
+			got := restricted(termsOf(token, tc.defaults))
+			if (got.Status == metav1.ConditionFalse) != tc.permissive || !strings.Contains(got.Message, tc.says) {
+				t.Errorf("got %s, %s: %q, want permissive: %v, %q", got.Status, got.Reason, got.Message, tc.permissive, tc.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+)
+
+// eventOf is one that an agent may make.
+func eventOf(namespace string, alter ...func(*eventsv1.Event)) *eventsv1.Event {
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "event-"},
+		EventTime:  metav1.NowMicro(), Action: "Apply", Reason: "Applied", Type: corev1.EventTypeNormal,
+		ReportingController: "fleetgate.io/agent", ReportingInstance: "agent-0", Note: "a note",
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "x"},
+	}
+	for _, change := range alter {
+		change(event)
+	}
+	return event
+}
+
+// secretOf is one that an agent may make.
+func secretOf(namespace string, alter ...func(*corev1.Secret)) *corev1.Secret {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, GenerateName: "token-",
+			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+		},
+		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")},
+	}
+	for _, change := range alter {
+		change(secret)
+	}
+	return secret
+}
+
+// seen is which FlowSchema the API server matched to the last request of a client.
+type seen struct{ uid atomic.Pointer[string] }
+
+func (s *seen) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			s.uid.Store(ptr.To(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)))
+		}
+		return response, err
+	})
+}
+
+var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
+	var name, namespace string
+	var agentConfig *rest.Config
+	var agentClient client.Client
+
+	BeforeEach(func(ctx SpecContext) {
+		in := makeNamespace(ctx)
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: in, bootstrap: enroll.Given(registrationValues(ctx, in))})
+		name = expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		namespace = clusterv1beta1.MemberNamespace(name)
+		var err error
+		agentConfig, err = a.enroller.HubConfig(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		agentClient = hubClientWith(agentConfig)
+	})
+
+	expectTooLarge := func(err error, text string) {
+		GinkgoHelper()
+		Expect(apierrors.IsForbidden(err)).To(BeTrue(), "got %v", err)
+		Expect(err).To(MatchError(And(ContainSubstring("fleetgate-member-sizes"), ContainSubstring(text))))
+	}
+	const much = 250 << 10
+
+	It("makes no event of 250 KB, wherever they are in it", func(ctx SpecContext) {
+		Expect(agentClient.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Note = strings.Repeat("n", 1000) }))).To(Succeed())
+		for what, alter := range map[string]func(*eventsv1.Event){
+			"an annotation": func(e *eventsv1.Event) { e.Annotations = map[string]string{"a": strings.Repeat("n", much)} },
+			"many finalizers": func(e *eventsv1.Event) {
+				e.Finalizers = slices.Repeat([]string{"example.com/" + strings.Repeat("f", 60)}, much/72)
+			},
+			"what it is about":   func(e *eventsv1.Event) { e.Regarding.FieldPath = strings.Repeat("n", much) },
+			"what it relates to": func(e *eventsv1.Event) { e.Related = &corev1.ObjectReference{Name: strings.Repeat("n", much)} },
+		} {
+			By(what)
+			expectTooLarge(agentClient.Create(ctx, eventOf(namespace, alter)), "at most 8192 characters")
+		}
+
+		By("making a small one larger")
+		event := eventOf(namespace)
+		Expect(agentClient.Create(ctx, event)).To(Succeed())
+		expectTooLarge(agentClient.Patch(ctx, event, client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"a":"`+strings.Repeat("n", much)+`"}}}`))), "at most 8192 characters")
+	})
+
+	It("makes no Secret with 250 KB of annotations, and no report of a megabyte", func(ctx SpecContext) {
+		Expect(agentClient.Create(ctx, secretOf(namespace))).To(Succeed())
+		expectTooLarge(agentClient.Create(ctx, secretOf(namespace, func(s *corev1.Secret) {
+			s.Annotations = map[string]string{"a": strings.Repeat("n", much)}
+		})), "labels, annotations, finalizers and owners")
+		var imc clusterv1beta1.InternalMemberCluster
+		Expect(agentClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &imc)).To(Succeed())
+		reported := imc.DeepCopy()
+		reported.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+			"example.com/much": {Value: strings.Repeat("n", 1<<20), ObservationTime: metav1.Now()},
+		}
+		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "properties")
+		reported = imc.DeepCopy()
+		for range 40 {
+			reported.Status.AgentStatus[0].Conditions = append(reported.Status.AgentStatus[0].Conditions, metav1.Condition{
+				Type: "T" + rand.String(8), Status: metav1.ConditionTrue, Reason: "R", Message: strings.Repeat("n", 16<<10), LastTransitionTime: metav1.Now(),
+			})
+		}
+		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "conditions")
+	})
+
+	It("gives its Works no owner and no finalizer but the one of its own", func(ctx SpecContext) {
+		work := &placementv1beta1.Work{ObjectMeta: named(namespace, "placed")}
+		Expect(hubClient.Create(ctx, work)).To(Succeed())
+		patched := func(document string) error {
+			return agentClient.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(document)))
+		}
+		Expect(patched(`{"metadata":{"finalizers":["kubernetes-fleet.io/work-cleanup"]}}`)).To(Succeed())
+		for _, document := range []string{
+			`{"metadata":{"finalizers":["kubernetes-fleet.io/work-cleanup","example.com/for-ever"]}}`,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`,
+		} {
+			Expect(patched(document)).To(MatchError(ContainSubstring("fleetgate-member-work-owners")), document)
+		}
+		Expect(patched(`{"metadata":{"finalizers":null}}`)).To(Succeed())
+	})
+
+	It("makes no more Secrets than the hub's quota for it, which is put right when somebody changes it", func(ctx SpecContext) {
+		quota := &corev1.ResourceQuota{ObjectMeta: named(namespace, membership.QuotaName)}
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			g.Expect(quota.Status.Used).To(HaveKey(corev1.ResourceName("count/secrets")))
+		}).Should(Succeed())
+		most := quota.Spec.Hard["count/secrets"]
+		Expect(most.Value()).To(BeEquivalentTo(2000))
+
+		By("lowering it to what is there, which a test reaches sooner")
+		quota.Spec.Hard["count/secrets"] = quota.Status.Used["count/secrets"]
+		Expect(hubClient.Update(ctx, quota)).To(Succeed())
+		Eventually(func() error { return agentClient.Create(ctx, secretOf(namespace), client.DryRunAll) }).Should(
+			MatchError(ContainSubstring("exceeded quota: " + membership.QuotaName)))
+		setHeartbeatPeriod(ctx, name, 59)
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			g.Expect(quota.Spec.Hard["count/secrets"]).To(Equal(most))
+		}).Should(Succeed())
+	})
+
+	It("waits in its own priority level with all that it writes, and nobody else does", func(ctx SpecContext) {
+		level := &flowcontrolv1.PriorityLevelConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "agents-" + namespace},
+			Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+				Type: flowcontrolv1.PriorityLevelEnablementLimited,
+				Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+					NominalConcurrencyShares: ptr.To[int32](20),
+					LimitResponse: flowcontrolv1.LimitResponse{
+						Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 16, HandSize: 4, QueueLengthLimit: 50},
+					},
+				},
+			},
+		}
+		Expect(hubClient.Create(ctx, level)).To(Succeed())
+		startGateway(gatewayOptions{level: level.Name})
+		requests, leases := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.FlowSchema{}
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: membership.FlowSchemaAgents}, requests)).To(Succeed())
+			g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: membership.FlowSchemaLeases}, leases)).To(Succeed())
+		}).Should(Succeed())
+		Expect(metav1.IsControlledBy(requests, level) || requests.OwnerReferences[0].UID == level.UID).To(BeTrue(), "it goes with its level")
+
+		agentSeen, otherSeen := &seen{}, &seen{}
+		config := rest.CopyConfig(agentConfig)
+		config.Wrap(agentSeen.wrap)
+		agents := hubClientWith(config)
+		account := &corev1.ServiceAccount{ObjectMeta: named("default", "default")}
+		token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
+		Expect(hubClient.SubResource("token").Create(ctx, account, token)).To(Succeed())
+		config = hubConfigWith(token.Status.Token)
+		config.Wrap(otherSeen.wrap)
+		others := hubClientWith(config)
+
+		matched := func(s *seen, do func() error) types.UID {
+			s.uid.Store(nil)
+			_ = do() // Whether it may is another question, asked later.
+			if uid := s.uid.Load(); uid != nil {
+				return types.UID(*uid)
+			}
+			return ""
+		}
+		writes := func(c client.Client, in string) map[string]func() error {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{}`))
+			return map[string]func() error{
+				"an event": func() error { return c.Create(ctx, eventOf(in)) },
+				"a Secret": func() error { return c.Create(ctx, secretOf(in)) },
+				"a report": func() error {
+					return c.Status().Patch(ctx, &clusterv1beta1.InternalMemberCluster{ObjectMeta: named(in, name)}, patch)
+				},
+				"a Work":       func() error { return c.Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
+				"its status":   func() error { return c.Status().Patch(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "w")}, patch) },
+				"a token":      func() error { return minting(in, clusterv1beta1.AgentAccount)(ctx, c) },
+				"reading them": func() error { return c.List(ctx, &placementv1beta1.WorkList{}, client.InNamespace(in)) },
+			}
+		}
+		heartbeat := func(c client.Client, in string) func() error {
+			return func() error {
+				return patching(&coordinationv1.Lease{ObjectMeta: named(in, clusterv1beta1.AgentLease)}, `{}`, "")(ctx, c)
+			}
+		}
+		// The API server takes a moment to notice a FlowSchema.
+		Eventually(func() types.UID { return matched(agentSeen, heartbeat(agents, namespace)) }).Should(Equal(leases.UID))
+		for what, do := range writes(agents, namespace) {
+			Eventually(func() types.UID { return matched(agentSeen, do) }).Should(Equal(requests.UID), what)
+		}
+		Expect(matched(otherSeen, heartbeat(others, "default"))).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "somebody else's Lease")
+		for what, do := range writes(others, "default") {
+			Expect(matched(otherSeen, do)).NotTo(BeElementOf(leases.UID, requests.UID, types.UID("")), "somebody else's: "+what)
+		}
+
+		By("taking the level away, as helm uninstall does")
+		Expect(hubClient.Delete(ctx, level)).To(Succeed())
+		expectGone(ctx, requests)
+		expectGone(ctx, leases)
+	})
+})
