@@ -375,17 +375,22 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{
-			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca,
+			Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca, TrustAuthors: g.trustsAuthors(),
 		})...)
 	}
 	return objects
 }
 
-func (g *gateway) addWebhooks(context.Context) error {
+func (g *gateway) addWebhooks(ctx context.Context) error {
+	if g.trustsAuthors() && g.serves(apiFleet) {
+		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
+	}
 	if !g.runs(componentWebhook) || !g.serves(apiFleet) {
 		return nil
 	}
-	webhook.Register(g.manager)
+	if err := webhook.Register(g.manager, g.trustsAuthors()); err != nil {
+		return err
+	}
 	// The check shakes hands with the server: without a certificate that can only fail,
 	// with a line in the log for each probe.
 	started := g.manager.GetWebhookServer().StartedChecker()
@@ -637,8 +642,13 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return placement.SetupWithManager(ctx, g.manager, placement.Options{ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages()})
+	return placement.SetupWithManager(ctx, g.manager, placement.Options{
+		ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.trustsAuthors(),
+	})
 }
+
+// trustsAuthors is true where the authors of placements and overrides are not asked.
+func (g *gateway) trustsAuthors() bool { return g.AuthorizeAuthors == authorizeOff }
 
 type controller interface {
 	SetupWithManager(ctrl.Manager) error

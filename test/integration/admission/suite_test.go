@@ -167,7 +167,7 @@ func (g *runningGateway) start() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(g.certificates)).To(Succeed())
-	webhook.Register(manager)
+	Expect(webhook.Register(manager, false)).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel, g.done = cancel, make(chan error, 1)
