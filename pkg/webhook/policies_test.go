@@ -15,15 +15,21 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 const gatewayUser = "system:serviceaccount:fleet-system:gate\"way'"
 
 func allPolicies() []client.Object {
-	all := append(MemberPolicies(time.Hour), GatewayPolicy(gatewayUser, "fleet-system", types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"})...)
-	all = append(all, HelmChartPolicy()...)
-	for _, mode := range AllGuardRails() {
-		all = append(all, GuardRailPolicies(mode, gatewayUser)...)
+	parameters := policies.Parameters{
+		TokenLifetime: time.Hour, GatewayUser: gatewayUser, GatewayNamespace: "fleet-system",
+		ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"},
+	}
+	all := append(policies.Members(parameters), policies.Gateway(parameters)...)
+	all = append(all, policies.HelmCharts()...)
+	for _, mode := range policies.AllGuardRails() {
+		all = append(all, mode.Of(parameters)...)
 	}
 	return all
 }
@@ -75,21 +81,21 @@ func TestEveryExpressionCompiles(t *testing.T) {
 }
 
 func TestEveryPolicyFailsClosedAndIsBound(t *testing.T) {
-	policies, bound := sets.New[string](), sets.New[string]()
+	known, bound := sets.New[string](), sets.New[string]()
 	for _, object := range allPolicies() {
 		switch o := object.(type) {
 		case *k8sadmissionv1.ValidatingAdmissionPolicy:
-			policies.Insert(o.Name)
+			known.Insert(o.Name)
 			// Pods of the hub's own do not wait for our definitions.
-			if closed := *o.Spec.FailurePolicy == k8sadmissionv1.Fail; closed == (o.Name == selectedWorkloads().name) {
+			if closed := *o.Spec.FailurePolicy == k8sadmissionv1.Fail; closed == (o.Name == "fleetgate-selected-workloads") {
 				t.Errorf("%s fails closed: %v", o.Name, closed)
 			}
 		case *k8sadmissionv1.ValidatingAdmissionPolicyBinding:
 			bound.Insert(o.Spec.PolicyName)
 		}
 	}
-	if !policies.Equal(bound) {
-		t.Errorf("policies %v, bindings of %v", sets.List(policies), sets.List(bound))
+	if !known.Equal(bound) {
+		t.Errorf("policies %v, bindings of %v", sets.List(known), sets.List(bound))
 	}
 }
 
@@ -128,12 +134,12 @@ func TestNothingOfOursStandsInTheWay(t *testing.T) {
 }
 
 func TestObsoleteGuardRails(t *testing.T) {
-	for _, mode := range AllGuardRails() {
+	for _, mode := range policies.AllGuardRails() {
 		obsolete, wanted := sets.New[string](), sets.New[string]()
-		for _, object := range ObsoleteGuardRails(mode, gatewayUser) {
+		for _, object := range mode.Obsolete(policies.Parameters{GatewayUser: gatewayUser}) {
 			obsolete.Insert(object.GetName())
 		}
-		for _, object := range GuardRailPolicies(mode, gatewayUser) {
+		for _, object := range mode.Of(policies.Parameters{GatewayUser: gatewayUser}) {
 			wanted.Insert(object.GetName())
 		}
 		if both := obsolete.Intersection(wanted); both.Len() > 0 {

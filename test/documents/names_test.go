@@ -4,14 +4,19 @@
 package documents
 
 import (
+	"bytes"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 )
@@ -120,6 +125,30 @@ func TestEveryProbeIsListed(t *testing.T) {
 	}
 }
 
+// refusals are what the ValidatingAdmissionPolicies say.
+func refusals(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "pkg/webhook/policies/*.yaml"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("finding the policies: %v", err)
+	}
+	var texts []string
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := yaml.Unmarshal(bytes.Split(content, []byte("\n---\n"))[0], policy); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, rule := range policy.Spec.Validations {
+			texts = append(texts, rule.Message, rule.MessageExpression)
+		}
+	}
+	return texts
+}
+
 // TestMessagesAreOurs keeps the sentences that people search for as the code
 // writes them.
 func TestMessagesAreOurs(t *testing.T) {
@@ -127,7 +156,7 @@ func TestMessagesAreOurs(t *testing.T) {
 	for _, file := range products(t) {
 		texts = append(texts, textsIn(file)...)
 	}
-	all := strings.Join(texts, "\n")
+	all := strings.Join(append(texts, refusals(t)...), "\n")
 	rows := tables(section(t, read(t, "docs/operations.md"), "## When something is wrong"))
 	if len(rows) == 0 {
 		t.Fatal("docs/operations.md has no table of messages")

@@ -72,6 +72,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/dispatch"
@@ -312,11 +313,11 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	g.installer.Obsolete = append(webhook.ObsoleteGuardRails(webhook.GuardRails(g.GuardRails), self.name),
-		webhook.ObsoleteConfirmDelete(webhook.ConfirmDelete(g.ConfirmDelete))...)
+	parameters := g.policyParameters(self)
+	g.installer.Obsolete = append(policies.GuardRails(g.GuardRails).Obsolete(parameters), policies.ConfirmDelete(g.ConfirmDelete).Obsolete()...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
-		g.installer.Obsolete = append(g.installer.Obsolete, webhook.GatewayPolicy(self.name, g.Namespace, g.argoCDAccount())...)
+		g.installer.Obsolete = append(g.installer.Obsolete, policies.Gateway(parameters)...)
 	}
 	for {
 		ca, err := g.certificates.CABundle(ctx)
@@ -362,16 +363,25 @@ func (g *gateway) whoAmI(ctx context.Context) (account, error) {
 	return account{name: self.Status.UserInfo.Username, administrator: everything.Status.Allowed}, nil
 }
 
+// policyParameters are what the policies say of this gateway.
+func (g *gateway) policyParameters(self account) policies.Parameters {
+	return policies.Parameters{
+		TokenLifetime: g.AgentTokenLifetime, GatewayUser: self.name, GatewayNamespace: g.Namespace,
+		ArgoCD: g.argoCDAccount(), ConfirmDeleteMembers: g.ConfirmDeleteMembers,
+	}
+}
+
 // admission returns the policies and webhook configurations of the chosen parts.
 func (g *gateway) admission(ca []byte, self account) []client.Object {
-	objects := slices.Concat(webhook.MemberPolicies(g.AgentTokenLifetime), serviceaccount.Policies(), registration.OriginPolicy())
+	parameters := g.policyParameters(self)
+	objects := slices.Concat(policies.Members(parameters), policies.ServiceAccounts(), policies.Registration())
 	if !self.administrator {
-		objects = append(objects, webhook.GatewayPolicy(self.name, g.Namespace, g.argoCDAccount())...)
+		objects = append(objects, policies.Gateway(parameters)...)
 	}
 	if g.serves(apiFleet) {
-		objects = append(objects, webhook.GuardRailPolicies(webhook.GuardRails(g.GuardRails), self.name)...)
-		objects = append(objects, webhook.ConfirmDeletePolicies(webhook.ConfirmDelete(g.ConfirmDelete), g.ConfirmDeleteMembers)...)
-		objects = append(objects, webhook.HelmChartPolicy()...)
+		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
+		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
+		objects = append(objects, policies.HelmCharts()...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{

@@ -32,7 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
-	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 // The parts of the gateway that can run apart.
@@ -91,7 +91,7 @@ func certificateSources() []string {
 
 func guardRailModes() []string {
 	var modes []string
-	for _, mode := range webhook.AllGuardRails() {
+	for _, mode := range policies.AllGuardRails() {
 		modes = append(modes, string(mode))
 	}
 	return modes
@@ -99,7 +99,7 @@ func guardRailModes() []string {
 
 func confirmDeleteModes() []string {
 	var modes []string
-	for _, mode := range webhook.AllConfirmDelete() {
+	for _, mode := range policies.AllConfirmDelete() {
 		modes = append(modes, string(mode))
 	}
 	return modes
@@ -205,8 +205,8 @@ func NewOptions() *Options {
 		HealthProbes:          ":8081",
 		LeaderElect:           true,
 		AuditRequests:         true,
-		GuardRails:            string(webhook.GuardRailsSelected),
-		ConfirmDelete:         string(webhook.ConfirmDeleteWarn),
+		GuardRails:            string(policies.GuardRailsSelected),
+		ConfirmDelete:         string(policies.ConfirmDeleteWarn),
 		ConfirmDeleteMembers:  10,
 		AuthorizeAuthors:      authorizeOn,
 		Certificates:          certificatesOwn,
@@ -254,7 +254,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Install, "install", o.Install, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
-	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+webhook.ConfirmDeleteAnnotation+"=true.")
+	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+policies.ConfirmDeleteAnnotation+"=true.")
 	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Take ConfigMaps with annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true for envelopes, as hubs of 2023 did. Nobody checks what is in them: who may write ConfigMaps in a namespace that is placed decides then what members get.")
 	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with annotation "+placementv1beta1.HelmChartAnnotation+" for each member that they are placed on. Who writes that annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
 	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")

@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 // newNamespace returns one of its own, with labels.
@@ -167,11 +168,11 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		user = everyUser(ctx, name)
-		gateway.guardRails = webhook.GuardRailsReference
+		gateway.guardRails = policies.GuardRailsReference
 		gateway.want(ctx)
 		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
-			gateway.guardRails = webhook.GuardRailsSelected
+			gateway.guardRails = policies.GuardRailsSelected
 			gateway.want(ctx)
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
 			Eventually(func() error { return masters.Create(ctx, replicaSetIn("default"), client.DryRunAll) }).Should(Succeed())

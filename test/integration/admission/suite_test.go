@@ -43,6 +43,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -128,7 +129,7 @@ type runningGateway struct {
 	port         int
 	certificates *serving.Certificates
 	installer    *install.Installer
-	guardRails   webhook.GuardRails
+	guardRails   policies.GuardRails
 
 	cancel context.CancelFunc
 	done   chan error
@@ -174,7 +175,7 @@ func (g *runningGateway) start() {
 	go func() { g.done <- manager.Start(ctx) }()
 	Expect(g.certificates.WaitForFirst(ctx)).To(Succeed())
 	Eventually(func() error { return manager.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
-	g.guardRails = webhook.GuardRailsSelected
+	g.guardRails = policies.GuardRailsSelected
 	g.want(ctx)
 }
 
@@ -184,14 +185,18 @@ func (g *runningGateway) want(ctx context.Context) {
 	ca, err := g.certificates.CABundle(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	g.installer.Hub.CABundle = ca
+	parameters := policies.Parameters{
+		TokenLifetime: tokenLifetime, GatewayUser: gatewayUser, GatewayNamespace: clusterv1beta1.SystemNamespace,
+		ArgoCD: types.NamespacedName{Namespace: "argocd", Name: argocd.Account},
+	}
 	g.installer.Extra = slices.Concat(
-		webhook.MemberPolicies(tokenLifetime),
-		webhook.GatewayPolicy(gatewayUser, clusterv1beta1.SystemNamespace, types.NamespacedName{Namespace: "argocd", Name: argocd.Account}),
-		webhook.GuardRailPolicies(g.guardRails, gatewayUser),
-		webhook.HelmChartPolicy(),
+		policies.Members(parameters),
+		policies.Gateway(parameters),
+		g.guardRails.Of(parameters),
+		policies.HelmCharts(),
 		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
 	)
-	g.installer.Obsolete = webhook.ObsoleteGuardRails(g.guardRails, gatewayUser)
+	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
 }
 
 func (g *runningGateway) stop() {

@@ -21,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 var _ = Describe("Uninstalling", Ordered, func() {
@@ -49,7 +50,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		i := installer(shipped...)
 		i.Hub = install.Hub{Namespace: namespace, Service: "gateway", ExternalName: "127.0.0.1", APIPort: 1, CABundle: hub.CABundle}
 		i.APIs = []install.GroupVersion{{Group: "away.example.org", Version: "v1alpha1"}}
-		i.Extra = append(webhook.MemberPolicies(time.Hour), webhook.Configurations(webhook.Endpoint{Namespace: namespace, Service: "gateway", Port: 1, CABundle: hub.CABundle})...)
+		i.Extra = append(policies.Members(policies.Parameters{TokenLifetime: time.Hour}), webhook.Configurations(webhook.Endpoint{Namespace: namespace, Service: "gateway", Port: 1, CABundle: hub.CABundle})...)
 		Expect(i.InstallBase(ctx)).To(Succeed())
 		Expect(i.InstallDefinitions(ctx)).To(Succeed())
 		Expect(i.InstallServing(ctx)).To(Succeed())

@@ -17,7 +17,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 // warnings remembers what an API server warned of.
@@ -120,29 +120,29 @@ var _ = Describe("Deleting what many members have", func() {
 		ofNamespace := ContainSubstring("placement xc selects namespace xc-shop: deleting it takes all that is in it off the members; annotate it fleetgate.io/confirm-delete=true first")
 
 		By("warning")
-		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteWarn, 1))
+		install(ctx, policies.ConfirmDeleteWarn.Of(policies.Parameters{ConfirmDeleteMembers: 1}))
 		Eventually(func() ([]string, error) { err := try(crp)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofPlacement))
 		Eventually(func() ([]string, error) { err := try(namespace)(); return warned.take(), err }).WithTimeout(soon).WithPolling(often).Should(ContainElement(ofNamespace))
 
 		By("refusing")
-		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteDeny, 1))
+		install(ctx, policies.ConfirmDeleteDeny.Of(policies.Parameters{ConfirmDeleteMembers: 1}))
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
 		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofNamespace))
 		Expect(try(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}})()).NotTo(MatchError(ContainSubstring("confirm-delete")))
 
 		By("confirming")
-		annotate(ctx, "xc", webhook.ConfirmDeleteAnnotation, "true")
+		annotate(ctx, "xc", policies.ConfirmDeleteAnnotation, "true")
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		before := namespace.DeepCopy()
-		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, webhook.ConfirmDeleteAnnotation, "true")
+		metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, policies.ConfirmDeleteAnnotation, "true")
 		Expect(hub.Patch(ctx, namespace, client.MergeFrom(before))).To(Succeed())
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		Eventually(try(namespace)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
 		By("a placement on no more members than the limit, which needs no word")
-		annotate(ctx, "xc", webhook.ConfirmDeleteAnnotation, "no")
+		annotate(ctx, "xc", policies.ConfirmDeleteAnnotation, "no")
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(MatchError(ofPlacement))
-		install(ctx, webhook.ConfirmDeletePolicies(webhook.ConfirmDeleteDeny, 2))
+		install(ctx, policies.ConfirmDeleteDeny.Of(policies.Parameters{ConfirmDeleteMembers: 2}))
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		warned.take()
 	})

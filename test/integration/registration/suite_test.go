@@ -31,7 +31,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -80,7 +80,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})).To(Succeed())
-	for _, policy := range registration.OriginPolicy() {
+	for _, policy := range policies.Registration() {
 		Expect(hubClient.Create(ctx, policy)).To(Succeed())
 	}
 })

@@ -36,7 +36,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
-	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -140,7 +140,7 @@ func prepareHub(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	installer := &install.Installer{
 		Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
-		Extra: append(webhook.MemberPolicies(time.Hour), serviceaccount.Policies()...),
+		Extra: append(policies.Members(policies.Parameters{TokenLifetime: time.Hour}), policies.ServiceAccounts()...),
 	}
 	Expect(installer.InstallDefinitions(ctx)).To(Succeed())
 	Expect(installer.InstallServing(ctx)).To(Succeed())
@@ -173,7 +173,7 @@ func awaitPolicies(ctx context.Context) {
 	unlabelled := ownerless.DeepCopy()
 	unlabelled.Labels = nil
 	unlabelled.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: ownerless.Name, UID: "u"}}
-	for policy, secret := range map[string]*corev1.Secret{"fleetgate-member-secrets": unlabelled, serviceaccount.PolicyName: ownerless} {
+	for policy, secret := range map[string]*corev1.Secret{"fleetgate-member-secrets": unlabelled, "fleetgate-agent-secrets": ownerless} {
 		Eventually(func() error { return asAgent.Create(ctx, secret.DeepCopy(), client.DryRunAll) }).
 			Should(MatchError(ContainSubstring(policy)), "the policies hold")
 	}

@@ -1,0 +1,89 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
+)
+
+// TestPoliciesNameWhatTheCodeNames: policies are files, and write out what the code has
+// names for.
+func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
+	p := policies.Parameters{TokenLifetime: time.Hour}
+	named := map[string][]string{
+		"fleetgate-member-token-requests": {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.AgentAccount, clusterv1beta1.AgentCredentialSecret, BypassGroup, BypassResource, BypassVerb},
+		"fleetgate-member-secrets": {
+			clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue,
+			msav1beta1.SecretKeyCA, msav1beta1.SecretKeyToken,
+			// data holds base64: four characters for three bytes, each of two values filled up.
+			fmt.Sprint((msav1beta1.MaxSecretBytes + 4) / 3 * 4), fmt.Sprint(msav1beta1.MaxSecretBytes),
+		},
+		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, BypassGroup, BypassResource},
+		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, msav1beta1.GroupVersion.Group},
+		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
+		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},
+		"fleetgate-bypassed-rules":            {placementv1beta1.GroupName, AnnotationBypass, BypassGroup, BypassWebhooks},
+		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, msav1beta1.GroupVersion.Group},
+		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},
+		"fleetgate-gateway-account":           {clusterv1beta1.MemberNamespacePrefix},
+		"fleetgate-helm-charts":               {placementv1beta1.HelmChartAnnotation, placementv1beta1.RenderVerb},
+		"fleetgate-selected-workloads":        {placementv1beta1.GroupName, BypassGroup, BypassGuardRails},
+		"fleetgate-guard-reserved-namespaces": {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.SystemNamespace},
+		"fleetgate-guard-member-objects":      {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.SystemNamespace},
+		"fleetgate-confirm-delete-placements": {policies.ConfirmDeleteAnnotation},
+		"fleetgate-confirm-delete-namespaces": {policies.ConfirmDeleteAnnotation},
+	}
+	for _, own := range ownKinds() {
+		named["fleetgate-bypassed-rules"] = append(named["fleetgate-bypassed-rules"], fmt.Sprintf("'%s': '%s'", own.resource, own.webhook), "- "+own.resource+"\n")
+	}
+	all := append(allPolicies(), policies.ServiceAccounts()...)
+	all = append(append(all, policies.Registration()...), policies.ConfirmDeleteDeny.Of(p)...)
+	seen := 0
+	for _, object := range all {
+		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		if !ok || named[policy.Name] == nil {
+			continue
+		}
+		seen++
+		text := textOf(t, policy)
+		for _, name := range named[policy.Name] {
+			if !strings.Contains(text, name) {
+				t.Errorf("%s does not name %q", policy.Name, name)
+			}
+		}
+	}
+	if seen != len(named) {
+		t.Errorf("saw %d of %d policies", seen, len(named))
+	}
+}
+
+// textOf is the policy with its expressions as they are written, behind it.
+func textOf(t *testing.T, policy *k8sadmissionv1.ValidatingAdmissionPolicy) string {
+	t.Helper()
+	content, err := yaml.Marshal(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	for _, condition := range policy.Spec.MatchConditions {
+		text += "\n" + condition.Expression
+	}
+	for _, rule := range policy.Spec.Validations {
+		text += "\n" + rule.Expression
+	}
+	return text
+}

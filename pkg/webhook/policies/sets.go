@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policies
+
+import (
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Members returns what protects what belongs to the hub where RBAC has no words for it.
+// It holds whatever guard rails were chosen. Exempt is who may bypass, but for what says
+// otherwise.
+func Members(p Parameters) []client.Object {
+	return p.objects("member-token-requests", "member-secrets", "member-works", "member-identities", "member-namespaces", "reserved-keys", "bypassed-rules")
+}
+
+// ServiceAccounts returns what bounds the Secrets that members' agents write.
+func ServiceAccounts() []client.Object { return Parameters{}.objects("agent-secrets") }
+
+// Registration returns what keeps a MemberCluster that of the Cluster it was made for.
+func Registration() []client.Object { return Parameters{}.objects("membercluster-origin") }
+
+// Gateway returns what limits the gateway's own account.
+func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }
+
+// HelmCharts returns what asks for a right of its own before a chart is rendered.
+func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
+
+// GuardRails is how far the hub is kept from mistakes of people who have the right
+// to make them.
+type GuardRails string
+
+const (
+	// GuardRailsOff keeps the hub from nothing.
+	GuardRailsOff GuardRails = "off"
+	// GuardRailsSelected keeps Pods and ReplicaSets out of namespaces that a
+	// ClusterResourcePlacement selects with what is in them: a placed Deployment
+	// would run on the hub too.
+	GuardRailsSelected GuardRails = "selected"
+	// GuardRailsReference does what users of the public API know: no Pods and
+	// ReplicaSets on the hub but in reserved namespaces; reserved namespaces, the
+	// fleet's CustomResourceDefinitions and its members are for administrators and
+	// the cluster's own components.
+	GuardRailsReference GuardRails = "reference"
+)
+
+// AllGuardRails are the modes, in the order of how much they keep away.
+func AllGuardRails() []GuardRails {
+	return []GuardRails{GuardRailsOff, GuardRailsSelected, GuardRailsReference}
+}
+
+// Of returns the policies of a mode. They answer before any webhook does, with the
+// sentences that clients compare, so no webhook stands beside them.
+func (mode GuardRails) Of(p Parameters) []client.Object {
+	switch mode {
+	case GuardRailsSelected:
+		return p.objects("selected-workloads")
+	case GuardRailsReference:
+		return p.objects("guard-workloads", "guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-member-objects", "guard-members")
+	default:
+		return nil
+	}
+}
+
+// Obsolete returns what other modes have put on the hub and this one has not.
+func (mode GuardRails) Obsolete(p Parameters) []client.Object {
+	var obsolete []client.Object
+	for _, other := range AllGuardRails() {
+		if other != mode {
+			obsolete = append(obsolete, other.Of(p)...)
+		}
+	}
+	return obsolete
+}
+
+// ConfirmDelete says what happens when something is deleted that reaches many members,
+// and is not confirmed.
+type ConfirmDelete string
+
+const (
+	// ConfirmDeleteOff lets it pass.
+	ConfirmDeleteOff ConfirmDelete = "off"
+	// ConfirmDeleteWarn lets it pass with a warning.
+	ConfirmDeleteWarn ConfirmDelete = "warn"
+	// ConfirmDeleteDeny refuses it.
+	ConfirmDeleteDeny ConfirmDelete = "deny"
+)
+
+// ConfirmDeleteAnnotation, with the value "true" on the object, confirms that it may be
+// deleted.
+const ConfirmDeleteAnnotation = "fleetgate.io/confirm-delete"
+
+// AllConfirmDelete are the modes that there are.
+func AllConfirmDelete() []ConfirmDelete {
+	return []ConfirmDelete{ConfirmDeleteOff, ConfirmDeleteWarn, ConfirmDeleteDeny}
+}
+
+// Of returns the policies of a mode, for deletions of a placement on more than
+// ConfirmDeleteMembers members, and of a namespace that a ClusterResourcePlacement
+// selects.
+func (mode ConfirmDelete) Of(p Parameters) []client.Object {
+	if mode != ConfirmDeleteWarn && mode != ConfirmDeleteDeny {
+		return nil
+	}
+	objects := p.objects("confirm-delete-placements", "confirm-delete-namespaces")
+	if mode == ConfirmDeleteWarn {
+		for _, object := range objects {
+			if binding, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicyBinding); ok {
+				binding.Spec.ValidationActions = []k8sadmissionv1.ValidationAction{k8sadmissionv1.Warn}
+			}
+		}
+	}
+	return objects
+}
+
+// Obsolete returns what another mode has put on the hub and this one has not.
+func (mode ConfirmDelete) Obsolete() []client.Object {
+	if mode == ConfirmDeleteWarn || mode == ConfirmDeleteDeny {
+		return nil
+	}
+	return ConfirmDeleteDeny.Of(Parameters{})
+}
