@@ -27,7 +27,7 @@ func allPolicies() []client.Object {
 		ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"},
 	}
 	all := append(policies.Members(parameters), policies.Gateway(parameters)...)
-	all = append(all, policies.HelmCharts()...)
+	all = append(append(all, policies.HelmCharts()...), policies.Authors()...)
 	for _, mode := range policies.AllGuardRails() {
 		all = append(all, mode.Of(parameters)...)
 	}

@@ -381,7 +381,7 @@ func (g *gateway) admission(ca []byte, self account) []client.Object {
 	if g.serves(apiFleet) {
 		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
 		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
-		objects = append(objects, policies.HelmCharts()...)
+		objects = append(append(objects, policies.HelmCharts()...), policies.Authors()...)
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
 		objects = append(objects, webhook.Configurations(webhook.Endpoint{

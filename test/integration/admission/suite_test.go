@@ -193,7 +193,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.Members(parameters),
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
-		policies.HelmCharts(),
+		policies.HelmCharts(), policies.Authors(),
 		webhook.Configurations(webhook.Endpoint{Namespace: clusterv1beta1.SystemNamespace, Service: service, Port: int32(g.port), CABundle: ca}),
 	)
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
