@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -31,6 +32,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/webhook"
 )
 
 const (
@@ -101,6 +103,12 @@ func fleetOf() []client.Object {
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: planting}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "Scheduled", ""),
 			condition("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest")}}},
+		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "older"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
+			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
+		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
+			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorMayNot, "Selected and not placed: secrets")}}},
+		&k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+			Name: webhook.ValidatingConfiguration, Annotations: map[string]string{webhook.AnnotationAuthors: webhook.AuthorsTrusted}}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e1"}, Type: corev1.EventTypeWarning, Count: 3, LastTimestamp: at(-time.Minute), Reason: "MemberSilent",
 			Message:        `{"token":"` + password + `"}` + "\x1b[31m",
@@ -166,6 +174,12 @@ PLACEMENT  CONDITION                              WHY NOT
 shop       ClusterResourcePlacementApplied=False  ApplyFailed: [removed] in a manifest
 0 are available
 
+PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
+PLACEMENT     CONDITION          WHY
+shop/bounded  ResourcesWithheld  Selected and not placed: secrets
+shop/older    AuthorNotAsked     Nobody was asked
+nobody is asked: the gateway runs with --authorize-authors=off, or is older than the question
+
 LATEST WARNINGS
 WHEN     TIMES  OF                      WHY
 60s ago  3      MemberCluster member-b  MemberSilent: {"token":"[removed]"} [31m
@@ -198,7 +212,7 @@ func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("you may not, Bearer " + jwt)
 	}})
-	const sections = 8
+	const sections = 9
 	if n := strings.Count(got, "could not be read: you may not, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
 		t.Errorf("%d sections say that they could not be read, want %d:\n%s", n, sections, got)
 	}
