@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,8 +92,12 @@ func (c *contents) Kinds() ([]selection.Kind, error) {
 	return c.kinds.Contents()
 }
 
-// Holds looks at metadata only, page by page until something is found.
+// Holds looks at metadata only, page by page until something is found. Endpoints do not
+// count: most are a controller's, and the API server warns of every look at them.
 func (c *contents) Holds(ctx context.Context, namespace string, kind selection.Kind) (bool, error) {
+	if kind.GroupKind() == (schema.GroupKind{Kind: "Endpoints"}) {
+		return false, nil
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
 	for {
@@ -102,22 +105,12 @@ func (c *contents) Holds(ctx context.Context, namespace string, kind selection.K
 			return false, fmt.Errorf("looking for %s in namespace %q: %w", kind.GVR().GroupResource(), namespace, err)
 		}
 		for i := range list.Items {
-			if selection.Propagates(kind.GroupKind(), &list.Items[i], c.hasService(ctx, namespace)) {
+			if selection.Propagates(kind.GroupKind(), &list.Items[i]) {
 				return true, nil
 			}
 		}
 		if list.Continue == "" {
 			return false, nil
 		}
-	}
-}
-
-// hasService is asked about Endpoints, which are not placed beside their Service. One
-// that cannot be read is none: then the Endpoints count.
-func (c *contents) hasService(ctx context.Context, namespace string) func(name string) bool {
-	return func(name string) bool {
-		service := &metav1.PartialObjectMetadata{}
-		service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
-		return c.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service) == nil
 	}
 }

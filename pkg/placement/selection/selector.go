@@ -276,9 +276,9 @@ func (s *Selector) namespace(w want, name string) ([]candidate, error) {
 }
 
 // Propagates reports whether an object in a namespace would be placed with it, as far as
-// its metadata tells. hasService says whether the namespace has a Service of that name.
-func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata, hasService func(name string) bool) bool {
-	return object.DeletionTimestamp == nil && metadataPropagates(kind, object, hasService)
+// its metadata alone tells: of Endpoints, it does not tell.
+func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
+	return object.DeletionTimestamp == nil && metadataPropagates(kind, object, func(string) bool { return true })
 }
 
 func (s *Selector) hasService(namespace string) func(name string) bool {
