@@ -32,6 +32,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
@@ -110,6 +111,12 @@ func fleetOf() []client.Object {
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: planting}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "Scheduled", ""),
 			condition("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest")}}},
+		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "older"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
+			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
+		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
+			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorMayNot, "Selected and not placed: secrets")}}},
+		&k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+			Name: webhook.ValidatingConfiguration, Annotations: map[string]string{webhook.AnnotationAuthors: webhook.AuthorsTrusted}}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e1"}, Type: corev1.EventTypeWarning, Count: 3, LastTimestamp: at(-time.Minute), Reason: "MemberSilent",
 			Message:        `{"token":"` + password + `"}` + "\x1b[31m",
@@ -181,6 +188,12 @@ PLACEMENTS THAT ARE NOT AVAILABLE
 PLACEMENT  CONDITION                              WHY NOT
 shop       ClusterResourcePlacementApplied=False  ApplyFailed: [removed] in a manifest
 0 are available
+
+PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
+PLACEMENT     CONDITION          WHY
+shop/bounded  ResourcesWithheld  Selected and not placed: secrets
+shop/older    AuthorNotAsked     Nobody was asked
+nobody is asked: the gateway runs with --authorize-authors=off, or is older than the question
 
 LATEST WARNINGS
 WHEN     TIMES  OF                      WHY

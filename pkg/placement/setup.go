@@ -54,6 +54,9 @@ type Options struct {
 	Charts helmchart.Engine
 	// ChartPackages fetches charts that are elsewhere; nil if they may not be.
 	ChartPackages helmchart.Packages
+	// AskAuthors confines placements to what their authors were found to be allowed at
+	// admission (selection.Bound).
+	AskAuthors bool
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 }
@@ -96,7 +99,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Workers: o.Workers}
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, AskAuthors: o.AskAuthors, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Clock: o.Clock, Workers: o.Workers},
@@ -115,9 +118,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Workers: o.DispatchWorkers}
+	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Workers: o.DispatchWorkers}
 	if o.Charts != nil {
-		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, scopesOf(mgr.GetRESTMapper()), o.Clock)
+		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {
 			return fmt.Errorf("adding the renderer of charts: %w", err)
 		}

@@ -26,7 +26,7 @@ func BenchmarkAdmission(b *testing.B) {
 		`"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":[{"labelSelector":{"matchLabels":{"stage":"prod"}},` +
 		`"propertySelector":{"matchExpressions":[{"name":"kubernetes-fleet.io/node-count","operator":"Ge","values":["3"]}]}}]}}}}}}`)
 	path := pathOf("validate", "ClusterResourcePlacement")
-	b.Run("review/fleetgate", func(b *testing.B) { post(b, testHandlers(b)[path], placement) })
+	b.Run("review/fleetgate", func(b *testing.B) { post(b, handlersWhere(b, true)[path], placement) })
 	b.Run("review/decode", func(b *testing.B) { post(b, http.HandlerFunc(decodeAndAllow), placement) })
 }
 

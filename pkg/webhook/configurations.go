@@ -35,7 +35,18 @@ type Endpoint struct {
 	Port int32
 	// CABundle verifies the serving certificate (PEM).
 	CABundle []byte
+	// TrustAuthors says on the configuration that authors are not asked there.
+	TrustAuthors bool
 }
+
+// AnnotationAuthors is on ValidatingConfiguration and says whether the gateway asks what
+// the authors of placements and overrides may have delivered: AuthorsAsked or
+// AuthorsTrusted.
+const (
+	AnnotationAuthors = "fleetgate.io/authors"
+	AuthorsAsked      = "asked"
+	AuthorsTrusted    = "trusted"
+)
 
 // aggregatedPort is the port of Service default/kubernetes that API servers resolve to
 // themselves.
@@ -85,30 +96,42 @@ func ownKinds() []ownKind {
 // are converted first (matchPolicy Equivalent). None of these kinds is one that the
 // gateway itself writes the spec of: it needs no answer of its own to start.
 func Configurations(endpoint Endpoint) []client.Object {
-	mutating := &k8sadmissionv1.MutatingWebhookConfiguration{
+	completing := &k8sadmissionv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
-		Webhooks: []k8sadmissionv1.MutatingWebhook{{
-			Name:                    "fleet.clusterresourceplacementv1beta1.mutating",
-			ClientConfig:            endpoint.ClientConfig(pathOf("mutate", "ClusterResourcePlacement")),
-			Rules:                   writesOf("clusterresourceplacements", false),
-			FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
-			MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-			SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
-			ReinvocationPolicy:      ptr.To(k8sadmissionv1.IfNeededReinvocationPolicy),
-			MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted()},
-			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
+		Webhooks: []k8sadmissionv1.MutatingWebhook{
+			mutating(endpoint, "ClusterResourcePlacement", "clusterresourceplacements", "fleet.clusterresourceplacementv1beta1.mutating"),
+			mutating(endpoint, "ResourcePlacement", "resourceplacements", "fleet.resourceplacementv1beta1.mutating"),
+		},
 	}
 	validating := &k8sadmissionv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
-		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration},
+		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration, Annotations: map[string]string{AnnotationAuthors: AuthorsAsked}},
+	}
+	if endpoint.TrustAuthors {
+		validating.Annotations[AnnotationAuthors] = AuthorsTrusted
 	}
 	for _, own := range ownKinds() {
 		validating.Webhooks = append(validating.Webhooks, own.validating(endpoint))
 	}
-	return []client.Object{mutating, validating}
+	return []client.Object{completing, validating}
+}
+
+// mutating completes a kind of placement. While no gateway answers, what it would have
+// written about the author is missed by the validating webhook, if there is one.
+func mutating(endpoint Endpoint, kind, resource, name string) k8sadmissionv1.MutatingWebhook {
+	return k8sadmissionv1.MutatingWebhook{
+		Name:                    name,
+		ClientConfig:            endpoint.ClientConfig(pathOf("mutate", kind)),
+		Rules:                   writesOf(resource, false),
+		FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
+		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
+		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
+		ReinvocationPolicy:      ptr.To(k8sadmissionv1.IfNeededReinvocationPolicy),
+		MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted()},
+		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+		AdmissionReviewVersions: []string{"v1"},
+	}
 }
 
 func (k ownKind) validating(endpoint Endpoint) k8sadmissionv1.ValidatingWebhook {

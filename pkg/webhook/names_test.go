@@ -42,6 +42,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},
 		"fleetgate-gateway-account":           {clusterv1beta1.MemberNamespacePrefix},
 		"fleetgate-helm-charts":               {placementv1beta1.HelmChartAnnotation, placementv1beta1.RenderVerb},
+		"fleetgate-placement-authors":         {placementv1beta1.GroupName, placementv1beta1.AuthorMayAnnotation, `{"author":"`, BypassGroup, BypassResource},
 		"fleetgate-selected-workloads":        {placementv1beta1.GroupName, BypassGroup, BypassGuardRails},
 		"fleetgate-guard-reserved-namespaces": {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.SystemNamespace},
 		"fleetgate-guard-member-objects":      {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.SystemNamespace},

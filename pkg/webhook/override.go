@@ -12,12 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/author"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
 // overrides looks at the others live: there are a hundred at most, and a cache that
-// lags would let two of the same resource in.
-type overrides struct{ live client.Reader }
+// lags would let two of the same resource in. Its author has to be allowed to change on
+// the hub what it changes on the way to members.
+type overrides struct {
+	live      client.Reader
+	resources author.Resources
+	authors   authors
+	// trusting says that authors are not asked.
+	trusting bool
+}
 
 // cluster returns what is wrong with a ClusterResourceOverride. An update that
 // leaves its spec as it was passes, so that an override that is older than a rule
@@ -30,7 +38,9 @@ func (o overrides) cluster(ctx context.Context, older **placementv1beta1.Cluster
 	if err := o.live.List(ctx, &others); err != nil {
 		return nil, fmt.Errorf("listing ClusterResourceOverrides: %w", err)
 	}
-	return rules.ValidateClusterResourceOverride(newer, others.Items), nil
+	return o.asked(ctx, rules.ValidateClusterResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+		return author.OfClusterOverride(&newer.Spec, o.resources)
+	})
 }
 
 // namespaced is the same for a ResourceOverride and its namespace.
@@ -42,5 +52,20 @@ func (o overrides) namespaced(ctx context.Context, older **placementv1beta1.Reso
 	if err := o.live.List(ctx, &others, client.InNamespace(newer.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing ResourceOverrides of namespace %q: %w", newer.Namespace, err)
 	}
-	return rules.ValidateResourceOverride(newer, others.Items), nil
+	return o.asked(ctx, rules.ValidateResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+		return author.OfOverride(newer.Namespace, &newer.Spec, o.resources)
+	})
+}
+
+// asked adds to the problems of an override what its author may not do. One that has
+// problems is refused in any case, with sentences that clients compare.
+func (o overrides) asked(ctx context.Context, problems field.ErrorList, questionsOf func() ([]author.Question, error)) (field.ErrorList, error) {
+	if o.trusting || len(problems) > 0 {
+		return problems, nil
+	}
+	questions, err := questionsOf()
+	if err != nil {
+		return nil, err
+	}
+	return o.authors.refused(ctx, "an override", questions)
 }

@@ -5,8 +5,12 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,12 +32,45 @@ func scopesOf(mapper meta.RESTMapper) rules.Scopes {
 	}
 }
 
-type placementDefaulter struct{}
+// placementDefaulter completes both kinds of placement.
+type placementDefaulter[P placementv1beta1.PlacementObject] struct {
+	// defaults says that what the placement leaves open is filled in.
+	defaults bool
+	answers  answers[P]
+}
 
-// Default fills in what the placement leaves open.
-func (placementDefaulter) Default(_ context.Context, placement *placementv1beta1.ClusterResourcePlacement) error {
-	rules.DefaultPlacement(&placement.Spec)
+// Default fills in what the placement leaves open, and what its author may have
+// delivered.
+func (d placementDefaulter[P]) Default(ctx context.Context, placement P) error {
+	if d.defaults {
+		rules.DefaultPlacement(placement.GetSpec())
+	}
+	older, err := olderOf[P](ctx)
+	if err != nil {
+		return err
+	}
+	answer, _, err := d.answers.about(ctx, older, placement)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	setAnswer(placement, answer)
 	return nil
+}
+
+// olderOf is the object before an update, nil for a creation.
+func olderOf[P placementv1beta1.PlacementObject](ctx context.Context) (older *P, err error) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if request.Operation == admissionv1.Create {
+		return nil, nil
+	}
+	older = new(P)
+	if err := json.Unmarshal(request.OldObject.Raw, older); err != nil {
+		return nil, fmt.Errorf("decoding the object before the update: %w", err)
+	}
+	return older, nil
 }
 
 // placementValidator serves both kinds of placement with the same rules.
@@ -41,23 +78,36 @@ type placementValidator[P placementv1beta1.PlacementObject] struct {
 	kind          string
 	clusterScoped bool
 	scopes        rules.Scopes
+	answers       answers[P]
 }
 
 // ValidateCreate returns 422 with every error of a new placement.
-func (v placementValidator[P]) ValidateCreate(_ context.Context, placement P) (admission.Warnings, error) {
-	return nil, invalid(v.groupKind(), placement, v.problems(placement))
+func (v placementValidator[P]) ValidateCreate(ctx context.Context, placement P) (admission.Warnings, error) {
+	return nil, v.refuse(ctx, nil, placement, v.problems(placement))
 }
 
 // ValidateUpdate returns 422 with every error of an update. One that leaves the
 // spec as it was passes: a kind that the hub has stopped to serve must not keep
 // controllers from their finalizers, nor users from their labels. So does one of
 // a placement that is being deleted.
-func (v placementValidator[P]) ValidateUpdate(_ context.Context, older, newer P) (admission.Warnings, error) {
-	if newer.GetDeletionTimestamp() != nil || meansTheSame(older.GetSpec(), newer.GetSpec()) {
+func (v placementValidator[P]) ValidateUpdate(ctx context.Context, older, newer P) (admission.Warnings, error) {
+	if newer.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
+	if meansTheSame(older.GetSpec(), newer.GetSpec()) {
+		return nil, v.refuse(ctx, &older, newer, nil)
+	}
 	problems := rules.ValidatePlacementUpdate(older.GetSpec(), newer.GetSpec())
-	return nil, invalid(v.groupKind(), newer, append(problems, v.problems(newer)...))
+	return nil, v.refuse(ctx, &older, newer, append(problems, v.problems(newer)...))
+}
+
+// refuse returns the problems and those of the author, or nil without any.
+func (v placementValidator[P]) refuse(ctx context.Context, older *P, newer P, problems field.ErrorList) error {
+	refusals, err := v.answers.check(ctx, older, newer)
+	if err != nil {
+		return err
+	}
+	return invalid(v.groupKind(), newer, append(problems, refusals...))
 }
 
 // meansTheSame takes defaults into account: they are filled in with the first

@@ -29,7 +29,7 @@ func allPolicies() []client.Object {
 	all := append(policies.Members(parameters), policies.Gateway(parameters)...)
 	all = append(all, policies.Deliveries(parameters)...)
 	all = append(all, policies.MemberBounds()...)
-	all = append(all, policies.HelmCharts()...)
+	all = append(append(all, policies.HelmCharts()...), policies.Authors()...)
 	for _, mode := range policies.AllGuardRails() {
 		all = append(all, mode.Of(parameters)...)
 	}

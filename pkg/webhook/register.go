@@ -4,17 +4,20 @@
 package webhook
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
 // Hub is what the handlers need of the hub.
@@ -26,28 +29,37 @@ type Hub struct {
 	Reviews client.Writer
 	// Mapper knows the kinds that the hub serves.
 	Mapper meta.RESTMapper
+	// Discovery asks for them.
+	Discovery discovery.DiscoveryInterface
+	// TrustAuthors has nobody asked whether the authors of placements and overrides may
+	// have delivered what these select.
+	TrustAuthors bool
 }
 
 // Register adds every handler for our own kinds to the manager's webhook server.
-func Register(mgr ctrl.Manager) {
-	hub := Hub{Scheme: mgr.GetScheme(), Live: mgr.GetAPIReader(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
+func Register(mgr ctrl.Manager, trustAuthors bool) error {
+	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making a discovery client of the hub: %w", err)
+	}
+	hub := Hub{
+		Scheme: mgr.GetScheme(), Live: mgr.GetAPIReader(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper(),
+		Discovery: discoverer, TrustAuthors: trustAuthors,
+	}
 	for path, handler := range Handlers(hub) {
 		mgr.GetWebhookServer().Register(path, handler)
 	}
+	return nil
 }
 
 // Handlers returns the handlers for our own kinds by their paths. They need no
 // server to be called.
 func Handlers(hub Hub) map[string]http.Handler {
-	scopes := scopesOf(hub.Mapper)
-	overrides, disruption := overrides{live: hub.Live}, disruption{live: hub.Live}
-	envelopes := envelopes{resources: resourcesOf(hub.Mapper), reviews: hub.Reviews}
+	authors, resources := authors{reviews: hub.Reviews}, resourcesOf(hub.Mapper)
+	overrides := overrides{live: hub.Live, resources: resources, authors: authors, trusting: hub.TrustAuthors}
+	disruption, envelopes := disruption{live: hub.Live}, envelopes{resources: resources, authors: authors}
+	asked := author.Hub{Resources: resources, Contents: newContents(hub.Discovery, hub.Live)}
 	handlers := map[string]http.Handler{
-		pathOf("mutate", "ClusterResourcePlacement"): admission.WithDefaulter[*placementv1beta1.ClusterResourcePlacement](hub.Scheme, placementDefaulter{}),
-		pathOf("validate", "ClusterResourcePlacement"): admission.WithValidator[*placementv1beta1.ClusterResourcePlacement](hub.Scheme,
-			placementValidator[*placementv1beta1.ClusterResourcePlacement]{kind: "ClusterResourcePlacement", clusterScoped: true, scopes: scopes}),
-		pathOf("validate", "ResourcePlacement"): admission.WithValidator[*placementv1beta1.ResourcePlacement](hub.Scheme,
-			placementValidator[*placementv1beta1.ResourcePlacement]{kind: "ResourcePlacement", scopes: scopes}),
 		pathOf("validate", "ClusterResourceOverride"):                  validating(hub, "ClusterResourceOverride", overrides.cluster),
 		pathOf("validate", "ResourceOverride"):                         validating(hub, "ResourceOverride", overrides.namespaced),
 		pathOf("validate", "ClusterResourcePlacementEviction"):         validating(hub, "ClusterResourcePlacementEviction", disruption.eviction),
@@ -55,10 +67,21 @@ func Handlers(hub Hub) map[string]http.Handler {
 		pathOf("validate", "ClusterResourceEnvelope"):                  validating(hub, "ClusterResourceEnvelope", envelopes.cluster),
 		pathOf("validate", "ResourceEnvelope"):                         validating(hub, "ResourceEnvelope", envelopes.namespaced),
 	}
+	addPlacements[*placementv1beta1.ClusterResourcePlacement](handlers, hub, asked, "ClusterResourcePlacement", true)
+	addPlacements[*placementv1beta1.ResourcePlacement](handlers, hub, asked, "ResourcePlacement", false)
 	for path, handler := range handlers {
 		handlers[path] = http.MaxBytesHandler(handler, maxReviewBytes)
 	}
 	return handlers
+}
+
+// addPlacements adds the handlers of one kind of placement. Defaults are those of the
+// cluster-scoped one: controllers apply them to the other.
+func addPlacements[P placementv1beta1.PlacementObject](handlers map[string]http.Handler, hub Hub, asked author.Hub, kind string, clusterScoped bool) {
+	answers := answers[P]{hub: asked, authors: authors{reviews: hub.Reviews}, trusting: hub.TrustAuthors}
+	handlers[pathOf("mutate", kind)] = admission.WithDefaulter[P](hub.Scheme, placementDefaulter[P]{defaults: clusterScoped, answers: answers})
+	handlers[pathOf("validate", kind)] = admission.WithValidator[P](hub.Scheme,
+		placementValidator[P]{kind: kind, clusterScoped: clusterScoped, scopes: scopesOf(hub.Mapper), answers: answers})
 }
 
 func validating[T client.Object](hub Hub, kind string, rules rulesOf[T]) http.Handler {

@@ -14,11 +14,14 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -26,7 +29,11 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func testHandlers(tb testing.TB) map[string]http.Handler {
+// testHandlers are those of a hub on which nobody may anything.
+func testHandlers(tb testing.TB) map[string]http.Handler { return handlersWhere(tb, false) }
+
+// handlersWhere are those of a hub on which everybody may everything, or nothing.
+func handlersWhere(tb testing.TB, allowed bool) map[string]http.Handler {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, placementv1beta1.AddToScheme} {
@@ -34,14 +41,18 @@ func testHandlers(tb testing.TB) map[string]http.Handler {
 			tb.Fatal(err)
 		}
 	}
-	// A hub on which nobody may anything.
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return nil },
+		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+			if asked, ok := object.(*authorizationv1.SubjectAccessReview); ok {
+				asked.Status.Allowed = allowed
+			}
+			return nil
+		},
 	}).Build()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	return Handlers(Hub{Scheme: scheme, Live: hub, Reviews: hub, Mapper: mapper})
+	return Handlers(Hub{Scheme: scheme, Live: hub, Reviews: hub, Mapper: mapper, Discovery: &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{}}})
 }
 
 // ask posts a body to a path and returns the answer's code and, if it is one, the

@@ -400,20 +400,25 @@ func (g *gateway) admission(reviews webhook.Endpoint, self account) []client.Obj
 	if g.serves(apiFleet) {
 		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
 		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
-		objects = append(objects, policies.HelmCharts()...)
-		objects = append(objects, policies.Deliveries(parameters)...)
+		objects = slices.Concat(objects, policies.HelmCharts(), policies.Deliveries(parameters), policies.Authors())
 	}
 	if g.runs(componentWebhook) && g.serves(apiFleet) {
+		reviews.TrustAuthors = g.trustsAuthors()
 		objects = append(objects, webhook.Configurations(reviews)...)
 	}
 	return objects
 }
 
-func (g *gateway) addWebhooks(context.Context) error {
+func (g *gateway) addWebhooks(ctx context.Context) error {
+	if g.trustsAuthors() && g.serves(apiFleet) {
+		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
+	}
 	if !g.runs(componentWebhook) || !g.serves(apiFleet) {
 		return nil
 	}
-	webhook.Register(g.manager)
+	if err := webhook.Register(g.manager, g.trustsAuthors()); err != nil {
+		return err
+	}
 	started := g.manager.GetWebhookServer().StartedChecker()
 	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
 		if _, err := g.certificates.GetCertificate(nil); err != nil {
@@ -670,8 +675,13 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return placement.SetupWithManager(ctx, g.manager, placement.Options{ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages()})
+	return placement.SetupWithManager(ctx, g.manager, placement.Options{
+		ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.trustsAuthors(),
+	})
 }
+
+// trustsAuthors is true where the authors of placements and overrides are not asked.
+func (g *gateway) trustsAuthors() bool { return g.AuthorizeAuthors == authorizeOff }
 
 type controller interface {
 	SetupWithManager(ctrl.Manager) error

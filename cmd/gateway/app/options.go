@@ -88,6 +88,12 @@ const (
 	labelsIgnore       = "ignore"
 )
 
+// Whether the authors of placements and overrides are asked.
+const (
+	authorizeOn  = "on"
+	authorizeOff = "off"
+)
+
 func certificateSources() []string {
 	return []string{certificatesOwn, certificatesCertManager, certificatesFiles}
 }
@@ -156,12 +162,15 @@ type Options struct {
 	// more than ConfirmDeleteMembers members.
 	ConfirmDelete        string
 	ConfirmDeleteMembers int
-	Certificates         string
-	CertFile             string
-	KeyFile              string
-	CAFile               string
-	Service              string
-	ExternalName         string
+	// AuthorizeAuthors says whether the authors of placements and overrides are asked:
+	// authorizeOn or authorizeOff.
+	AuthorizeAuthors string
+	Certificates     string
+	CertFile         string
+	KeyFile          string
+	CAFile           string
+	Service          string
+	ExternalName     string
 	// EndpointNames are further names of the serving certificate.
 	EndpointNames []string
 
@@ -217,6 +226,7 @@ func NewOptions() *Options {
 		GuardRails:            string(policies.GuardRailsSelected),
 		ConfirmDelete:         string(policies.ConfirmDeleteWarn),
 		ConfirmDeleteMembers:  10,
+		AuthorizeAuthors:      authorizeOn,
 		Certificates:          certificatesOwn,
 		MaxInFlightPerMember:  clustergateway.DefaultMaxInFlight,
 		MaxInFlightPerUser:    clustergateway.DefaultMaxInFlightPerUser,
@@ -276,6 +286,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
+	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, and who writes an override may update it. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
 	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
@@ -386,7 +397,7 @@ func (o *Options) Validate() error {
 		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
 	}
 	all = append(all, known("--guard-rails", []string{o.GuardRails}, guardRailModes()), known("--certificates", []string{o.Certificates}, certificateSources()),
-		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()))
+		known("--confirm-delete", []string{o.ConfirmDelete}, confirmDeleteModes()), known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff}))
 	all = append(all, o.validateHelmCharts())
 	if o.ConfirmDeleteMembers < 0 {
 		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))

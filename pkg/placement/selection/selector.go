@@ -6,6 +6,7 @@ package selection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,30 +56,40 @@ func NewSelector(kinds *Kinds, watcher *Watcher, client dynamic.Interface) *Sele
 	return &Selector{kinds: kinds, watcher: watcher, client: client}
 }
 
-// Select returns what the selectors of a placement select now, stripped and
-// sorted, and from then on the watcher queues the placement when that changes.
+// Selected is what a placement selects.
+type Selected struct {
+	// Objects are stripped and sorted.
+	Objects []*unstructured.Unstructured
+	// Withheld names the resources, each with its namespace, of which something would be
+	// selected if the bound covered it. It is not nil.
+	Withheld []string
+}
+
+// Select returns what the selectors of a placement select now, as far as the bound
+// covers it, and from then on the watcher queues the placement when that changes.
 // Selectors of a namespaced placement select in its namespace. A named object
 // that does not exist selects nothing. The error is an InvalidError if the
 // selectors are at fault.
-func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm) ([]*unstructured.Unstructured, error) {
+func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *Bound) (Selected, error) {
 	wants, kinds, err := s.resolve(placement.Namespace, terms)
 	if err != nil {
 		// Without wants the placement is still told of types that come and go.
 		if watchErr := s.watcher.watch(ctx, placement, nil, nil); watchErr != nil {
-			return nil, watchErr
+			return Selected{}, watchErr
 		}
-		return nil, err
+		return Selected{}, err
 	}
 	listing, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	if err := s.watcher.watch(listing, placement, wants, kinds); err != nil {
-		return nil, err
+		return Selected{}, err
 	}
-	candidates, err := s.candidates(wants)
+	candidates, withheld, err := s.candidates(wants, bound)
 	if err != nil {
-		return nil, err
+		return Selected{}, err
 	}
-	return s.read(ctx, candidates)
+	objects, err := s.read(ctx, candidates)
+	return Selected{Objects: objects, Withheld: withheld}, err
 }
 
 // Forget says that the placement is gone.
@@ -90,12 +101,7 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 	if namespace != "" && !NamespacePropagates(namespace) {
 		return nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
 	}
-	inside := namespace
-	for _, term := range terms {
-		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && isNamespaceTerm(term) {
-			inside = term.Name
-		}
-	}
+	inside := Inside(namespace, terms)
 	var kinds []Kind
 	wants := make([]want, 0, len(terms))
 	for _, term := range terms {
@@ -113,6 +119,27 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 		}
 	}
 	return wants, kinds, nil
+}
+
+// Inside is the namespace to which selectors of namespaced kinds are confined: that of
+// the placement, or, if it has none, the one of which a selector wants single resources.
+// It is empty if there may be none.
+func Inside(namespace string, terms []placementv1beta1.ResourceSelectorTerm) string {
+	if namespace != "" {
+		return namespace
+	}
+	for _, term := range terms {
+		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && isNamespaceTerm(term) {
+			namespace = term.Name
+		}
+	}
+	return namespace
+}
+
+// CarriesContents reports whether a selector, of Namespaces, carries what is in them.
+func CarriesContents(term placementv1beta1.ResourceSelectorTerm) bool {
+	return term.Group == namespaceKind.Group && term.Kind == namespaceKind.Kind &&
+		(term.SelectionScope == "" || term.SelectionScope == placementv1beta1.NamespaceWithResources)
 }
 
 func isNamespaceTerm(term placementv1beta1.ResourceSelectorTerm) bool {
@@ -142,7 +169,7 @@ func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, insid
 	if w.labels, err = selectorOf(term.LabelSelector); err != nil {
 		return want{}, invalid("resource selector for %s: labelSelector: %v", describe(gvk), err)
 	}
-	w.contents = w.isNamespace() && (term.SelectionScope == "" || term.SelectionScope == placementv1beta1.NamespaceWithResources)
+	w.contents = CarriesContents(term)
 	return w, nil
 }
 
@@ -156,30 +183,44 @@ type candidate struct {
 	namespace, name string
 }
 
-// candidates goes by metadata alone. Two selectors must not select the same
-// object.
-func (s *Selector) candidates(wants []want) ([]candidate, error) {
-	var found []candidate
+// withheld is what a candidate is called that the bound does not cover.
+func (c candidate) withheld() string {
+	resource := c.kind.GVR().GroupResource().String()
+	if c.namespace == "" {
+		return resource
+	}
+	return fmt.Sprintf("%s in namespace %q", resource, c.namespace)
+}
+
+// candidates goes by metadata alone, and tells what the bound withholds. Two selectors
+// must not select the same object.
+func (s *Selector) candidates(wants []want, bound *Bound) (found []candidate, withheld []string, err error) {
 	seen := map[candidate]bool{}
+	withheld = []string{}
 	for _, w := range wants {
 		selected, err := s.selectedBy(w)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, c := range selected {
+			if !bound.Covers(c.kind.GVR().GroupResource(), c.namespace, c.name) {
+				withheld = append(withheld, c.withheld())
+				continue
+			}
 			// The same object in two versions is the same object.
 			id := candidate{kind: Kind{GroupVersionKind: c.kind.GroupKind().WithVersion("")}, namespace: c.namespace, name: c.name}
 			if seen[id] {
-				return nil, invalid("%s %q is selected by more than one resource selector; make the selectors exclude each other", describe(c.kind.GroupVersionKind), c.name)
+				return nil, nil, invalid("%s %q is selected by more than one resource selector; make the selectors exclude each other", describe(c.kind.GroupVersionKind), c.name)
 			}
 			seen[id] = true
 			found = append(found, c)
 		}
 		if len(found) > MaxObjects {
-			return nil, invalid("the resource selectors select more than %d objects; split the placement", MaxObjects)
+			return nil, nil, invalid("the resource selectors select more than %d objects; split the placement", MaxObjects)
 		}
 	}
-	return found, nil
+	slices.Sort(withheld)
+	return found, slices.Compact(withheld), nil
 }
 
 func (s *Selector) selectedBy(w want) ([]candidate, error) {
@@ -232,6 +273,12 @@ func (s *Selector) namespace(w want, name string) ([]candidate, error) {
 		}
 	}
 	return found, nil
+}
+
+// Propagates reports whether an object in a namespace would be placed with it, as far as
+// its metadata alone tells: of Endpoints, it does not tell.
+func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) bool {
+	return object.DeletionTimestamp == nil && metadataPropagates(kind, object, func(string) bool { return true })
 }
 
 func (s *Selector) hasService(namespace string) func(name string) bool {

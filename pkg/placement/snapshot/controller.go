@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
@@ -39,7 +38,7 @@ const Name = "placement.snapshots"
 
 // Selector finds what a placement selects; *selection.Selector is one.
 type Selector interface {
-	Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm) ([]*unstructured.Unstructured, error)
+	Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *selection.Bound) (selection.Selected, error)
 	Forget(placement types.NamespacedName)
 }
 
@@ -64,13 +63,16 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Envelopes are counted.
 	Envelopes Envelopes
+	// AskAuthors confines placements to what their authors were found to be allowed, and
+	// has those named that nobody was asked about.
+	AskAuthors bool
 	// Workers is how many placements are looked at at a time.
 	Workers int
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
-// spec changes or it is being deleted, when something that it selects changes,
-// and when one of its snapshots is touched by others.
+// spec changes, or what its author may, or it is being deleted, when something that it
+// selects changes, and when one of its snapshots is touched by others.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	old := predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 	deletions := predicate.Funcs{
@@ -79,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, askedAnew()))
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).
@@ -174,7 +176,7 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		r.Selector.Forget(key)
-		return nil
+		return r.reportAuthor(ctx, placement, nil)
 	}
 	_, err := r.Take(ctx, placement)
 	return err
@@ -186,11 +188,14 @@ func (r *Reconciler) reconcileResources(ctx context.Context, key types.Namespace
 // may be doing the same: then it is a conflict, or AlreadyExists.
 func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
 	key := types.NamespacedName{Namespace: placement.GetNamespace(), Name: placement.GetName()}
-	objects, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors)
+	selected, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors, r.bound(placement))
 	if err != nil {
 		return nil, err
 	}
-	manifests, err := manifestsOf(objects)
+	if err := r.reportAuthor(ctx, placement, selected.Withheld); err != nil {
+		return nil, err
+	}
+	manifests, err := manifestsOf(selected.Objects)
 	if err != nil {
 		return nil, err
 	}

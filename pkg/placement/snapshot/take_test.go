@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,13 +15,14 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
 // nothing selects nothing, and no run needs anything.
 type nothing struct{}
 
-func (nothing) Select(context.Context, types.NamespacedName, []placementv1beta1.ResourceSelectorTerm) ([]*unstructured.Unstructured, error) {
-	return nil, nil
+func (nothing) Select(context.Context, types.NamespacedName, []placementv1beta1.ResourceSelectorTerm, *selection.Bound) (selection.Selected, error) {
+	return selection.Selected{}, nil
 }
 func (nothing) Forget(types.NamespacedName) {}
 

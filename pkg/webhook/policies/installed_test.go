@@ -40,6 +40,7 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"confirm-delete-warn":  ConfirmDeleteWarn.Of(p),
 		"confirm-delete-deny":  ConfirmDeleteDeny.Of(p),
 		"helm-charts":          HelmCharts(),
+		"authors":              Authors(),
 	}
 }
 

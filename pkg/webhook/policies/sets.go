@@ -35,6 +35,9 @@ func Gateway(p Parameters) []client.Object { return p.objects("gateway-account")
 // HelmCharts returns what asks for a right of its own before a chart is rendered.
 func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
 
+// Authors returns what keeps the answers about the authors of placements the gateway's.
+func Authors() []client.Object { return Parameters{}.objects("placement-authors") }
+
 // GuardRails is how far the hub is kept from mistakes of people who have the right
 // to make them.
 type GuardRails string

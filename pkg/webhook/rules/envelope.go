@@ -10,52 +10,12 @@ import (
 	"maps"
 	"slices"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
-
-// A Resource is how the hub serves a kind.
-type Resource struct {
-	// Name is the plural in the API's paths.
-	Name string
-	// Namespaced is false for a cluster-scoped kind.
-	Namespaced bool
-}
-
-// Resources finds the resource of a kind, and false if the hub does not serve it.
-// An error means that it could not be found out.
-type Resources func(schema.GroupVersionKind) (Resource, bool, error)
-
-// An Access is something that the author of an envelope has to be allowed on the
-// hub: what is in an envelope will exist on members, made by the gateway, so whoever
-// writes it must have the right to make it.
-type Access struct {
-	// Path is where the object stands that needs it.
-	Path *field.Path
-	// Verb, Group, Resource, Namespace and Name are those of the request that the
-	// author would have to make. Namespace is empty for cluster-scoped resources.
-	Verb, Group, Resource, Namespace, Name string
-}
-
-// String says it in the words of a refusal.
-func (a Access) String() string {
-	resource := a.Resource
-	if a.Group != "" {
-		resource += "." + a.Group
-	}
-	text := fmt.Sprintf("%s %s", a.Verb, resource)
-	if a.Name != "" {
-		text += fmt.Sprintf(" %q", a.Name)
-	}
-	if a.Namespace != "" {
-		text += fmt.Sprintf(" in namespace %q", a.Namespace)
-	}
-	return text
-}
 
 // ChangedEntries returns the keys of what an update adds or changes, sorted: who
 // only takes something out, or labels the envelope, needs no right to the rest.
@@ -88,12 +48,12 @@ func jsonEqual(a, b any) bool {
 }
 
 // ValidateEnvelope returns what is wrong with the entries of an envelope under the
-// given keys, and what its author has to be allowed. The namespace is the
+// given keys, and what its author is to be asked. The namespace is the
 // envelope's; a ClusterResourceEnvelope has none. The error means that a kind could
 // not be looked up.
-func ValidateEnvelope(namespace string, data map[string]placementv1beta1.EnvelopedObject, keys []string, resources Resources) (field.ErrorList, []Access, error) {
+func ValidateEnvelope(namespace string, data map[string]placementv1beta1.EnvelopedObject, keys []string, resources author.Resources) (field.ErrorList, []author.Question, error) {
 	var all field.ErrorList
-	var needed []Access
+	var needed []author.Question
 	for _, key := range keys {
 		path := field.NewPath("data").Key(key)
 		object := &unstructured.Unstructured{}
@@ -110,12 +70,12 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 		if len(problems) > 0 {
 			continue
 		}
-		scope, accesses, err := accessTo(object, path, resources)
+		scope, questions, err := accessTo(object, path, resources)
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, scope...)
-		needed = append(needed, accesses...)
+		needed = append(needed, questions...)
 	}
 	return all, needed, nil
 }
@@ -137,17 +97,16 @@ func validateEnveloped(namespace string, object *unstructured.Unstructured, path
 	return all
 }
 
-func accessTo(object *unstructured.Unstructured, path *field.Path, resources Resources) (field.ErrorList, []Access, error) {
+// accessTo returns what keeps an object out of its envelope by its kind, or what its
+// author is to be asked.
+func accessTo(object *unstructured.Unstructured, path *field.Path, resources author.Resources) (field.ErrorList, []author.Question, error) {
 	kind := object.GroupVersionKind()
 	resource, served, err := resources(kind)
 	if err != nil {
 		return nil, nil, fmt.Errorf("looking up %s: %w", kind, err)
 	}
-	create := Access{Path: path, Verb: "create", Group: kind.Group, Namespace: object.GetNamespace()}
 	if !served {
-		// What cannot be named on the hub is allowed to who may create all of its group.
-		create.Resource = "*"
-		return nil, []Access{create}, nil
+		return nil, author.OfEnveloped(path, object, nil), nil
 	}
 	if resource.Namespaced != (object.GetNamespace() != "") {
 		scope := "cluster-scoped"
@@ -156,28 +115,5 @@ func accessTo(object *unstructured.Unstructured, path *field.Path, resources Res
 		}
 		return field.ErrorList{field.Invalid(path, kind.String(), "is "+scope+" on the hub, so it does not fit into this kind of envelope")}, nil, nil
 	}
-	create.Resource, create.Name = resource.Name, object.GetName()
-	return nil, append([]Access{create}, escalation(object, create)...), nil
-}
-
-// escalation is what the API server itself would ask beyond create: roles hold
-// rights, bindings hand them on.
-func escalation(object *unstructured.Unstructured, create Access) []Access {
-	if create.Group != rbacv1.GroupName {
-		return nil
-	}
-	switch object.GetKind() {
-	case "Role", "ClusterRole":
-		create.Verb = "escalate"
-		return []Access{create}
-	case "RoleBinding", "ClusterRoleBinding":
-		bind := Access{Path: create.Path.Child("roleRef"), Verb: "bind", Group: rbacv1.GroupName, Resource: "roles", Namespace: create.Namespace}
-		if kind, _, _ := unstructured.NestedString(object.Object, "roleRef", "kind"); kind == "ClusterRole" {
-			bind.Resource = "clusterroles"
-		}
-		// A name that cannot be read is none, which asks for the right to bind all.
-		bind.Name, _, _ = unstructured.NestedString(object.Object, "roleRef", "name")
-		return []Access{bind}
-	}
-	return nil
+	return nil, author.OfEnveloped(path, object, &resource), nil
 }

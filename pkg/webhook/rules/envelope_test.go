@@ -12,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
-func hubResources(kind schema.GroupVersionKind) (Resource, bool, error) {
-	known := map[string]Resource{
-		"ConfigMap": {"configmaps", true}, "Role": {"roles", true}, "RoleBinding": {"rolebindings", true},
-		"ClusterRole": {"clusterroles", false}, "ClusterRoleBinding": {"clusterrolebindings", false},
+func hubResources(kind schema.GroupVersionKind) (author.Resource, bool, error) {
+	known := map[string]author.Resource{
+		"ConfigMap": {Name: "configmaps", Namespaced: true}, "Role": {Name: "roles", Namespaced: true}, "RoleBinding": {Name: "rolebindings", Namespaced: true},
+		"ClusterRole": {Name: "clusterroles"}, "ClusterRoleBinding": {Name: "clusterrolebindings"},
 	}
 	found, served := known[kind.Kind]
 	return found, served, nil
@@ -126,7 +127,7 @@ func TestValidateEnvelope(t *testing.T) {
 func TestAKindThatCannotBeLookedUpIsAnError(t *testing.T) {
 	broken := errors.New("no answer")
 	data := entries(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`)
-	_, _, err := ValidateEnvelope("", data, []string{"a"}, func(schema.GroupVersionKind) (Resource, bool, error) { return Resource{}, false, broken })
+	_, _, err := ValidateEnvelope("", data, []string{"a"}, func(schema.GroupVersionKind) (author.Resource, bool, error) { return author.Resource{}, false, broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the lookup", err)
 	}

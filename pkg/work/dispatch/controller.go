@@ -47,6 +47,8 @@ type Reconciler struct {
 	Snapshots Snapshots
 	// Charts renders charts; nil if snapshots have none.
 	Charts Charts
+	// Scopes tells whether a kind of the hub lives in namespaces.
+	Scopes helmchart.Scopes
 	// Workers is how many bindings are looked at at a time.
 	Workers int
 }
@@ -162,7 +164,7 @@ func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberClus
 // waits reports whether nothing helps but a change by the user, which is an event;
 // the condition tells what.
 func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errChart, errPaused} {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errChart, errPaused, errForeign} {
 		if errors.Is(err, reason) {
 			return true
 		}

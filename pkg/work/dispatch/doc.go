@@ -25,6 +25,9 @@
 // their Works are marked before they are deleted, and the agents leave what they
 // applied.
 //
+// For a placement of a namespace nothing is sent but objects of that namespace
+// (foreign.go), whatever a snapshot says.
+//
 // How the status of objects is reported back stands in the placement, and is passed on
 // to its Works; what comes of it is package placement/reportback's.
 package dispatch

@@ -8,6 +8,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
 // Options are what the package needs to run.
@@ -18,6 +20,8 @@ type Options struct {
 	Snapshots Snapshots
 	// Charts renders charts; nil if there are none.
 	Charts Charts
+	// Scopes tells whether a kind of the hub lives in namespaces.
+	Scopes helmchart.Scopes
 	// Workers is how many bindings are looked at at a time; 0 means 64.
 	Workers int
 }
@@ -31,6 +35,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 64
 	}
-	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Workers: o.Workers}
+	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes, Workers: o.Workers}
 	return r.SetupWithManager(mgr)
 }

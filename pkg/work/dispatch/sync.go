@@ -53,6 +53,9 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if err != nil {
 		return have, err
 	}
+	if err := belongsTo(b.GetNamespace(), group, r.Scopes); err != nil {
+		return have, err
+	}
 	placement, err := r.placement(ctx, b)
 	if err != nil {
 		return have, err

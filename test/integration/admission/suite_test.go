@@ -181,7 +181,7 @@ func (g *runningGateway) start() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(g.certificates)).To(Succeed())
-	webhook.Register(manager)
+	Expect(webhook.Register(manager, false)).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel, g.done = cancel, make(chan error, 1)
@@ -207,7 +207,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.MemberBounds(),
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
-		policies.HelmCharts(),
+		policies.HelmCharts(), policies.Authors(),
 		policies.Deliveries(parameters),
 		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
 	)

@@ -95,7 +95,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // process is a gateway with only the placement controllers.
 type process struct{ stop func() }
 
-func startGateway() *process {
+func startGateway(alter ...func(*placement.Options)) *process {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(hubConf, ctrl.Options{
 		Scheme:     scheme,
@@ -108,7 +108,11 @@ func startGateway() *process {
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
 	charts := &helmchart.Process{Path: self, Args: []string{renderChart}}
-	Expect(placement.SetupWithManager(ctx, mgr, placement.Options{Charts: charts})).To(Succeed())
+	options := placement.Options{Charts: charts}
+	for _, change := range alter {
+		change(&options)
+	}
+	Expect(placement.SetupWithManager(ctx, mgr, options)).To(Succeed())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stopped := false

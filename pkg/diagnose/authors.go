@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package diagnose
+
+import (
+	"context"
+	"fmt"
+
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook"
+)
+
+// authors are the placements that nobody was asked about, and those that their author may
+// not have delivered as a whole.
+func (r *Reporter) authors(ctx context.Context) (section, error) {
+	s := section{title: "Placements that nobody was asked about, or not all of", head: []string{"PLACEMENT", "CONDITION", "WHY"}}
+	var clusterScoped placementv1beta1.ClusterResourcePlacementList
+	var namespaced placementv1beta1.ResourcePlacementList
+	more, err := r.list(ctx, &clusterScoped)
+	if err != nil {
+		return s, err
+	}
+	moreNamespaced, err := r.list(ctx, &namespaced)
+	if err != nil {
+		return s, err
+	}
+	for i := range clusterScoped.Items {
+		s.rows = append(s.rows, authorRows(&clusterScoped.Items[i])...)
+	}
+	for i := range namespaced.Items {
+		s.rows = append(s.rows, authorRows(&namespaced.Items[i])...)
+	}
+	asked, err := r.asked(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.note = joined(more, moreNamespaced, asked)
+	return s, nil
+}
+
+func authorRows(placement placementv1beta1.PlacementObject) []row {
+	name := placement.GetName()
+	if placement.GetNamespace() != "" {
+		name = placement.GetNamespace() + "/" + name
+	}
+	var rows []row
+	for rank, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionAuthorNotAsked} {
+		if c := meta.FindStatusCondition(placement.GetStatus().Conditions, kind); c != nil {
+			rows = append(rows, row{rank: rank, cells: []string{name, c.Type, c.Message}})
+		}
+	}
+	return rows
+}
+
+// asked says whether the gateway asks authors, or does not.
+func (r *Reporter) asked(ctx context.Context) (string, error) {
+	configuration := &k8sadmissionv1.ValidatingWebhookConfiguration{}
+	err := r.Hub.Get(ctx, client.ObjectKey{Name: webhook.ValidatingConfiguration}, configuration)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("nobody is asked: %s is not on the hub", webhook.ValidatingConfiguration), nil
+	case err != nil:
+		return "", err
+	case configuration.Annotations[webhook.AnnotationAuthors] == webhook.AuthorsAsked:
+		return "authors are asked", nil
+	}
+	return "nobody is asked: the gateway runs with --authorize-authors=off, or is older than the question", nil
+}

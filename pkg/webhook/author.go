@@ -1,0 +1,116 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/webhook/author"
+)
+
+// authors asks the hub about whoever writes what is under review.
+type authors struct{ reviews client.Writer }
+
+// asker asks about the user of the request that the context is of.
+func (a authors) asker(ctx context.Context) (*author.Asker, error) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("finding out who writes: %w", err)
+	}
+	return author.NewAsker(request.UserInfo, a.reviews), nil
+}
+
+// refused returns an error for each question to which the answer is no.
+func (a authors) refused(ctx context.Context, what string, questions []author.Question) (field.ErrorList, error) {
+	asker, err := a.asker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return asker.Refused(ctx, what, questions)
+}
+
+// resourcesOf asks the hub's own discovery. A kind that the hub serves in another
+// version only is still that kind: a member may serve both.
+func resourcesOf(mapper meta.RESTMapper) author.Resources {
+	return func(kind schema.GroupVersionKind) (author.Resource, bool, error) {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			mapping, err = mapper.RESTMapping(kind.GroupKind())
+		}
+		if meta.IsNoMatchError(err) {
+			return author.Resource{}, false, nil
+		}
+		if err != nil {
+			return author.Resource{}, false, err
+		}
+		return author.Resource{Name: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, true, nil
+	}
+}
+
+// kindsAge is how long the kinds of the hub are taken for what they were: a kind that
+// came since is not asked about, and withheld until the question is asked again.
+const kindsAge = 5 * time.Second
+
+// page is how many objects are listed at a time.
+const page = 500
+
+// contents looks into namespaces of the hub, live.
+type contents struct {
+	kinds *selection.Kinds
+	live  client.Reader
+
+	// mu guards asked, when the hub was last asked for its kinds.
+	mu    sync.Mutex
+	asked time.Time
+}
+
+func newContents(kinds discovery.DiscoveryInterface, live client.Reader) *contents {
+	return &contents{kinds: selection.NewKinds(kinds), live: live}
+}
+
+// Kinds are those that a namespace carries with it.
+func (c *contents) Kinds() ([]selection.Kind, error) {
+	c.mu.Lock()
+	if now := time.Now(); now.Sub(c.asked) > kindsAge {
+		c.kinds.Invalidate()
+		c.asked = now
+	}
+	c.mu.Unlock()
+	return c.kinds.Contents()
+}
+
+// Holds looks at metadata only, page by page until something is found. Endpoints do not
+// count: most are a controller's, and the API server warns of every look at them.
+func (c *contents) Holds(ctx context.Context, namespace string, kind selection.Kind) (bool, error) {
+	if kind.GroupKind() == (schema.GroupKind{Kind: "Endpoints"}) {
+		return false, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+	for {
+		if err := c.live.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
+			return false, fmt.Errorf("looking for %s in namespace %q: %w", kind.GVR().GroupResource(), namespace, err)
+		}
+		for i := range list.Items {
+			if selection.Propagates(kind.GroupKind(), &list.Items[i]) {
+				return true, nil
+			}
+		}
+		if list.Continue == "" {
+			return false, nil
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// anything is what RBAC calls every group, resource or verb. Only a rule that says so
+// itself allows it.
+const anything = "*"
+
+// A Resource is how the hub serves a kind.
+type Resource struct {
+	// Name is the plural in the API's paths.
+	Name string
+	// Namespaced is false for a cluster-scoped kind.
+	Namespaced bool
+}
+
+// Resources finds the resource of a kind, and false if the hub does not serve it.
+// An error means that it could not be found out.
+type Resources func(schema.GroupVersionKind) (Resource, bool, error)
+
+// An Access is a request to the hub that a user would have to be allowed to make.
+type Access struct {
+	// Verb, Group, Resource, Namespace and Name are those of the request. Namespace is
+	// empty for cluster-scoped resources and for those of all namespaces, Name for all
+	// of them.
+	Verb, Group, Resource, Namespace, Name string
+}
+
+// String says it in the words of a refusal.
+func (a Access) String() string { return a.Verb + " " + a.object() }
+
+func (a Access) object() string {
+	if a.Group == anything && a.Resource == anything {
+		if a.Namespace == "" {
+			return "everything (*) in all namespaces"
+		}
+		return fmt.Sprintf("everything (*) in namespace %q", a.Namespace)
+	}
+	text := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
+	if a.Name != "" {
+		text += fmt.Sprintf(" %q", a.Name)
+	}
+	if a.Namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", a.Namespace)
+	}
+	return text
+}
+
+// A Question is raised by a field of an object. One of the accesses, which differ in
+// their verbs only, has to be allowed.
+type Question struct {
+	Path *field.Path
+	Any  []Access
+}
+
+// needs is the question for a single access.
+func needs(path *field.Path, access Access) Question {
+	return Question{Path: path, Any: []Access{access}}
+}
+
+// String says it in the words of a refusal.
+func (q Question) String() string {
+	verbs := make([]string, len(q.Any))
+	for i, access := range q.Any {
+		verbs[i] = access.Verb
+	}
+	return strings.Join(verbs, " or ") + " " + q.Any[0].object()
+}

@@ -1,0 +1,107 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// atOnce is how many requests to the hub, on behalf of one review, are under way at a
+	// time: the API server waits five seconds for an answer.
+	atOnce = 16
+	// maxReviews is how many one request may take. A placement takes two for each
+	// kind that a namespace may hold, at most, beside those of its selectors.
+	maxReviews = 2000
+)
+
+// An Asker knows what one user may, for the time of one request. It is for one
+// goroutine.
+type Asker struct {
+	user    authenticationv1.UserInfo
+	reviews client.Writer
+	known   map[Access]bool
+}
+
+// NewAsker returns an Asker for a user, who is asked about by making
+// SubjectAccessReviews.
+func NewAsker(user authenticationv1.UserInfo, reviews client.Writer) *Asker {
+	return &Asker{user: user, reviews: reviews, known: map[Access]bool{}}
+}
+
+// May returns, for each question, whether the user has one of its accesses. The error
+// means that it could not be found out.
+func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) {
+	if err := a.learn(ctx, questions); err != nil {
+		return nil, err
+	}
+	may := make([]bool, len(questions))
+	for i, question := range questions {
+		for _, access := range question.Any {
+			may[i] = may[i] || a.known[access]
+		}
+	}
+	return may, nil
+}
+
+// learn asks for what is not known yet.
+func (a *Asker) learn(ctx context.Context, questions []Question) error {
+	var missing []Access
+	seen := map[Access]bool{}
+	for _, question := range questions {
+		for _, access := range question.Any {
+			if _, done := a.known[access]; !done && !seen[access] {
+				seen[access], missing = true, append(missing, access)
+			}
+		}
+	}
+	if len(a.known)+len(missing) > maxReviews {
+		return fmt.Errorf("finding out what user %q may takes more than %d SubjectAccessReviews: write several smaller objects", a.user.Username, maxReviews)
+	}
+	allowed, err := inParallel(ctx, missing, a.ask)
+	if err != nil {
+		return err
+	}
+	for i, access := range missing {
+		a.known[access] = allowed[i]
+	}
+	return nil
+}
+
+func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(a.user.Extra))
+	for key, values := range a.user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: a.user.Username, Groups: a.user.Groups, UID: a.user.UID, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: access.Verb, Group: access.Group, Resource: access.Resource, Namespace: access.Namespace, Name: access.Name,
+		},
+	}}
+	if err := a.reviews.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking the hub whether %q may %s: %w", a.user.Username, access, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// inParallel returns the answer for each of the things, or the first error.
+func inParallel[T any](ctx context.Context, things []T, ask func(context.Context, T) (bool, error)) ([]bool, error) {
+	answers := make([]bool, len(things))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, thing := range things {
+		group.Go(func() (err error) {
+			answers[i], err = ask(ctx, thing)
+			return err
+		})
+	}
+	return answers, group.Wait()
+}

@@ -1,0 +1,193 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+const (
+	// maxKinds is how many kinds of a namespace are asked about one by one.
+	maxKinds = 800
+	// maxNamed is how many kinds a refusal names.
+	maxNamed = 10
+)
+
+// Contents knows what namespaces of the hub hold.
+type Contents interface {
+	// Kinds are those that a namespace carries when it is placed.
+	Kinds() ([]selection.Kind, error)
+	// Holds reports whether there is an object of the kind in the namespace that would
+	// be placed with it.
+	Holds(ctx context.Context, namespace string, kind selection.Kind) (bool, error)
+}
+
+// A Hub is what questions about placements need to know beside the user's rights.
+type Hub struct {
+	Resources Resources
+	Contents  Contents
+}
+
+// Placement returns what the author of a placement may have delivered of what it
+// selects, and a refusal for each selector of which that is not enough. The namespace is
+// that of the placement, empty for a ClusterResourcePlacement. The error means that it
+// could not be found out.
+func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, terms []placementv1beta1.ResourceSelectorTerm) (*selection.Bound, field.ErrorList, error) {
+	single, contents, err := wanted(namespace, terms, h.Resources)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &decision{hub: h, asker: asker, bound: &selection.Bound{Author: asker.user.Username}}
+	everything, err := d.everything(ctx, namespace, append(contents, single...))
+	if err != nil {
+		return nil, nil, err
+	}
+	if everything {
+		d.bound.AddAll(namespace)
+		return d.bound, nil, nil
+	}
+	if err := d.single(ctx, single); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range contents {
+		if err := d.contents(ctx, w); err != nil {
+			return nil, nil, err
+		}
+	}
+	return d.bound, d.refusals, nil
+}
+
+// decision is one answer while it is being made.
+type decision struct {
+	hub      Hub
+	asker    *Asker
+	bound    *selection.Bound
+	refusals field.ErrorList
+}
+
+func (d *decision) refuse(path *field.Path, what string) {
+	d.refusals = append(d.refusals, field.Forbidden(path, fmt.Sprintf(
+		"user %q may not %s on the hub, and a placement is no way around that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
+		d.asker.user.Username, what, placementv1beta1.PlaceVerb)))
+}
+
+// everything reports whether the user may have all of the placement's scope delivered,
+// in the way in which each want would be read. Without any there is nothing to answer.
+func (d *decision) everything(ctx context.Context, scope string, wants []want) (bool, error) {
+	var questions []Question
+	for _, w := range wants {
+		questions = append(questions, wide(w.path, w.verb, scope))
+	}
+	may, err := d.asker.May(ctx, questions...)
+	if err != nil {
+		return false, err
+	}
+	return len(may) > 0 && !slices.Contains(may, false), nil
+}
+
+func (d *decision) single(ctx context.Context, wants []want) error {
+	questions := make([]Question, len(wants))
+	for i, w := range wants {
+		questions[i] = w.question()
+	}
+	may, err := d.asker.May(ctx, questions...)
+	if err != nil {
+		return err
+	}
+	for i, w := range wants {
+		if may[i] {
+			d.bound.Add(w.namespace, w.resource, w.name)
+		} else {
+			d.refuse(w.path, questions[i].String())
+		}
+	}
+	return nil
+}
+
+// contents decides about a namespace with all that is in it. One that labels choose may
+// be any, so nothing less than everything will do there.
+func (d *decision) contents(ctx context.Context, w want) error {
+	all := wide(w.path, w.verb, w.namespace)
+	may, err := d.asker.May(ctx, all)
+	if err != nil {
+		return err
+	}
+	switch {
+	case may[0]:
+		d.bound.AddAll(w.namespace)
+		return nil
+	case w.namespace == "":
+		d.refuse(w.path, all.String()+", any of which the selector may choose (name a namespace to be asked about that one only)")
+		return nil
+	}
+	kinds, err := d.hub.Contents.Kinds()
+	if err != nil {
+		return err
+	}
+	if len(kinds) > maxKinds {
+		d.refuse(w.path, fmt.Sprintf("%s, where the hub has more than %d kinds to ask about one by one", all, maxKinds))
+		return nil
+	}
+	return d.kinds(ctx, w, kinds)
+}
+
+// kinds decides about a namespace kind by kind.
+func (d *decision) kinds(ctx context.Context, w want, kinds []selection.Kind) error {
+	questions := make([]Question, len(kinds))
+	for i, kind := range kinds {
+		questions[i] = readOrPlace(w.path, w.verb, Access{Group: kind.Group, Resource: kind.Resource, Namespace: w.namespace})
+	}
+	may, err := d.asker.May(ctx, questions...)
+	if err != nil {
+		return err
+	}
+	var denied []selection.Kind
+	for i, kind := range kinds {
+		if may[i] {
+			d.bound.Add(w.namespace, kind.GVR().GroupResource(), "")
+		} else {
+			denied = append(denied, kind)
+		}
+	}
+	there, err := d.there(ctx, w.namespace, denied)
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	named := make([]string, 0, maxNamed)
+	for _, resource := range there[:min(len(there), maxNamed)] {
+		named = append(named, resource.String())
+	}
+	text := strings.Join(named, ", ")
+	if more := len(there) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more kinds", more)
+	}
+	d.refuse(w.path, fmt.Sprintf("%s or %s %s in namespace %q, which it holds", w.verb, placementv1beta1.PlaceVerb, text, w.namespace))
+	return nil
+}
+
+// there are those of the kinds of which the namespace holds something.
+func (d *decision) there(ctx context.Context, namespace string, kinds []selection.Kind) ([]schema.GroupResource, error) {
+	holds, err := inParallel(ctx, kinds, func(ctx context.Context, kind selection.Kind) (bool, error) {
+		return d.hub.Contents.Holds(ctx, namespace, kind)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var there []schema.GroupResource
+	for i, kind := range kinds {
+		if holds[i] {
+			there = append(there, kind.GVR().GroupResource())
+		}
+	}
+	return there, nil
+}

@@ -1,0 +1,148 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+func everythingIn(namespace string, verbs ...string) grant {
+	return grant{namespace: namespace, verbs: verbs, groups: []string{anything}, resources: []string{anything}}
+}
+
+func namespaceNamed(name string) placementv1beta1.ResourceSelectorTerm {
+	return placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: name}
+}
+
+// TestAnAdministratorCostsFewReviews, however much is selected.
+func TestAnAdministratorCostsFewReviews(t *testing.T) {
+	terms := []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a"), namespaceNamed("b"), {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}}
+	asked := make(chan struct{}, 100)
+	asker := NewAsker(authenticationv1.UserInfo{Username: "admin"}, hub{rbac: rbac{everythingIn("", anything)}, asked: asked})
+	bound, refusals, err := world{}.hub().Placement(context.Background(), asker, "", terms)
+	if err != nil || len(refusals) > 0 {
+		t.Fatalf("refused: %v, %v", refusals, err)
+	}
+	if diff := cmp.Diff(`{"author":"admin","may":{"":["*"]}}`, bound.String()); diff != "" {
+		t.Errorf("bound (-want +got):\n%s", diff)
+	}
+	if len(asked) > 3 {
+		t.Errorf("took %d reviews", len(asked))
+	}
+}
+
+func TestPlacements(t *testing.T) {
+	tests := map[string]struct {
+		rights    rbac
+		namespace string
+		terms     []placementv1beta1.ResourceSelectorTerm
+		bound     string
+		refused   []string
+	}{
+		"a kind that the hub does not serve is not everything": {
+			rights: rbac{everythingIn("", anything)}, terms: []placementv1beta1.ResourceSelectorTerm{{Group: "gone.example.org", Version: "v1", Kind: "Gone"}},
+			bound: `null`,
+		},
+		"a name in RBAC is one object": {
+			rights: rbac{{verbs: []string{"get"}, groups: []string{""}, resources: []string{"secrets"}, names: []string{"x"}}}, namespace: "a",
+			terms:   []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Secret", Name: "x"}, {Version: "v1", Kind: "Secret", Name: "y"}},
+			bound:   `{"a":["secrets/x"]}`,
+			refused: []string{`spec.resourceSelectors[1]: user "alice" may not get or place secrets "y" in namespace "a"`},
+		},
+		"single resources of a namespace": {
+			rights: rbac{{verbs: []string{"list", "get"}, groups: []string{""}, resources: []string{"secrets", "namespaces"}}},
+			terms: []placementv1beta1.ResourceSelectorTerm{
+				{Version: "v1", Kind: "Namespace", Name: "a", SelectionScope: placementv1beta1.NamespaceWithResourceSelectors},
+				{Version: "v1", Kind: "Secret"}, {Group: "apps", Version: "v1", Kind: "Deployment", Name: "x"},
+			},
+			bound:   `{"":["namespaces/a"],"a":["secrets"]}`,
+			refused: []string{`spec.resourceSelectors[2]: user "alice" may not get or place deployments.apps "x" in namespace "a"`},
+		},
+		"a placement of a namespace does not reach into another": {
+			rights: rbac{everythingIn("a", anything)}, namespace: "a",
+			terms: []placementv1beta1.ResourceSelectorTerm{
+				{Version: "v1", Kind: "Namespace", Name: "b", SelectionScope: placementv1beta1.NamespaceWithResourceSelectors}, {Version: "v1", Kind: "Secret", Name: "x"},
+			},
+			bound: `{"a":["*"]}`,
+		},
+		"placing everything is enough for any selector": {
+			rights: rbac{everythingIn("a", "place"), {verbs: []string{"place"}, groups: []string{""}, resources: []string{"namespaces"}}},
+			terms:  []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")},
+			bound:  `{"":["namespaces/a"],"a":["*"]}`,
+		},
+		"what a namespace holds is named": {
+			rights: rbac{{verbs: []string{"get"}, groups: []string{""}, resources: []string{"namespaces", "configmaps"}}},
+			terms:  []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")},
+			bound:  `{"":["namespaces/a"],"a":["configmaps"]}`,
+			refused: []string{
+				`spec.resourceSelectors[0]: user "alice" may not get or place secrets, widgets.example.org in namespace "a", which it holds`,
+			},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := world{{kinds[4], "a", "x"}: true, {kinds[8], "a", "x"}: true, {kinds[5], "b", "x"}: true}
+			bound, refusals, err := w.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, tt.terms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(fmt.Sprintf(`{"author":"alice","may":%s}`, tt.bound), bound.String()); diff != "" {
+				t.Errorf("bound (-want +got):\n%s", diff)
+			}
+			var got []string
+			for _, refusal := range refusals {
+				text, _, _ := strings.Cut(refusal.Detail, " on the hub")
+				got = append(got, refusal.Field+": "+text)
+			}
+			if diff := cmp.Diff(tt.refused, got); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReviewsAreBounded: nobody has the hub asked without end.
+func TestReviewsAreBounded(t *testing.T) {
+	questions := make([]Question, maxReviews+1)
+	for i := range questions {
+		questions[i] = needs(field.NewPath("data"), Access{Verb: "create", Resource: "configmaps", Name: fmt.Sprint(i)})
+	}
+	if _, err := askerOf(nil).May(context.Background(), questions...); err == nil || !strings.Contains(err.Error(), "write several smaller objects") {
+		t.Errorf("got %v, want a refusal that says what to do", err)
+	}
+	asked := make(chan struct{}, 10)
+	asker := NewAsker(authenticationv1.UserInfo{}, hub{asked: asked})
+	for range 3 {
+		if _, err := asker.May(context.Background(), questions[0], questions[0], questions[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(asked) != 2 {
+		t.Errorf("took %d reviews for two questions", len(asked))
+	}
+}
+
+// TestWhatCannotBeFoundOutIsAnError, and never a yes.
+func TestWhatCannotBeFoundOutIsAnError(t *testing.T) {
+	broken := errors.New("no answer")
+	unknown := Hub{Resources: func(schema.GroupVersionKind) (Resource, bool, error) { return Resource{}, false, broken }, Contents: world{}}
+	if _, _, err := unknown.Placement(context.Background(), askerOf(rbac{everythingIn("", anything)}), "", []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")}); !errors.Is(err, broken) {
+		t.Errorf("got %v, want the error of the lookup", err)
+	}
+	if selection.ParseBound("no JSON").Covers(schema.GroupResource{Resource: "secrets"}, "a", "x") {
+		t.Error("an answer that cannot be read covers something")
+	}
+}

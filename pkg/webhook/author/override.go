@@ -1,0 +1,109 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// OfClusterOverride returns the questions for a ClusterResourceOverride. One of a
+// Namespace reaches all that is in it. It makes no difference for which placement an
+// override is: what it selects are the same objects. The error means that a kind could
+// not be looked up.
+func OfClusterOverride(spec *placementv1beta1.ClusterResourceOverrideSpec, resources Resources) ([]Question, error) {
+	var all []Question
+	for i, s := range spec.ClusterResourceSelectors {
+		path := field.NewPath("spec", "clusterResourceSelectors").Index(i)
+		questions, err := overriding(path, schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, "", s.Name, resources)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, questions...)
+		if s.Group == "" && s.Kind == "Namespace" {
+			all = append(all, overridingContents(path, s.Name)...)
+		}
+	}
+	return all, nil
+}
+
+// OfOverride is the same for a ResourceOverride in a namespace.
+func OfOverride(namespace string, spec *placementv1beta1.ResourceOverrideSpec, resources Resources) ([]Question, error) {
+	var all []Question
+	for i, s := range spec.ResourceSelectors {
+		path := field.NewPath("spec", "resourceSelectors").Index(i)
+		questions, err := overriding(path, schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, namespace, s.Name, resources)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, questions...)
+	}
+	return all, nil
+}
+
+// overriding is what changes an object, or without a name all of its kind. Objects in
+// envelopes are overridden by what they are, so they are asked about like others: a kind
+// that the hub does not serve can only be in one, and is asked about as a group.
+func overriding(path *field.Path, kind schema.GroupVersionKind, namespace, name string, resources Resources) ([]Question, error) {
+	resource, served, err := resources(kind)
+	if err != nil {
+		return nil, fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	update := Access{Verb: "update", Group: kind.Group, Resource: anything, Namespace: namespace}
+	if !served {
+		return []Question{needs(path, update)}, nil
+	}
+	update.Resource, update.Name = resource.Name, name
+	questions := []Question{needs(path, update)}
+	if kind.Group != rbacv1.GroupName {
+		return questions, nil
+	}
+	switch kind.Kind {
+	case "Role", "ClusterRole":
+		update.Verb = "escalate"
+		return append(questions, needs(path, update)), nil
+	case "RoleBinding":
+		return append(questions, binding(path, "clusterroles", namespace), binding(path, "roles", namespace)), nil
+	case "ClusterRoleBinding":
+		return append(questions, binding(path, "clusterroles", "")), nil
+	}
+	return questions, nil
+}
+
+// binding is the right to bind any role: an override may put any of them into a binding.
+func binding(path *field.Path, resource, namespace string) Question {
+	return needs(path, Access{Verb: "bind", Group: rbacv1.GroupName, Resource: resource, Namespace: namespace})
+}
+
+// overridingContents is what changes everything in a namespace, now and later.
+func overridingContents(path *field.Path, namespace string) []Question {
+	return []Question{
+		needs(path, Access{Verb: "update", Group: anything, Resource: anything, Namespace: namespace}),
+		needs(path, Access{Verb: "escalate", Group: rbacv1.GroupName, Resource: "roles", Namespace: namespace}),
+		binding(path, "clusterroles", namespace),
+		binding(path, "roles", namespace),
+	}
+}
+
+// Refused returns an error for each question to which the answer is no, in their
+// order. what is the kind of object, with its article, that raises them.
+func (a *Asker) Refused(ctx context.Context, what string, questions []Question) (field.ErrorList, error) {
+	may, err := a.May(ctx, questions...)
+	if err != nil {
+		return nil, err
+	}
+	var all field.ErrorList
+	for i, question := range questions {
+		if !may[i] {
+			all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q may not %s on the hub, and %s is no way around that", a.user.Username, question, what)))
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,178 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package author
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+)
+
+// seeds is how many worlds each property is tried in.
+const seeds = 5_000
+
+func askerOf(r rbac) *Asker {
+	return NewAsker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
+}
+
+// mayHave reports whether a user could have read this very object, or placed it: by its
+// own, or with all others of its kind where it is.
+func (r rbac) mayHave(t thing) bool {
+	return r.may("get", t.resource(), t.namespace, t.name) || r.may("list", t.resource(), t.namespace, "") || r.may("place", t.resource(), t.namespace, t.name)
+}
+
+// TestNothingIsDeliveredThatItsAuthorMayNotHave: whatever is on the hub when the
+// placement is written, and whatever comes later.
+func TestNothingIsDeliveredThatItsAuthorMayNotHave(t *testing.T) {
+	admitted, delivered, withheld := 0, 0, 0
+	for seed := range uint64(seeds) {
+		d := newDice(seed)
+		w, rights, namespace := world{}, d.rights(), pick(d, []string{"", "a"})
+		d.fill(w, d.IntN(10))
+		terms := d.terms(namespace)
+		bound, refusals, err := w.hub().Placement(context.Background(), askerOf(rights), namespace, terms)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		before := w.selected(namespace, terms)
+		if len(refusals) > 0 {
+			continue
+		}
+		admitted++
+		// What is there at admission is placed as it was written, not in part. What is beyond a
+		// placement's own namespace other rules refuse.
+		for _, object := range before {
+			if (namespace == "" || namespace == object.namespace) && !bound.Covers(object.resource(), object.namespace, object.name) {
+				t.Fatalf("seed %d: %+v was there, is selected by %+v, and would be withheld by %s", seed, object, terms, bound)
+			}
+		}
+		d.fill(w, 10)
+		stored := selection.ParseBound(bound.String())
+		for _, object := range w.selected(namespace, terms) {
+			if !stored.Covers(object.resource(), object.namespace, object.name) {
+				withheld++
+				continue
+			}
+			delivered++
+			if !rights.mayHave(object) {
+				t.Fatalf("seed %d: %+v is delivered by %s, with rights %+v", seed, object, stored, rights)
+			}
+		}
+	}
+	if admitted < seeds/50 || delivered == 0 || withheld == 0 {
+		t.Errorf("of %d placements %d were admitted, delivered %d objects and withheld %d: this proves too little", seeds, admitted, delivered, withheld)
+	}
+}
+
+// mayWrite reports whether a user could have written any content into this object.
+func (r rbac) mayWrite(verb string, t thing) bool {
+	if !r.may(verb, t.resource(), t.namespace, t.name) {
+		return false
+	}
+	switch t.kind.Kind {
+	case "Role", "ClusterRole":
+		return r.may("escalate", t.resource(), t.namespace, t.name)
+	case "RoleBinding", "ClusterRoleBinding":
+		for _, role := range names {
+			if !r.may("bind", kinds[1].GVR().GroupResource(), t.namespace, role) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TestNothingIsOverriddenThatItsAuthorMayNotWrite: neither what an override selects, nor
+// what is in a namespace that it selects, now and later.
+func TestNothingIsOverriddenThatItsAuthorMayNotWrite(t *testing.T) {
+	admitted, reached := 0, 0
+	for seed := range uint64(seeds) {
+		d := newDice(seed)
+		rights, one := d.rights(), d.thing()
+		var questions []Question
+		var err error
+		if one.kind.Namespaced {
+			spec := &placementv1beta1.ResourceOverrideSpec{ResourceSelectors: []placementv1beta1.ResourceSelector{
+				{Group: one.kind.Group, Version: "v1", Kind: one.kind.Kind, Name: one.name}}}
+			questions, err = OfOverride(one.namespace, spec, world{}.Resources)
+		} else {
+			spec := &placementv1beta1.ClusterResourceOverrideSpec{ClusterResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
+				{Group: one.kind.Group, Version: "v1", Kind: one.kind.Kind, Name: one.name}}}
+			questions, err = OfClusterOverride(spec, world{}.Resources)
+		}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		refused, err := askerOf(rights).Refused(context.Background(), "an override", questions)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(refused) > 0 {
+			continue
+		}
+		admitted++
+		w := world{one: true}
+		d.fill(w, 20)
+		for object := range w {
+			if object != one && (one.kind.Kind != "Namespace" || object.namespace != one.name) {
+				continue
+			}
+			reached++
+			if !rights.mayWrite("update", object) {
+				t.Fatalf("seed %d: an override of %+v changes %+v, with rights %+v", seed, one, object, rights)
+			}
+		}
+	}
+	if admitted < seeds/100 || reached <= admitted {
+		t.Errorf("of %d overrides %d were admitted and reached %d objects: this proves too little", seeds, admitted, reached)
+	}
+}
+
+// TestNothingIsEnvelopedThatItsAuthorMayNotMake: roles and bindings to roles are what the
+// hub's own API server would let the author make.
+func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
+	admitted := 0
+	for seed := range uint64(seeds) {
+		d := newDice(seed)
+		rights, one, role := d.rights(), d.thing(), pick(d, names)
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetGroupVersionKind(one.kind.GroupVersionKind)
+		object.SetName(one.name)
+		object.SetNamespace(one.namespace)
+		isBinding := slices.Contains([]string{"RoleBinding", "ClusterRoleBinding"}, one.kind.Kind)
+		if isBinding {
+			object.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
+		}
+		questions := OfEnveloped(field.NewPath("data"), object, &Resource{Name: one.kind.Resource, Namespaced: one.kind.Namespaced})
+		refused, err := askerOf(rights).Refused(context.Background(), "an envelope", questions)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if len(refused) > 0 {
+			continue
+		}
+		admitted++
+		may := rights.may("create", one.resource(), one.namespace, one.name)
+		switch {
+		case isBinding:
+			may = may && rights.may("bind", kinds[1].GVR().GroupResource(), one.namespace, role)
+		case one.kind.Kind == "Role" || one.kind.Kind == "ClusterRole":
+			may = may && rights.may("escalate", one.resource(), one.namespace, one.name)
+		}
+		if !may {
+			t.Fatalf("seed %d: an envelope holds %+v, with rights %+v", seed, one, rights)
+		}
+	}
+	if admitted < seeds/100 {
+		t.Errorf("of %d envelopes %d were admitted: this proves too little", seeds, admitted)
+	}
+}

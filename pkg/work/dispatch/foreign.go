@@ -1,0 +1,74 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// errForeign is returned for what a placement may not bring to members. No gateway
+// selects it: somebody wrote the snapshot or the binding.
+var errForeign = errors.New("nothing is sent, as a placement of a namespace brings objects of that namespace only")
+
+// belongsTo refuses to bring to members, for a placement of a namespace, anything but
+// objects of that namespace. The scope of a kind is what the hub says, not the
+// object: with a namespace in its metadata, one of the whole cluster is still that. What
+// is in an envelope may be of a kind that only members know.
+func belongsTo(namespace string, group *snapshot.Group, scopes helmchart.Scopes) error {
+	if namespace == "" {
+		return nil
+	}
+	for _, part := range group.Parts {
+		ids, err := identities(part)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if err := ofNamespace(namespace, id, part.Envelope != nil, scopes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// identities names what a part brings: of a chart, what it has been rendered to.
+func identities(part snapshot.Part) ([]placementv1beta1.ResourceIdentifier, error) {
+	if !part.Chart {
+		return part.Resources, nil
+	}
+	var ids []placementv1beta1.ResourceIdentifier
+	for _, m := range part.Manifests {
+		id, err := snapshot.Identify(m.Raw)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func ofNamespace(namespace string, id placementv1beta1.ResourceIdentifier, enveloped bool, scopes helmchart.Scopes) error {
+	what := fmt.Sprintf("%s (%s) %q", id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version}, id.Name)
+	if id.Namespace != namespace {
+		return fmt.Errorf("%w: %s is of namespace %q, not %q; find out who wrote the snapshot, and delete it", errForeign, what, id.Namespace, namespace)
+	}
+	namespaced, known, err := scopes(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind})
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding out whether %s lives in namespaces: %w", what, err)
+	case known && !namespaced:
+		return fmt.Errorf("%w: %s is of the whole cluster; find out who wrote the snapshot, and delete it", errForeign, what)
+	case !known && !enveloped:
+		return fmt.Errorf("nothing is sent, as the hub does not serve the kind of %s any more and does not know whether it lives in namespaces; install its CustomResourceDefinition again, or take it off the selectors", what)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+func TestAPlacementOfANamespaceBringsNothingElse(t *testing.T) {
+	scopes := func(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
+		switch kind.Kind {
+		case "ConfigMap":
+			return true, true, nil
+		case "ClusterRole":
+			return false, true, nil
+		case "Broken":
+			return false, false, errors.New("no answer")
+		}
+		return false, false, nil
+	}
+	plain := func(kind, namespace string) snapshot.Part {
+		return snapshot.Part{Resources: []placementv1beta1.ResourceIdentifier{{Version: "v1", Kind: kind, Namespace: namespace, Name: "x"}}}
+	}
+	enveloped := func(kind, namespace string) snapshot.Part {
+		part := plain(kind, namespace)
+		part.Envelope = &placementv1beta1.EnvelopeIdentifier{Name: "e", Namespace: "shop"}
+		return part
+	}
+	chart := func(text string) snapshot.Part {
+		part := enveloped("ConfigMap", "shop")
+		part.Chart, part.Manifests = true, manifests(text)
+		return part
+	}
+	cases := map[string]struct {
+		namespace string
+		part      snapshot.Part
+		want      string
+	}{
+		"what is of its namespace":                        {"shop", plain("ConfigMap", "shop"), ""},
+		"what is of another":                              {"shop", plain("ConfigMap", "kube-system"), `is of namespace "kube-system"`},
+		"what is of none":                                 {"shop", plain("ClusterRole", ""), `is of namespace ""`},
+		"what is of the whole cluster and denies it":      {"shop", plain("ClusterRole", "shop"), "is of the whole cluster"},
+		"the same in an envelope":                         {"shop", enveloped("ClusterRole", "shop"), "is of the whole cluster"},
+		"a kind that only members know":                   {"shop", enveloped("Gadget", "shop"), ""},
+		"a kind that nobody can have selected":            {"shop", plain("Gadget", "shop"), "does not serve the kind"},
+		"a kind that cannot be looked up":                 {"shop", plain("Broken", "shop"), "no answer"},
+		"what a chart renders to":                         {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`), ""},
+		"what a chart renders to elsewhere":               {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}`), `is of namespace "other"`},
+		"a chart of which the Work has everything":        {"shop", snapshot.Part{Chart: true}, ""},
+		"a placement of the whole cluster brings all":     {"", plain("ClusterRole", ""), ""},
+		"a placement of the whole cluster also elsewhere": {"", plain("ConfigMap", "kube-system"), ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := belongsTo(tc.namespace, &snapshot.Group{Parts: []snapshot.Part{tc.part}}, scopes)
+			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

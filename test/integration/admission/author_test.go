@@ -1,0 +1,405 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook"
+)
+
+const answer = placementv1beta1.AuthorMayAnnotation
+
+// tenant is a user with a namespace of their own, in which they may do nothing yet.
+type tenant struct {
+	client.Client
+	name, namespace string
+	rights          int
+}
+
+func newTenant(ctx context.Context) *tenant {
+	GinkgoHelper()
+	namespace := newNamespace(ctx)
+	config, err := hub.ConfigFor("tenant-" + namespace)
+	Expect(err).NotTo(HaveOccurred())
+	return &tenant{Client: clientFor(config), name: "tenant-" + namespace, namespace: namespace}
+}
+
+// may gives the tenant a right in their namespace.
+func (t *tenant) may(ctx context.Context, group, resource string, verbs ...string) {
+	GinkgoHelper()
+	t.rights++
+	meta := metav1.ObjectMeta{Namespace: t.namespace, Name: fmt.Sprintf("right-%d", t.rights)}
+	rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	Expect(masters.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}})).To(Succeed())
+	Expect(masters.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: t.name}},
+	})).To(Succeed())
+}
+
+// everywhere gives the tenant a right in all namespaces, and outside.
+func (t *tenant) everywhere(ctx context.Context, group, resource string, verbs ...string) {
+	GinkgoHelper()
+	t.rights++
+	bindClusterRole(ctx, fmt.Sprintf("%s-%d", t.name, t.rights), t.name, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs})
+}
+
+func (t *tenant) has(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		object.SetNamespace(t.namespace)
+		Expect(masters.Create(ctx, object)).To(Succeed())
+	}
+}
+
+func secretNamed(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"k": []byte("v")}}
+}
+
+func configMapNamed(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// placing is a ResourcePlacement in the tenant's namespace.
+func (t *tenant) placing(spec placementv1beta1.PlacementSpec) *placementv1beta1.ResourcePlacement {
+	placement := resourcePlacement(spec)
+	placement.Namespace = t.namespace
+	return placement
+}
+
+// says matches a placement whose answer is about the tenant, with these entries for a
+// namespace.
+func (t *tenant) says(scopes string) OmegaMatcher {
+	return WithTransform(func(o client.Object) string { return o.GetAnnotations()[answer] }, Equal(fmt.Sprintf(`{"author":%q,"may":{%s}}`, t.name, scopes)))
+}
+
+var _ = Describe("A placement is no way around RBAC", func() {
+	var author *tenant
+	BeforeEach(func(ctx SpecContext) {
+		author = newTenant(ctx)
+		author.may(ctx, placementv1beta1.GroupName, "resourceplacements", "create", "update", "patch", "get")
+		author.has(ctx, secretNamed("token"), configMapNamed("settings"))
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).
+			Should(beInvalid("spec.resourceSelectors[0]", "may not get or place configmaps"))
+	})
+
+	It("does not place a Secret that its author may not read", func(ctx SpecContext) {
+		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "token")))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
+			`user %q may not get or place secrets "token" in namespace %q on the hub, and a placement is no way around that. `+
+				`Either right will do: one that reads it, or the verb place, with which it is placed unread`, author.name, author.namespace)))
+		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "")))).To(beInvalid("spec.resourceSelectors[0]", "may not list or place secrets in namespace"))
+
+		By("giving the right to place it")
+		author.may(ctx, "", "secrets", "place")
+		placed := author.placing(selecting("v1", "Secret", "token"))
+		Eventually(func() error { return author.Create(ctx, placed) }).Should(Succeed())
+		Expect(placed).To(author.says(fmt.Sprintf(`%q:["secrets/token"]`, author.namespace)))
+	})
+
+	It("asks for list where labels select, and get where a name does", func(ctx SpecContext) {
+		author.may(ctx, "", "secrets", "get")
+		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "Secret", "token"))) }).Should(Succeed())
+		labelled := selecting("v1", "Secret", "")
+		labelled.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		Expect(author.Create(ctx, author.placing(labelled))).To(beInvalid("spec.resourceSelectors[0]", "may not list or place secrets"))
+		author.may(ctx, "", "secrets", "list")
+		all := author.placing(labelled)
+		Eventually(func() error { return author.Create(ctx, all) }).Should(Succeed())
+		Expect(all).To(author.says(fmt.Sprintf(`%q:["secrets"]`, author.namespace)))
+	})
+
+	It("is not re-targeted by who may change it and not read what it selects", func(ctx SpecContext) {
+		others := author.placing(selecting("v1", "Secret", "token"))
+		Expect(masters.Create(ctx, others)).To(Succeed())
+		before := others.Annotations[answer]
+		Expect(before).NotTo(BeEmpty())
+
+		type placement = placementv1beta1.ResourcePlacement
+		Expect(change(ctx, author, others, func(p *placement) {
+			p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll, Tolerations: []placementv1beta1.Toleration{{Operator: corev1.TolerationOpExists}}}
+		})).To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`))
+		Expect(change(ctx, author, others, func(p *placement) { p.Spec.Strategy.Type = placementv1beta1.ExternalStrategy })).To(HaveOccurred())
+		Expect(change(ctx, author, others, func(p *placement) { p.Spec.ResourceSelectors[0].Name = "other" })).
+			To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "other"`))
+		Expect(change(ctx, author, others, func(p *placement) { p.Annotations[answer] = "ask" })).
+			To(beInvalid("spec.resourceSelectors[0]", `may not get or place secrets "token"`))
+
+		By("labelling it, and leaving the annotation out or empty")
+		for _, alter := range []func(*placement){
+			func(p *placement) { p.Labels = map[string]string{"team": "a"} },
+			func(p *placement) { delete(p.Annotations, answer) },
+			func(p *placement) { p.Annotations[answer] = "" },
+		} {
+			Expect(change(ctx, author, others, alter)).To(Succeed())
+			Expect(masters.Get(ctx, client.ObjectKeyFromObject(others), others)).To(Succeed())
+			Expect(others.Annotations).To(HaveKeyWithValue(answer, before))
+		}
+	})
+
+	It("says what its author may, whatever they write there", func(ctx SpecContext) {
+		author.may(ctx, "", "configmaps", "get")
+		forged := author.placing(selecting("v1", "ConfigMap", "settings"))
+		forged.Annotations = map[string]string{answer: `{"author":"admin","may":{"":["*"]}}`}
+		Eventually(func() error { return author.Create(ctx, forged) }).Should(Succeed())
+		Expect(forged).To(author.says(fmt.Sprintf(`%q:["configmaps/settings"]`, author.namespace)))
+		Expect(change(ctx, author, forged, func(p *placementv1beta1.ResourcePlacement) {
+			p.Annotations[answer] = `{"author":"admin","may":{"":["*"]}}`
+		})).To(Succeed())
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(forged), forged)).To(Succeed())
+		Expect(forged).To(author.says(fmt.Sprintf(`%q:["configmaps/settings"]`, author.namespace)))
+	})
+
+	It("of an administrator may be of everything", func(ctx SpecContext) {
+		placed, cluster := author.placing(selecting("v1", "Secret", "token")), clusterPlacement(selecting("v1", "Namespace", author.namespace))
+		Expect(masters.Create(ctx, placed)).To(Succeed())
+		Expect(masters.Create(ctx, cluster)).To(Succeed())
+		Expect(placed.Annotations[answer]).To(HaveSuffix(fmt.Sprintf(`"may":{%q:["*"]}}`, author.namespace)))
+		Expect(cluster.Annotations[answer]).To(HaveSuffix(`"may":{"":["*"]}}`))
+	})
+
+	Describe("of a namespace with all that is in it", func() {
+		placing := func() *placementv1beta1.ClusterResourcePlacement {
+			return clusterPlacement(selecting("v1", "Namespace", author.namespace))
+		}
+		BeforeEach(func(ctx SpecContext) {
+			author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceplacements", "create", "update")
+			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
+				"spec.resourceSelectors[0]", fmt.Sprintf("may not get or place namespaces %q", author.namespace),
+				"spec.resourceSelectors[0]", "configmaps"))
+		})
+
+		It("asks about each kind that is there, and keeps which were allowed", func(ctx SpecContext) {
+			author.everywhere(ctx, "", "namespaces", "get")
+			author.may(ctx, "", "configmaps", "get")
+			author.may(ctx, rbacv1.GroupName, "*", "place")
+			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
+				"spec.resourceSelectors[0]", fmt.Sprintf("may not get or place secrets in namespace %q, which it holds", author.namespace)))
+
+			By("taking the Secret away")
+			secret := secretNamed("token")
+			secret.Namespace = author.namespace
+			Expect(masters.Delete(ctx, secret)).To(Succeed())
+			placed := placing()
+			Expect(author.Create(ctx, placed)).To(Succeed())
+			Expect(placed).To(author.says(fmt.Sprintf(`"":["namespaces/%[1]s"],%[1]q:["configmaps","rolebindings.rbac.authorization.k8s.io","roles.rbac.authorization.k8s.io"]`, author.namespace)))
+		})
+
+		It("asks about a kind that was installed a moment ago", func(ctx SpecContext) {
+			author.everywhere(ctx, "", "namespaces", "get")
+			author.may(ctx, "", "configmaps", "get")
+			author.may(ctx, "", "secrets", "get")
+			author.may(ctx, rbacv1.GroupName, "*", "place")
+			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(Succeed())
+			widget := installWidgets(ctx)
+			author.has(ctx, widget)
+			Eventually(func() error { return author.Create(ctx, placing(), client.DryRunAll) }).Should(beInvalid(
+				"spec.resourceSelectors[0]", "may not get or place widgets.author.example.org in namespace"))
+		})
+
+		It("is satisfied with the right to all of it", func(ctx SpecContext) {
+			author.everywhere(ctx, "", "namespaces", "place")
+			author.may(ctx, "*", "*", "get")
+			placed := placing()
+			Eventually(func() error { return author.Create(ctx, placed) }).Should(Succeed())
+			Expect(placed).To(author.says(fmt.Sprintf(`"":["namespaces/%[1]s"],%[1]q:["*"]`, author.namespace)))
+		})
+
+		It("wants all rights everywhere where labels choose the namespaces", func(ctx SpecContext) {
+			author.everywhere(ctx, "", "namespaces", "list")
+			author.may(ctx, "*", "*", "get")
+			labelled := selecting("v1", "Namespace", "")
+			labelled.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": author.namespace}}
+			Eventually(func() error { return author.Create(ctx, clusterPlacement(labelled)) }).Should(beInvalid(
+				"spec.resourceSelectors[0]", "may not get or place everything (*) in all namespaces, any of which the selector may choose"))
+		})
+	})
+
+	It("from before the question is labelled as it is, and asked about when somebody changes it", func(ctx SpecContext) {
+		author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceplacements", "get", "update")
+		relabel := func(p *unstructured.Unstructured) { p.SetLabels(map[string]string{"touched-by": author.name}) }
+		Eventually(func() error { return change(ctx, author, leftovers.withoutPolicy, relabel) }).Should(Succeed())
+		current := leftovers.withoutPolicy.DeepCopy()
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+		Expect(current.GetAnnotations()).NotTo(HaveKey(answer))
+		Expect(change(ctx, author, leftovers.withoutPolicy, func(p *unstructured.Unstructured) {
+			Expect(unstructured.SetNestedField(p.Object, int64(7), "spec", "revisionHistoryLimit")).To(Succeed())
+		})).To(beInvalid("spec.resourceSelectors[0]", "may not get or place namespaces"))
+	})
+
+	It("is refused while nothing writes the answer, whatever its author writes there", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			gateway.want(ctx)
+			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+			Eventually(func(g Gomega) {
+				placed := author.placing(selecting("v1", "ConfigMap", "settings"))
+				g.Expect(masters.Create(ctx, placed, client.DryRunAll)).To(Succeed())
+			}).Should(Succeed())
+		})
+		author.may(ctx, "", "configmaps", "get")
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).Should(Succeed())
+		Expect(masters.Delete(ctx, &k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).
+			Should(And(Satisfy(apierrors.IsServiceUnavailable), MatchError(ContainSubstring("Try again"))))
+		for _, forged := range []string{`{"author":"admin","may":{"":["*"]}}`, fmt.Sprintf(`{"author":%q,"may":{"":["*"]}}`, author.name)} {
+			placed := author.placing(selecting("v1", "ConfigMap", "settings"))
+			placed.Annotations = map[string]string{answer: forged}
+			Expect(author.Create(ctx, placed)).To(HaveOccurred())
+		}
+	})
+
+	It("does not lose the answer to who may bypass the webhook", func(ctx SpecContext) {
+		Expect(masters.Delete(ctx, &k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			gateway.want(ctx)
+			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+			Eventually(func() error {
+				return masters.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+			}).Should(Succeed())
+		})
+		author.everywhere(ctx, webhook.BypassGroup, webhook.BypassWebhooks, webhook.BypassVerb)
+		placed := author.placing(selecting("v1", "Secret", "token"))
+		placed.Annotations = map[string]string{answer: fmt.Sprintf(`{"author":%q,"may":{}}`, author.name), webhook.AnnotationBypass: "the gateway is down"}
+		Eventually(func() error { return author.Create(ctx, placed) }).Should(Succeed())
+		Expect(change(ctx, author, placed, func(p *placementv1beta1.ResourcePlacement) { delete(p.Annotations, answer) })).
+			To(MatchError(ContainSubstring("only the gateway writes it")))
+		Expect(change(ctx, author, placed, func(p *placementv1beta1.ResourcePlacement) {
+			p.Annotations[answer] = `{"author":"admin","may":{"":["*"]}}`
+		})).To(MatchError(ContainSubstring("is about somebody else")))
+	})
+})
+
+// installWidgets makes a kind, and returns an object of it.
+func installWidgets(ctx context.Context) *unstructured.Unstructured {
+	GinkgoHelper()
+	const group = "author.example.org"
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped, Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: "widgets"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)},
+			}}},
+		},
+	}
+	Expect(masters.Create(ctx, definition)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, definition)).To(Succeed()) })
+	widget := &unstructured.Unstructured{}
+	widget.SetAPIVersion(group + "/v1")
+	widget.SetKind("Widget")
+	widget.SetName("one")
+	Eventually(func() error {
+		probe := widget.DeepCopy()
+		probe.SetNamespace("default")
+		return masters.Create(ctx, probe, client.DryRunAll)
+	}).Should(Succeed())
+	return widget
+}
+
+var _ = Describe("An override is no way around RBAC", func() {
+	var author *tenant
+	const rbac = rbacv1.GroupName
+	overriding := func(path, value string, selectors ...placementv1beta1.ResourceSelector) *placementv1beta1.ResourceOverride {
+		override := &placementv1beta1.ResourceOverride{ObjectMeta: metav1.ObjectMeta{GenerateName: "override-", Namespace: author.namespace}}
+		override.Spec.ResourceSelectors = selectors
+		patch := patchOf(path)
+		patch.Value.Raw = []byte(value)
+		override.Spec.Policy = patching(patch)
+		return override
+	}
+	deployment := placementv1beta1.ResourceSelector{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}
+	role := placementv1beta1.ResourceSelector{Group: rbac, Version: "v1", Kind: "Role", Name: "reader"}
+	binding := placementv1beta1.ResourceSelector{Group: rbac, Version: "v1", Kind: "RoleBinding", Name: "readers"}
+
+	BeforeEach(func(ctx SpecContext) {
+		author = newTenant(ctx)
+		author.may(ctx, placementv1beta1.GroupName, "resourceoverrides", "create", "update", "get")
+		author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceoverrides", "create", "update", "get")
+		Eventually(func() error {
+			return author.Create(ctx, overriding("/data/a", `"b"`, placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}), client.DryRunAll)
+		}).
+			Should(beInvalid("spec.resourceSelectors[0]", "may not update configmaps"))
+	})
+
+	It("does not give a Deployment hostPID whose author may not update it", func(ctx SpecContext) {
+		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
+		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
+			`user %q may not update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+		author.may(ctx, "apps", "deployments", "update")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
+			o.Spec.ResourceSelectors = append(o.Spec.ResourceSelectors, role)
+		})).
+			To(beInvalid("spec.resourceSelectors[1]", `may not update roles.rbac.authorization.k8s.io "reader"`, "spec.resourceSelectors[1]", `may not escalate roles`))
+	})
+
+	It("does not turn roleRef into cluster-admin for who may not bind that", func(ctx SpecContext) {
+		written := overriding("/roleRef/name", `"cluster-admin"`, binding)
+		author.may(ctx, rbac, "rolebindings", "update")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
+			"spec.resourceSelectors[0]", "may not bind clusterroles.rbac.authorization.k8s.io", "spec.resourceSelectors[0]", "may not bind roles.rbac.authorization.k8s.io"))
+		author.may(ctx, rbac, "clusterroles", "bind")
+		author.may(ctx, rbac, "roles", "bind")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+
+		By("the same for the whole cluster")
+		cluster := clusterOverride("reader")
+		cluster.Spec.ClusterResourceSelectors = append(cluster.Spec.ClusterResourceSelectors, placementv1beta1.ResourceSelectorTerm{Group: rbac, Version: "v1", Kind: "ClusterRoleBinding", Name: "readers"})
+		Expect(author.Create(ctx, cluster)).To(beInvalid(
+			"spec.clusterResourceSelectors[0]", `may not update clusterroles.rbac.authorization.k8s.io "reader"`,
+			"spec.clusterResourceSelectors[0]", `may not escalate clusterroles.rbac.authorization.k8s.io "reader"`,
+			"spec.clusterResourceSelectors[1]", `may not update clusterrolebindings.rbac.authorization.k8s.io "readers"`,
+			"spec.clusterResourceSelectors[1]", `may not bind clusterroles.rbac.authorization.k8s.io`))
+	})
+
+	It("does not change what a namespace holds for who may only change the namespace", func(ctx SpecContext) {
+		written := clusterOverride("x")
+		written.Spec.Policy = patching(patchOf("/metadata/labels/a"))
+		written.Spec.ClusterResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: author.namespace}}
+		author.everywhere(ctx, "", "namespaces", "update")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
+			"spec.clusterResourceSelectors[0]", fmt.Sprintf("may not update everything (*) in namespace %q", author.namespace),
+			"spec.clusterResourceSelectors[0]", "may not escalate roles",
+			"spec.clusterResourceSelectors[0]", "may not bind clusterroles",
+			"spec.clusterResourceSelectors[0]", "may not bind roles"))
+		author.may(ctx, "*", "*", "*")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("of a kind that only envelopes hold needs the right to its whole group", func(ctx SpecContext) {
+		written := overriding("/spec/a", `1`, placementv1beta1.ResourceSelector{Group: "unknown.example.org", Version: "v1", Kind: "Gadget", Name: "one"})
+		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", "may not update *.unknown.example.org in namespace"))
+		author.may(ctx, "unknown.example.org", "*", "update")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("is labelled by others", func(ctx SpecContext) {
+		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
+		Expect(masters.Create(ctx, written)).To(Succeed())
+		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) { o.Labels = map[string]string{"team": "a"} })).To(Succeed())
+		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
+			o.Spec.Policy.OverrideRules[0].JSONPatchOverrides[0].Value.Raw = []byte("false")
+		})).To(beInvalid("spec.resourceSelectors[0]", `may not update deployments.apps "web"`))
+	})
+})

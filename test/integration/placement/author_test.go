@@ -1,0 +1,157 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement"
+)
+
+// askAuthors restarts the gateway as one that asks authors, until the spec ends.
+func askAuthors() {
+	GinkgoHelper()
+	restart := func(ask bool) {
+		gateway.stop()
+		gateway = startGateway(func(o *placement.Options) { o.AskAuthors = ask })
+	}
+	restart(true)
+	DeferCleanup(func() { restart(false) })
+}
+
+// said is the message of a condition of a placement, or "" without it.
+func said(ctx context.Context, name, condition string) (string, error) {
+	crp, err := statusOf(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	c := meta.FindStatusCondition(crp.Status.Conditions, condition)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return "", nil
+	}
+	return c.Message, nil
+}
+
+func kindsOn(ctx context.Context, member, placement string) ([]string, error) {
+	work, err := workOf(ctx, member, placement)
+	if err != nil {
+		return nil, err
+	}
+	return kindsIn(work), nil
+}
+
+var _ = Describe("A placement whose author was asked", func() {
+	const secret = "Secret/late"
+	annotate := func(ctx context.Context, name, may string) {
+		GinkgoHelper()
+		crp, err := statusOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.MergeFrom(crp.DeepCopy())
+		meta := fmt.Sprintf(`{"author":"ada","may":{%s}}`, may)
+		crp.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: meta}
+		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
+	}
+
+	It("does not bring a kind that came later, and says so until somebody may", func(ctx SpecContext) {
+		askAuthors()
+		shop(ctx, "la-shop")
+		joinAll(ctx, "la", nil)
+		crp := placementOf("la", "la-shop")
+		crp.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: `{"author":"ada","may":{"":["namespaces/la-shop"],"la-shop":["configmaps","deployments.apps","services"]}}`}
+		create(ctx, crp)
+		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(ConsistOf("Namespace/la-shop", "ConfigMap/settings", "Service/web", "Deployment/web"))
+		expectAvailable(ctx, "la", "0")
+
+		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "la-shop", Name: "late"}})
+		Eventually(said).WithContext(ctx).WithArguments("la", placementv1beta1.ConditionResourcesWithheld).WithTimeout(soon).WithPolling(often).Should(And(
+			ContainSubstring(`Selected and not placed: secrets in namespace "la-shop"`), ContainSubstring(`"ada"`), ContainSubstring("fleetgate.io/author-may=ask")))
+		By("bringing what is covered all the same")
+		changeSettings(ctx, "la-shop", "green")
+		Eventually(workSays(ctx, "la-1", "la", "green")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Expect(kindsOn(ctx, "la-1", "la")).NotTo(ContainElement(secret))
+
+		By("asking again")
+		annotate(ctx, "la", `"":["namespaces/la-shop"],"la-shop":["*"]`)
+		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(ContainElement(secret))
+		Eventually(said).WithContext(ctx).WithArguments("la", placementv1beta1.ConditionResourcesWithheld).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+
+		By("an answer that cannot be read, which covers nothing")
+		crp, err := statusOf(ctx, "la")
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.MergeFrom(crp.DeepCopy())
+		crp.Annotations[placementv1beta1.AuthorMayAnnotation] = "everything"
+		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
+		Eventually(kindsOn).WithContext(ctx).WithArguments("la-1", "la").WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+	})
+
+	It("is named if it is older than the question, and keeps what it selects", func(ctx SpecContext) {
+		shop(ctx, "lb-shop")
+		joinAll(ctx, "lb", nil)
+		place(ctx, "lb", "lb-shop", nil)
+		expectAvailable(ctx, "lb", "0")
+		askAuthors()
+		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorNotAsked).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("Nobody was asked"))
+		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "lb-shop", Name: "late"}})
+		Eventually(kindsOn).WithContext(ctx).WithArguments("lb-1", "lb").WithTimeout(soon).WithPolling(often).Should(ContainElement(secret))
+
+		By("asking")
+		annotate(ctx, "lb", `"":["*"]`)
+		Eventually(said).WithContext(ctx).WithArguments("lb", placementv1beta1.ConditionAuthorNotAsked).WithTimeout(soon).WithPolling(often).Should(BeEmpty())
+		Expect(kindsOn(ctx, "lb-1", "lb")).To(ContainElement(secret))
+	})
+})
+
+var _ = Describe("A snapshot of a namespace that somebody wrote by hand", func() {
+	// bind writes the snapshot and the binding of a placement of namespace lc-shop.
+	bind := func(ctx context.Context, name, manifest string) client.ObjectKey {
+		GinkgoHelper()
+		labels := map[string]string{placementv1beta1.ParentPlacementLabel: name, placementv1beta1.ResourceIndexLabel: "0", placementv1beta1.IsLatestSnapshotLabel: "true"}
+		taken := &placementv1beta1.ResourceSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "lc-shop", Name: name + "-0-snapshot", Labels: labels, Annotations: map[string]string{
+			placementv1beta1.ResourceHashAnnotation: "h", placementv1beta1.NumberOfResourceSnapshotsAnnotation: "1", placementv1beta1.NumberOfEnvelopedObjectsAnnotation: "0"}}}
+		taken.Spec.SelectedResources = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}}
+		create(ctx, taken)
+		b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "lc-shop", Name: name, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: name}}}
+		b.Spec.State, b.Spec.TargetCluster, b.Spec.ResourceSnapshotName = placementv1beta1.BindingBound, "lc-1", taken.Name
+		b.Spec.SchedulingPolicySnapshotName = name + "-0"
+		b.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: "lc-1", Selected: true, Reason: "by hand"}
+		create(ctx, b)
+		return types.NamespacedName{Namespace: clusterv1beta1.MemberNamespace("lc-1"), Name: placementv1beta1.WorkName("lc-shop", name)}
+	}
+
+	It("brings nothing to a member but objects of that namespace", func(ctx SpecContext) {
+		shop(ctx, "lc-shop")
+		joinAll(ctx, "lc", nil)
+		for name, tc := range map[string]struct{ manifest, why string }{
+			"lc-admin": {`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"me"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`,
+				`ClusterRoleBinding (rbac.authorization.k8s.io/v1) "me" is of namespace "", not "lc-shop"`},
+			"lc-disguised": {`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"me","namespace":"lc-shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`,
+				`ClusterRoleBinding (rbac.authorization.k8s.io/v1) "me" is of the whole cluster`},
+			"lc-elsewhere": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"kube-system"}}`, `ConfigMap (v1) "c" is of namespace "kube-system", not "lc-shop"`},
+			"lc-enveloped": {`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourceEnvelope","metadata":{"name":"e"},"data":{"a":{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"all"}}}}`,
+				`ClusterRole (rbac.authorization.k8s.io/v1) "all" is of namespace "", not "lc-shop"`},
+			"lc-unknown": {`{"apiVersion":"example.org/v1","kind":"Unknown","metadata":{"name":"u","namespace":"lc-shop"}}`, `does not serve the kind of Unknown (example.org/v1) "u"`},
+		} {
+			work := bind(ctx, name, tc.manifest)
+			Eventually(func(g Gomega) {
+				b := &placementv1beta1.ResourceBinding{}
+				g.Expect(hub.Get(ctx, client.ObjectKey{Namespace: "lc-shop", Name: name}, b)).To(Succeed())
+				g.Expect(b.Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWorkSynchronized), HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(tc.why)))))
+			}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+			Expect(hub.Get(ctx, work, &placementv1beta1.Work{})).To(MatchError(ContainSubstring("not found")))
+		}
+	})
+})
