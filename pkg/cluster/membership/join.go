@@ -123,7 +123,7 @@ func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberC
 // ensureQuota bounds how much of the hub a member's agent may fill. Events are not in it:
 // the API server counts them against no quota.
 func (r *Reconciler) ensureQuota(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta(mc.Name, QuotaName)}
+	quota := &corev1.ResourceQuota{ObjectMeta: r.objectMeta(mc.Name, QuotaName)}
 	_, err := r.ensure(ctx, quota, func() error {
 		label(&quota.ObjectMeta, mc.Name)
 		quota.Spec = corev1.ResourceQuotaSpec{Hard: hardLimits()}
