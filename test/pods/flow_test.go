@@ -55,7 +55,7 @@ var _ = Describe("On real Pods", Ordered, func() {
 		var pods corev1.PodList
 		Expect(hubClient.List(ctx, &pods, client.InNamespace(systemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "fleetgate-gateway"})).To(Succeed())
 		Expect(pods.Items).To(HaveLen(2))
-		Expect(run(ctx, hub, "kubectl wait apiservices v1alpha1.cluster.core.oam.dev v1alpha1.tunnel.fleetgate.io --for=condition=Available --timeout=2m")).Error().NotTo(HaveOccurred())
+		Expect(run(ctx, hub, "kubectl wait apiservices v1alpha1.cluster.core.oam.dev v1alpha1.tunnel.fleetgate.io v1alpha1.webhook.fleetgate.io --for=condition=Available --timeout=2m")).Error().NotTo(HaveOccurred())
 	})
 
 	It("makes a token as the page says", func(ctx SpecContext) {

@@ -32,7 +32,7 @@ const (
 	// afterwards is how long reviews without proof are taken after the configuration that
 	// sends them has gone: every API server has to notice.
 	afterwards = time.Minute
-	// probeTime is how long a replica may take to say what it takes.
+	// probeTime is how long the hub, or a replica, may take to answer.
 	probeTime = 3 * time.Second
 )
 
@@ -68,7 +68,9 @@ func (h *Handover) Unproved(ctx context.Context) bool {
 	if now.Sub(h.asked) < believed {
 		return false
 	}
-	direct, err := h.Direct(ctx)
+	asking, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	direct, err := h.Direct(asking)
 	h.asked = now
 	if err != nil {
 		log.FromContext(ctx).Error(err, "A review without proof was refused, since the hub did not say whether it sends such")

@@ -118,18 +118,22 @@ func (s *Server) Start(ctx context.Context) error {
 	}()
 	log.FromContext(ctx).Info("Taking reviews", "address", listener.Addr().String())
 	close(s.listening)
-	err = server.Serve(tls.NewListener(listener, &tls.Config{
+	err = server.Serve(tls.NewListener(listener, s.tls()))
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("taking reviews: %w", err)
+	}
+	return <-stopped
+}
+
+func (s *Server) tls() *tls.Config {
+	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: s.options.GetCertificate,
 		// Whether a certificate proves anything depends on what is asked, and on a CA that may
 		// change: caller.go verifies it for each request.
 		ClientAuth: tls.RequestClientCert,
-	}))
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("taking reviews: %w", err)
 	}
-	return <-stopped
 }
 
 // StartedChecker is healthy once the port is open and the API server can prove itself.

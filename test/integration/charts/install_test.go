@@ -94,7 +94,7 @@ var _ = Describe("The charts", Ordered, func() {
 		Eventually(ended, patience).Should(Receive(Succeed()))
 
 		Eventually(func(g Gomega) {
-			for _, name := range []string{"v1alpha1.cluster.core.oam.dev", "v1alpha1.tunnel.fleetgate.io"} {
+			for _, name := range []string{"v1alpha1.cluster.core.oam.dev", "v1alpha1.tunnel.fleetgate.io", "v1alpha1.webhook.fleetgate.io"} {
 				api := &apiregistrationv1.APIService{}
 				g.Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, api)).To(Succeed())
 				g.Expect(api.Status.Conditions).To(ContainElement(And(HaveField("Type", apiregistrationv1.Available), HaveField("Status", apiregistrationv1.ConditionTrue))))
