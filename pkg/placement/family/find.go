@@ -31,7 +31,7 @@ const pausedIndex = "paused"
 
 // AddIndexes makes the cache ready for the lists below.
 func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range members() {
+	for _, kind := range derived() {
 		err := indexer.IndexField(ctx, kind, placementIndex, func(object client.Object) []string {
 			return []string{object.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 		})

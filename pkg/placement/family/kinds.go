@@ -67,9 +67,9 @@ func resourceSnapshotKind(namespace string) string {
 // anyNamespace stands for the namespaced scope where no namespace is meant.
 const anyNamespace = "any"
 
-// members are the kinds that carry the label of their placement and that
+// derived are the kinds that carry the label of their placement and that
 // controllers list by it.
-func members() []client.Object {
+func derived() []client.Object {
 	return []client.Object{
 		&placementv1beta1.ClusterSchedulingPolicySnapshot{},
 		&placementv1beta1.SchedulingPolicySnapshot{},
