@@ -132,15 +132,10 @@ func (g *Grants) write(ctx context.Context, request *Request) (Mode, error) {
 	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureBinding(ctx) }); err != nil {
 		return "", fmt.Errorf("binding ClusterRole %s to the gateway's account: %w", g.roleName(), err)
 	}
-	var written Mode
-	err := retry.OnError(overtaken(), isOvertaken, func() (err error) {
-		written, err = g.prepareRole(ctx)
-		return err
-	})
+	mode, err := g.settle(ctx)
 	if err != nil {
-		return "", fmt.Errorf("preparing ClusterRole %s: %w", g.roleName(), err)
+		return "", err
 	}
-	mode := g.settle(ctx, written)
 	if err := retry.OnError(overtaken(), isOvertaken, func() error { return g.ensureRole(ctx, mode, request) }); err != nil {
 		return "", fmt.Errorf("adding to ClusterRole %s: %w", g.roleName(), err)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -142,15 +143,22 @@ func (g *Grants) Run(ctx context.Context) {
 }
 
 // settle finds out in which mode the role is to be, if the answer is old. Call it with
-// the lock, when the binding is there and the role holds the rules of the probe. If
-// nothing can be found out it stays as it is.
-func (g *Grants) settle(ctx context.Context, written Mode) Mode {
+// the lock, when the binding is there. If nothing can be found out it stays as it is.
+func (g *Grants) settle(ctx context.Context) (Mode, error) {
 	if g.Mode() != "" && time.Since(g.asked) < askAgain {
-		return g.Mode()
+		return g.Mode(), nil
+	}
+	var written Mode
+	err := retry.OnError(overtaken(), isOvertaken, func() (err error) {
+		written, err = g.prepareRole(ctx)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("preparing ClusterRole %s: %w", g.roleName(), err)
 	}
 	knows, err := g.probe(ctx)
 	if apierrors.IsNotFound(err) { // There is no account yet that could act as anybody.
-		return cmp.Or(g.Mode(), written, Plain)
+		return cmp.Or(g.Mode(), written, Plain), nil
 	}
 	mode := Plain
 	switch {
@@ -165,7 +173,7 @@ func (g *Grants) settle(ctx context.Context, written Mode) Mode {
 	if before := g.told.Swap(mode); before != mode {
 		log.FromContext(ctx).Info("The gateway acts as others on this member with the verbs of this mode", "mode", mode)
 	}
-	return mode
+	return mode, nil
 }
 
 // probe acts as the canary with a token of the gateway's own account, which has no other

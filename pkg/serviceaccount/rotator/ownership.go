@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
@@ -123,7 +122,7 @@ func bindsAdministrator(role rbacv1.RoleRef, subjects []rbacv1.Subject, namespac
 		case rbacv1.ServiceAccountKind:
 			return subject.Namespace == namespace && subject.Name == name
 		case rbacv1.UserKind:
-			return subject.Name == serviceaccount.MakeUsername(namespace, name)
+			return subject.Name == msav1beta1.UsernameIn(namespace, name)
 		case rbacv1.GroupKind:
 			return slices.Contains(groupsOf(namespace), subject.Name)
 		}
@@ -133,5 +132,5 @@ func bindsAdministrator(role rbacv1.RoleRef, subjects []rbacv1.Subject, namespac
 
 // groupsOf are the groups of every account in a namespace.
 func groupsOf(namespace string) []string {
-	return append(serviceaccount.MakeGroupNames(namespace), "system:authenticated")
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
 }
