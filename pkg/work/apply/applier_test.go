@@ -60,14 +60,14 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 			}
 			work := newWork("work", nil, manifestA("1"))
 			work.Labels = map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: tc.namespace}
-			p := &planned{work: work, way: wayOf(withDefaults(nil), nil), terms: r.termsOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
+			p := &planned{work: work, way: wayOf(withDefaults(nil), nil), job: r.jobOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
 			if p.items, err = r.items(work, p.way); err != nil {
 				t.Fatal(err)
 			}
-			if p.terms.As, p.mayNot, err = r.appliers.of(work); err != nil {
+			if p.job.As, p.mayNot, err = r.appliers.of(work); err != nil {
 				t.Fatal(err)
 			}
-			p.terms.Ledger = noLedger{}
+			p.job.Ledger = noLedger{}
 			result, err := r.write(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)

@@ -29,8 +29,10 @@ func ours() Dialect {
 		AppliedAnnotation: "kubernetes-fleet.io/last-applied-configuration",
 		Wave:              manifest.Wave,
 		LastWave:          manifest.LastWave,
-		Recreates:         func(object *unstructured.Unstructured) bool { return object.GetAnnotations()["fleetgate.io/immutable-change"] == "Recreate" },
-		Remedies:          Remedies{FieldsHeld: "Set force", Immutable: "annotate it with fleetgate.io/immutable-change=Recreate", Contested: "stop it there"},
+		Recreates: func(object *unstructured.Unstructured) bool {
+			return object.GetAnnotations()["fleetgate.io/immutable-change"] == "Recreate"
+		},
+		Remedies: Remedies{FieldsHeld: "Set force", Immutable: "annotate it with fleetgate.io/immutable-change=Recreate", Contested: "stop it there"},
 	}
 }
 

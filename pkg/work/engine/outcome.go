@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -106,10 +107,7 @@ type Result struct {
 func RefuseAll(items []Item, why *Refusal) Result {
 	outcomes := make([]Outcome, len(items))
 	for place, it := range items {
-		outcomes[place] = Outcome{Ref: it.Ref, Refused: it.Refused}
-		if it.Refused == nil {
-			outcomes[place].Refused = why
-		}
+		outcomes[place] = Outcome{Ref: it.Ref, Refused: cmp.Or(it.Refused, why)}
 	}
 	return Result{Outcomes: outcomes}
 }
