@@ -56,6 +56,8 @@ var table = []forbidden{
 		reason: "the hub's half and the member's half meet in the Work only"},
 	{from: module + "pkg/work/apply", to: module + "pkg/work/dispatch", through: true,
 		reason: "the hub's half and the member's half meet in the Work only"},
+	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest"}, through: true,
+		reason: "it brings objects for works of every family, and knows the types of none"},
 	{from: module + "cmd/agent", to: "k8s.io/apiserver", through: true,
 		reason: "the agent runs on every member: a whole API server in it is weight and attack surface"},
 	{from: module + "cmd/agent", to: module + "pkg/apiserver", through: true,

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -45,6 +46,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 const (
@@ -256,8 +258,15 @@ func (a *agent) newHubManager(hub *rest.Config, namespace string) (ctrl.Manager,
 }
 
 func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string) error {
+	reached, err := engine.Reach(a.Member)
+	if err != nil {
+		return err
+	}
+	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
+		return fmt.Errorf("adding the watch on the member: %w", err)
+	}
 	works, err := apply.New(apply.Options{
-		Member: member, HubName: a.HubName, MemberConfig: a.Member, NamespacedApplier: a.NamespacedApplier,
+		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
 		House: []string{a.Namespace, a.AccountNamespace},
 	})
 	if err != nil {

@@ -60,19 +60,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 			}
 			work := newWork("work", nil, manifestA("1"))
 			work.Labels = map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: tc.namespace}
-			p := &planned{work: work, way: wayOf(withDefaults(nil), nil), terms: r.termsOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
-			if p.items, err = r.items(work, p.way); err != nil {
-				t.Fatal(err)
-			}
-			if p.terms.As, p.mayNot, err = r.appliers.of(work); err != nil {
-				t.Fatal(err)
-			}
-			p.terms.Ledger = noLedger{}
-			result, err := r.write(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out := result.Outcomes[0]
+			out := written(t, r, work)
 			if len(asked) == 0 {
 				t.Fatalf("the member was not asked: %+v", out)
 			}
@@ -89,6 +77,25 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 			}
 		})
 	}
+}
+
+// written is what comes of writing the one manifest of a Work.
+func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Outcome {
+	t.Helper()
+	var err error
+	p := &planned{work: work, way: wayOf(withDefaults(nil), nil), job: r.jobOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
+	if p.items, err = r.items(work, p.way); err != nil {
+		t.Fatal(err)
+	}
+	if p.job.As, p.mayNot, err = r.appliers.of(work); err != nil {
+		t.Fatal(err)
+	}
+	p.job.Ledger = noLedger{}
+	result, err := r.write(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Outcomes[0]
 }
 
 // noLedger is empty, whatever is written.

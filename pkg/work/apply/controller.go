@@ -142,8 +142,9 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	defer leave()
 	if work.DeletionTimestamp != nil {
+		progress := r.turns.of(work.Name) // with the Work, it is forgotten
 		result, err := r.finalize(ctx, work)
-		r.turns.of(work.Name).ended(work.Generation, err == nil)
+		progress.ended(work.Generation, err == nil)
 		return result, err
 	}
 	if err := r.ensureFinalizer(ctx, work); err != nil {

@@ -76,7 +76,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 	if err != nil {
 		return nil, err
 	}
-	terms := engine.Work{
+	job := engine.Work{
 		Name:     name,
 		Owner:    lostOwner(r.options.recordName(name)),
 		Reported: referred(d.reported),
@@ -86,9 +86,9 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 		if !r.records.isOurs(record, d.membership) {
 			return nil, nil
 		}
-		terms.Owner, terms.Ledger = ownerOf(record), ledger{r.records, record}
+		job.Owner, job.Ledger = ownerOf(record), ledger{r.records, record}
 	}
-	removed, err := r.engine.Remove(ctx, terms, d.policy)
+	removed, err := r.engine.Remove(ctx, job, d.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 		return nil
 	}
 	status := *work.Status.DeepCopy()
-	setRemoved(&status, []string{text}, work.Generation, metav1.NewTime(r.options.Clock.Now()))
+	conditions{&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())}.removed([]string{text})
 	return r.writeStatus(ctx, work, status)
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -113,8 +112,8 @@ const maxWork = 1415578
 
 // trimmed keeps a status from becoming too large to be written: it drops first what
 // is long and can be looked up on the member.
-func (s summary) trimmed(work *placementv1beta1.Work) {
-	size := statusBytes(s.status)
+func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.WorkStatus) {
+	size := statusBytes(status)
 	for _, m := range work.Spec.Workload.Manifests {
 		size += len(m.Raw)
 	}
@@ -122,8 +121,8 @@ func (s summary) trimmed(work *placementv1beta1.Work) {
 		s.remove(placementv1beta1.ConditionStatusTrimmed)
 		return
 	}
-	for i := range s.status.ManifestConditions {
-		m := &s.status.ManifestConditions[i]
+	for i := range status.ManifestConditions {
+		m := &status.ManifestConditions[i]
 		m.BackReportedStatus = nil
 		if m.DriftDetails != nil {
 			m.DriftDetails.ObservedDrifts = nil
@@ -132,12 +131,8 @@ func (s summary) trimmed(work *placementv1beta1.Work) {
 			m.DiffDetails.ObservedDiffs = nil
 		}
 	}
-	apimeta.SetStatusCondition(&s.status.Conditions, metav1.Condition{
-		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue,
-		ObservedGeneration: s.generation, LastTransitionTime: s.now,
-		Reason:  placementv1beta1.ReasonStatusOversized,
-		Message: "The status was too large to be written in full: drifts, differences and statuses of objects are left out",
-	})
+	s.yes(placementv1beta1.ConditionStatusTrimmed, placementv1beta1.ReasonStatusOversized,
+		"The status was too large to be written in full: drifts, differences and statuses of objects are left out")
 }
 
 // statusBytes estimates the size of a status as JSON, rather too much than too

@@ -5,31 +5,23 @@
 // Work in the member's namespace on the hub to the member, keeps them there, and
 // reports what became of them. It runs in the agent.
 //
-// One look at a Work goes like this (Reconciler.Reconcile):
+// It is a dialect of package engine (words.go): what it says here is of Works, how objects
+// are brought is said there. A Work goes through these files, in this order:
 //
-//  1. The Work gets its finalizer, the member an AppliedWork of the same name,
-//     which owns all that the Work applies.
-//  2. Manifests are decoded and their kinds found (plan).
-//  3. What is about to be written is entered in the AppliedWork's status, the
-//     ledger, so that nothing is lost if the agent dies in the middle.
-//  4. Manifests are applied in waves (engine), client-side by a three-way merge
-//     or server-side, and the availability of each object is judged. A strategy can
-//     ask for a comparison before, after or instead (differences). If a kind is
-//     defined by the same Work, the look waits for it and goes on.
-//  5. What is in the ledger and no longer in the Work is removed.
-//  6. The Work's status is computed (desiredStatus) and written if it differs.
+//  1. event.go: what starts a look. That is a change of the Work's spec, a change of one
+//     of its objects on the member, a new kind for which it waits, a back-off after a
+//     refusal, and a slow resync. Changed Works come first.
+//  2. controller.go: the Work gets its finalizer, if it is its turn (turns.go).
+//  3. plan.go: what the Work asks for. It gets an AppliedWork of the same name on the
+//     member (record.go), which owns all that the Work applies and holds its ledger;
+//     who may own it too is in ownership.go.
+//  4. write.go: the engine brings it. If a kind is defined by the same Work, the look
+//     waits for it and goes on.
+//  5. report.go: the Work's status is computed (status.go) and written if it differs, and
+//     the next look is set.
 //
-// What starts a look: a change of the Work's spec, a change of one of its
-// objects on the member (package memberwatch), a new kind for which it waits, a
-// back-off after a refusal, and a slow resync. Changed Works come first (priority).
 // A look that finds by the watch that nothing changed asks nobody for anything, and
-// writes nothing anywhere. An object that is changed back after each repair is
-// contested: repairs of it wait (pace), and the Work says who does it (contest).
-//
-// Four sub-packages are pure or stand alone: merge computes patches, compare
-// differences, availability judges objects, memberwatch watches. The engine knows
-// owners, strategies and manifests but not Works, so that another kind of work can
-// stand on it.
+// writes nothing anywhere.
 //
 // A deleted Work is finalized object by object and the AppliedWork last
 // (deletion), or abandoned if the hub says so.

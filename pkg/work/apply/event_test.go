@@ -69,8 +69,8 @@ func TestWorksThatWereBroughtBeforeComeLastWhenTheAgentStarts(t *testing.T) {
 	}
 }
 
-func TestLaneIsAsWideAsItIs(t *testing.T) {
-	l := newLane(2)
+func TestThereAreAsManySeatsAsThereAre(t *testing.T) {
+	l := newSeats(2)
 	for range 2 {
 		if !l.enter() {
 			t.Fatal("it is full before it is")
@@ -83,7 +83,7 @@ func TestLaneIsAsWideAsItIs(t *testing.T) {
 	if !l.enter() {
 		t.Error("nobody enters after one has left")
 	}
-	if narrow := newLane(0); !narrow.enter() {
-		t.Error("a lane of no width lets nobody pass, ever")
+	if narrow := newSeats(0); !narrow.enter() {
+		t.Error("a seats of no width lets nobody pass, ever")
 	}
 }

@@ -23,8 +23,8 @@ type planned struct {
 	work  *placementv1beta1.Work
 	items []engine.Item
 	// way is how all items are brought.
-	way   engine.Way
-	terms engine.Work
+	way engine.Way
+	job engine.Work
 	// refused is why nothing of the Work is brought; nil if something may be.
 	refused *engine.Refusal
 	// mayNot blames whose rights are used, if they are not the agent's.
@@ -62,8 +62,8 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	if as, p.mayNot, err = r.appliers.of(work); err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	p.terms = r.termsOf(ctx, work, record, strategy)
-	p.terms.As = as
+	p.job = r.jobOf(ctx, work, record, strategy)
+	p.job.As = as
 	return p, reconcile.Result{}, nil
 }
 
@@ -77,8 +77,8 @@ func (r *Reconciler) items(work *placementv1beta1.Work, way engine.Way) ([]engin
 	return engine.InWay(items, way), err
 }
 
-// termsOf says for whom a Work's objects are brought, and who may own them with it.
-func (r *Reconciler) termsOf(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
+// jobOf says for whom a Work's objects are brought, and who may own them with it.
+func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
 	owner, others := ownerOf(record), siblings{r.records}
 	return engine.Work{
 		Name:  work.Name,
@@ -86,7 +86,7 @@ func (r *Reconciler) termsOf(ctx context.Context, work *placementv1beta1.Work, r
 		May: func(s engine.Standing) *engine.Refusal {
 			return mayOwn(s, strategy, func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
-		Terms:    terms(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
+		Under:    under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
 		Ledger:   ledger{r.records, record},
 		Reported: referred(work.Status.ManifestConditions),
 		HeirOf:   others.heirsOf(work),
@@ -145,8 +145,8 @@ func withDefaults(strategy *placementv1beta1.ApplyStrategy) placementv1beta1.App
 	return s
 }
 
-// terms is all that outcomes depend on besides manifest and object.
-func terms(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference, mirror bool) string {
+// under is all that outcomes depend on besides manifest and object.
+func under(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference, mirror bool) string {
 	text, err := json.Marshal(strategy)
 	if err != nil {
 		return string(owner.UID)

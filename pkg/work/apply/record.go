@@ -164,7 +164,7 @@ var _ engine.Ledger = ledger{}
 
 // Entries is the ledger as it was read or written last.
 func (l ledger) Entries() []engine.Entry {
-	var entries []engine.Entry
+	entries := make([]engine.Entry, 0, len(l.record.Status.AppliedResources))
 	for _, of := range l.record.Status.AppliedResources {
 		entries = append(entries, engine.Entry{Ref: manifest.Ref(of.WorkResourceIdentifier), UID: of.UID})
 	}
@@ -173,7 +173,7 @@ func (l ledger) Entries() []engine.Entry {
 
 // Write writes the ledger if it differs.
 func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
-	var resources []placementv1beta1.AppliedResourceMeta
+	resources := slices.Grow([]placementv1beta1.AppliedResourceMeta(nil), len(entries)) // none are nil
 	for _, e := range entries {
 		resources = append(resources, placementv1beta1.AppliedResourceMeta{
 			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID})

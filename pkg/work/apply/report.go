@@ -38,8 +38,9 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(work, b.Outcomes, now)
 	blind := r.engine.Blind(work.Name)
-	setWatched(&status, blind, r.options.Blind, work.Generation, now)
-	setRemoved(&status, b.Denied, work.Generation, now)
+	says := conditions{&status.Conditions, work.Generation, now}
+	says.watched(blind, r.options.Blind)
+	says.removed(b.Denied)
 	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
 	if failure == nil {
 		r.tellOfContests(work, before.ManifestConditions, status.ManifestConditions)

@@ -30,14 +30,14 @@ func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now m
 		previous := reported(before.ManifestConditions, placementv1beta1.WorkResourceIdentifier(out.Ref))
 		status.ManifestConditions = append(status.ManifestConditions, manifestStatus(previous, out, comparing, now))
 	}
-	s := summary{status: &status, generation: work.Generation, now: now}
+	s := summary{conditions{&status.Conditions, work.Generation, now}, status.ManifestConditions}
 	if comparing {
 		s.compared()
 	} else {
 		s.applied()
 	}
 	s.contested()
-	s.trimmed(work)
+	s.trimmed(work, &status)
 	return status
 }
 
@@ -60,7 +60,7 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
 	next := previous
 	next.Identifier = placementv1beta1.WorkResourceIdentifier(out.Ref)
-	m := manifestReport{conditions: &next.Conditions, generation: out.Generation, now: now}
+	m := conditions{&next.Conditions, out.Generation, now}
 	m.contested(out.Against)
 	if out.Err != nil || out.Postponed > 0 {
 		main := placementv1beta1.ConditionApplied
@@ -106,78 +106,91 @@ func same[T any](a, b *T) bool {
 	return a == nil && b == nil || apiequality.Semantic.DeepEqual(a, b)
 }
 
-// manifestReport writes the conditions of one manifest.
-type manifestReport struct {
-	conditions *[]metav1.Condition
+// conditions writes those of a manifest, or of a Work.
+type conditions struct {
+	of         *[]metav1.Condition
 	generation int64
 	now        metav1.Time
 }
 
-func (m manifestReport) set(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime = m.generation, m.now
-	apimeta.SetStatusCondition(m.conditions, c)
+func (c conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(c.of, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: c.generation, LastTransitionTime: c.now})
 }
 
-func (m manifestReport) remove(kinds ...string) {
+func (c conditions) yes(kind, reason, message string) {
+	c.set(kind, metav1.ConditionTrue, reason, message)
+}
+
+func (c conditions) no(kind, reason, message string) {
+	c.set(kind, metav1.ConditionFalse, reason, message)
+}
+
+func (c conditions) remove(kinds ...string) {
 	for _, kind := range kinds {
-		apimeta.RemoveStatusCondition(m.conditions, kind)
+		apimeta.RemoveStatusCondition(c.of, kind)
 	}
 }
 
-func (m manifestReport) contested(against *engine.Contest) {
+func (c conditions) contested(against *engine.Contest) {
 	if against == nil {
-		m.remove(placementv1beta1.ConditionContested)
+		c.remove(placementv1beta1.ConditionContested)
 		return
 	}
-	m.set(metav1.Condition{
-		Type:    placementv1beta1.ConditionContested,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonRepairsReverted,
-		Message: against.Message(dialect().Remedies.Contested),
-	})
+	c.yes(placementv1beta1.ConditionContested, placementv1beta1.ReasonRepairsReverted, against.Message(dialect().Remedies.Contested))
 }
 
-func (m manifestReport) applied(out engine.Outcome) {
-	m.remove(placementv1beta1.ConditionDiffReported)
+func (c conditions) applied(out engine.Outcome) {
+	c.remove(placementv1beta1.ConditionDiffReported)
 	if out.Refused != nil {
-		m.remove(placementv1beta1.ConditionAvailable)
-		m.set(metav1.Condition{
-			Type:    placementv1beta1.ConditionApplied,
-			Status:  metav1.ConditionFalse,
-			Reason:  reasonOf(out.Refused.Cause),
-			Message: out.Refused.Message,
-		})
+		c.remove(placementv1beta1.ConditionAvailable)
+		c.no(placementv1beta1.ConditionApplied, reasonOf(out.Refused.Cause), out.Refused.Message)
 		return
 	}
-	m.set(metav1.Condition{
-		Type:    placementv1beta1.ConditionApplied,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonApplied,
-		Message: "The manifest is applied",
-	})
-	m.set(availableCondition(out.Verdict))
+	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, "The manifest is applied")
+	status := metav1.ConditionFalse
+	if out.Verdict.State == availability.Available || out.Verdict.State == availability.NotTrackable {
+		status = metav1.ConditionTrue
+	}
+	c.set(placementv1beta1.ConditionAvailable, status, string(out.Verdict.State), out.Verdict.Message)
 }
 
-func (m manifestReport) compared(out engine.Outcome) {
-	m.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
-	condition := metav1.Condition{
-		Type:    placementv1beta1.ConditionDiffReported,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonNoDiffFound,
-		Message: "The object is as the manifest wants it",
-	}
+func (c conditions) compared(out engine.Outcome) {
+	const kind = placementv1beta1.ConditionDiffReported
+	c.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	switch {
 	case out.Refused != nil:
-		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonFailedToReportDiff
-		condition.Message = out.Refused.Message
+		c.no(kind, placementv1beta1.ReasonFailedToReportDiff, out.Refused.Message)
 	case out.Diff.Degraded:
-		condition.Reason = placementv1beta1.ReasonFoundDiffInDegradedMode
-		condition.Message = "The object differs; all fields were compared, since the member does not accept the manifest"
+		c.yes(kind, placementv1beta1.ReasonFoundDiffInDegradedMode,
+			"The object differs; all fields were compared, since the member does not accept the manifest")
 	case len(out.Diff.Fields) > 0:
-		condition.Reason = placementv1beta1.ReasonFoundDiff
-		condition.Message = "The object differs from the manifest"
+		c.yes(kind, placementv1beta1.ReasonFoundDiff, "The object differs from the manifest")
+	default:
+		c.yes(kind, placementv1beta1.ReasonNoDiffFound, "The object is as the manifest wants it")
 	}
-	m.set(condition)
+}
+
+// removed says what stands against removing objects, the first in order.
+func (c conditions) removed(against []string) {
+	if len(against) == 0 {
+		c.remove(placementv1beta1.ConditionRemoved)
+		return
+	}
+	c.no(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, engine.Shorten(slices.Min(against)))
+}
+
+// watched says which of a Work's resources the agent may not watch, and how often
+// it looks at them instead.
+func (c conditions) watched(blind []schema.GroupVersionResource, every time.Duration) {
+	if len(blind) == 0 {
+		c.remove(placementv1beta1.ConditionWatched)
+		return
+	}
+	first := blind[0].GroupResource()
+	c.no(placementv1beta1.ConditionWatched, placementv1beta1.ReasonMayNotWatch, fmt.Sprintf(
+		"Changes on the member are seen only every %s: the agent may not watch %s. Its role lacks the rule %s",
+		every, first, engine.Rule(first.Group, first.Resource, "list", "watch")))
 }
 
 func whyUnknown(out engine.Outcome) string {
@@ -188,114 +201,56 @@ func whyUnknown(out engine.Outcome) string {
 	return "The object is changed back as often as it is repaired: the next repair waits"
 }
 
-func availableCondition(verdict availability.Verdict) metav1.Condition {
-	condition := metav1.Condition{
-		Type:    placementv1beta1.ConditionAvailable,
-		Status:  metav1.ConditionFalse,
-		Reason:  string(verdict.State),
-		Message: verdict.Message,
-	}
-	if verdict.State == availability.Available || verdict.State == availability.NotTrackable {
-		condition.Status = metav1.ConditionTrue
-	}
-	return condition
-}
-
 // summary writes the conditions of the whole Work from those of its manifests.
 type summary struct {
-	status     *placementv1beta1.WorkStatus
-	generation int64
-	now        metav1.Time
+	conditions
+	manifests []placementv1beta1.ManifestCondition
 }
 
-func (s summary) set(c metav1.Condition) {
-	c.ObservedGeneration, c.LastTransitionTime = s.generation, s.now
-	apimeta.SetStatusCondition(&s.status.Conditions, c)
-}
-
-func (s summary) remove(kinds ...string) {
-	for _, kind := range kinds {
-		apimeta.RemoveStatusCondition(&s.status.Conditions, kind)
+// all says whether all manifests have a condition, with a reason and a message if they do
+// and another reason otherwise.
+func (s summary) all(kind, word, reason, message, otherwise string) bool {
+	if text := firstOther(s.manifests, kind, word); text != "" {
+		s.no(kind, otherwise, text)
+		return false
 	}
+	s.yes(kind, reason, message)
+	return true
 }
 
 func (s summary) applied() {
 	s.remove(placementv1beta1.ConditionDiffReported)
-	applied := appliedSummary(s.status.ManifestConditions)
-	s.set(applied)
-	if applied.Status != metav1.ConditionTrue {
+	if !s.all(placementv1beta1.ConditionApplied, "applied", placementv1beta1.ReasonAllManifestsApplied, "All manifests are applied",
+		placementv1beta1.ReasonSomeManifestsAreNotApplied) {
 		s.remove(placementv1beta1.ConditionAvailable)
 		return
 	}
-	s.set(availableSummary(s.status.ManifestConditions))
+	reason, message := placementv1beta1.ReasonAllManifestsAvailable, "All manifests are available"
+	if slices.ContainsFunc(s.manifests, isNotTracked) {
+		reason, message = placementv1beta1.ReasonWorkNotTrackable, "All manifests that can be tracked are available"
+	}
+	s.all(placementv1beta1.ConditionAvailable, "available", reason, message, placementv1beta1.ReasonSomeManifestsAreNotAvailable)
+}
+
+func isNotTracked(m placementv1beta1.ManifestCondition) bool {
+	c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionAvailable)
+	return c != nil && c.Reason == placementv1beta1.ReasonNotTrackable
 }
 
 func (s summary) compared() {
 	s.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
-	condition := metav1.Condition{
-		Type:    placementv1beta1.ConditionDiffReported,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonAllManifestsDiffReported,
-		Message: "All manifests are compared",
-	}
-	if text := firstOther(s.status.ManifestConditions, placementv1beta1.ConditionDiffReported, "compared"); text != "" {
-		condition.Status = metav1.ConditionFalse
-		condition.Reason = placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff
-		condition.Message = text
-	}
-	s.set(condition)
+	s.all(placementv1beta1.ConditionDiffReported, "compared", placementv1beta1.ReasonAllManifestsDiffReported, "All manifests are compared",
+		placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff)
 }
 
 func (s summary) contested() {
-	for _, m := range s.status.ManifestConditions {
-		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested)
-		if c == nil {
-			continue
+	for _, m := range s.manifests {
+		if c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested); c != nil {
+			s.set(c.Type, c.Status, c.Reason, engine.Shorten(manifest.Ref(m.Identifier).String()+": "+c.Message))
+			return
 		}
-		s.set(metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason,
-			Message: engine.Shorten(manifest.Ref(m.Identifier).String() + ": " + c.Message)})
-		return
 	}
 	s.remove(placementv1beta1.ConditionContested)
-}
-
-func appliedSummary(manifests []placementv1beta1.ManifestCondition) metav1.Condition {
-	condition := metav1.Condition{
-		Type:    placementv1beta1.ConditionApplied,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonAllManifestsApplied,
-		Message: "All manifests are applied",
-	}
-	if text := firstOther(manifests, placementv1beta1.ConditionApplied, "applied"); text != "" {
-		condition.Status = metav1.ConditionFalse
-		condition.Reason = placementv1beta1.ReasonSomeManifestsAreNotApplied
-		condition.Message = text
-	}
-	return condition
-}
-
-func availableSummary(manifests []placementv1beta1.ManifestCondition) metav1.Condition {
-	condition := metav1.Condition{
-		Type:    placementv1beta1.ConditionAvailable,
-		Status:  metav1.ConditionTrue,
-		Reason:  placementv1beta1.ReasonAllManifestsAvailable,
-		Message: "All manifests are available",
-	}
-	if text := firstOther(manifests, placementv1beta1.ConditionAvailable, "available"); text != "" {
-		condition.Status = metav1.ConditionFalse
-		condition.Reason = placementv1beta1.ReasonSomeManifestsAreNotAvailable
-		condition.Message = text
-		return condition
-	}
-	untracked := slices.ContainsFunc(manifests, func(m placementv1beta1.ManifestCondition) bool {
-		c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionAvailable)
-		return c != nil && c.Reason == placementv1beta1.ReasonNotTrackable
-	})
-	if untracked {
-		condition.Reason = placementv1beta1.ReasonWorkNotTrackable
-		condition.Message = "All manifests that can be tracked are available"
-	}
-	return condition
 }
 
 // firstOther tells how many manifests lack a condition and names the first;
@@ -321,39 +276,4 @@ func whyNot(conditions []metav1.Condition, condition string) string {
 		return c.Message
 	}
 	return "not known yet"
-}
-
-// setRemoved says what stands against removing objects, the first in order.
-func setRemoved(status *placementv1beta1.WorkStatus, against []string, generation int64, now metav1.Time) {
-	if len(against) == 0 {
-		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionRemoved)
-		return
-	}
-	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type:               placementv1beta1.ConditionRemoved,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: generation,
-		LastTransitionTime: now,
-		Reason:             placementv1beta1.ReasonObjectsRemain,
-		Message:            engine.Shorten(slices.Min(against)),
-	})
-}
-
-// setWatched says which of a Work's resources the agent may not watch, and how often
-// it looks at them instead.
-func setWatched(status *placementv1beta1.WorkStatus, blind []schema.GroupVersionResource, every time.Duration, generation int64, now metav1.Time) {
-	if len(blind) == 0 {
-		apimeta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionWatched)
-		return
-	}
-	first := blind[0].GroupResource()
-	apimeta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type:               placementv1beta1.ConditionWatched,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: generation,
-		LastTransitionTime: now,
-		Reason:             placementv1beta1.ReasonMayNotWatch,
-		Message: fmt.Sprintf("Changes on the member are seen only every %s: the agent may not watch %s. Its role lacks the rule %s",
-			every, first, engine.Rule(first.Group, first.Resource, "list", "watch")),
-	})
 }

@@ -34,8 +34,8 @@ const (
 type turns struct {
 	clock   clock.PassiveClock
 	retries workqueue.TypedRateLimiter[string] // of refused manifests, by Work
-	waits   workqueue.TypedRateLimiter[string] // of Works that wait for the lane
-	slow    lane                               // for Works that fail
+	waits   workqueue.TypedRateLimiter[string] // of Works that wait for the seats
+	slow    seats                              // for Works that fail
 
 	mu    sync.Mutex // guards works
 	works map[string]*progress
@@ -59,7 +59,7 @@ func newTurns(o Options) *turns {
 		clock:   o.Clock,
 		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
 		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
-		slow:    newLane(o.Works / 2),
+		slow:    newSeats(o.Works / 2),
 		works:   map[string]*progress{},
 	}
 }
@@ -130,14 +130,14 @@ func (p *progress) isBehind(resourceVersion string, now time.Time) bool {
 	return now.Sub(p.writtenAt) <= memberwatch.Grace && memberwatch.IsOlder(resourceVersion, p.written)
 }
 
-// lane bounds how many workers are at the same time with Works that failed the last
+// seats bounds how many workers are at the same time with Works that failed the last
 // time: such a look can take long, for example in a webhook that does not answer,
 // and the others shall not wait for it.
-type lane chan struct{}
+type seats chan struct{}
 
-func newLane(width int) lane { return make(lane, max(width, 1)) }
+func newSeats(width int) seats { return make(seats, max(width, 1)) }
 
-func (l lane) enter() bool {
+func (l seats) enter() bool {
 	select {
 	case l <- struct{}{}:
 		return true
@@ -146,4 +146,4 @@ func (l lane) enter() bool {
 	}
 }
 
-func (l lane) leave() { <-l }
+func (l seats) leave() { <-l }

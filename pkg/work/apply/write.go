@@ -16,17 +16,17 @@ func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, erro
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if p.way.By == engine.Compare {
-		result := r.engine.Compare(ctx, p.terms, p.items)
+		result := r.engine.Compare(ctx, p.job, p.items)
 		blame(result.Outcomes, p.mayNot)
 		return result, nil
 	}
-	result := r.engine.Bring(ctx, p.terms, p.items)
+	result := r.engine.Bring(ctx, p.job, p.items)
 	if r.turns.of(p.work.Name).isNew(p.work.Generation) && r.engine.AwaitKinds(ctx, p.items, result.Outcomes) {
 		var err error
 		if p.items, err = r.items(p.work, p.way); err != nil {
 			return engine.Result{}, err
 		}
-		result = r.engine.Bring(ctx, p.terms, p.items)
+		result = r.engine.Bring(ctx, p.job, p.items)
 	}
 	blame(result.Outcomes, p.mayNot)
 	return result, nil

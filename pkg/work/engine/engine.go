@@ -51,10 +51,7 @@ type task struct {
 
 // run brings the items wave by wave. The outcomes are in the order of the items.
 func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
-	outcomes := make([]Outcome, len(items))
-	for place, it := range items {
-		outcomes[place] = Outcome{Ref: it.Ref, Refused: it.Refused}
-	}
+	outcomes := RefuseAll(items, nil).Outcomes
 	for _, wave := range e.inWaves(items) {
 		var group errgroup.Group
 		group.SetLimit(e.parallel)

@@ -63,6 +63,9 @@ func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
 			status: statusOf("a"),
 			items:  []Item{itemOf("a")},
 		},
+		"what is only compared is not written": {
+			items: InWay([]Item{itemOf("a")}, Way{By: Compare}),
+		},
 		"what is refused beforehand is not written": {
 			items: []Item{refusedItem("a"), {Refused: &Refusal{}}},
 		},

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -21,39 +22,23 @@ import (
 // it by reasons of their own.
 type Cause string
 
+// Causes, as they are found: in the manifest, on the member before a write, by the write.
 const (
-	// Undecodable: it is not one object.
-	Undecodable Cause = "Undecodable"
-	// GeneratedName: it has no name of its own.
-	GeneratedName Cause = "GeneratedName"
-	// Duplicated: another manifest of the work is for the same object.
-	Duplicated Cause = "Duplicated"
-	// NotAcceptable: the member has no such kind, or not in that scope.
-	NotAcceptable Cause = "NotAcceptable"
-	// Kept: no work may bring the object.
-	Kept Cause = "Kept"
-	// NotFound: the member did not let us see whether the object is there.
-	NotFound Cause = "NotFound"
-	// NotTakenOver: the object was there before, and is not to be taken over.
-	NotTakenOver Cause = "NotTakenOver"
-	// TakenByOthers: the object is not ours, and whoever owns it does not share it, or
-	// it is not as it has to be to be taken over.
-	TakenByOthers Cause = "TakenByOthers"
-	// NotShared: the object is ours, and others own it who do not share it.
-	NotShared Cause = "NotShared"
-	// Drifted: the object was changed on the member, and that is not overwritten.
-	Drifted Cause = "Drifted"
-	// DriftedSomewhere: the same, found by comparing all fields since the member does not
-	// accept the manifest.
-	DriftedSomewhere Cause = "DriftedSomewhere"
-	// DriftUnknown: the member did not answer whether the object was changed.
-	DriftUnknown Cause = "DriftUnknown"
-	// NotCompared: the member did not answer how the object differs.
-	NotCompared Cause = "NotCompared"
-	// NotWritten: the member refused the write, or would.
-	NotWritten Cause = "NotWritten"
-	// NotRecorded: the ledger cannot be written, without which nothing is.
-	NotRecorded Cause = "NotRecorded"
+	Undecodable      Cause = "Undecodable"      // it is not one object
+	GeneratedName    Cause = "GeneratedName"    // it has no name of its own
+	Duplicated       Cause = "Duplicated"       // another manifest of the work is for the same object
+	NotAcceptable    Cause = "NotAcceptable"    // the member has no such kind, or not in that scope
+	NotRecorded      Cause = "NotRecorded"      // the ledger cannot be written, without which nothing is
+	Kept             Cause = "Kept"             // no work may bring the object
+	NotFound         Cause = "NotFound"         // the member did not let us see whether the object is there
+	NotTakenOver     Cause = "NotTakenOver"     // the object was there before, and none is to be taken over
+	TakenByOthers    Cause = "TakenByOthers"    // it was there before, and is not as it has to be to be taken over, or its owners do not share it
+	NotShared        Cause = "NotShared"        // it is ours, and has other owners who do not share it
+	Drifted          Cause = "Drifted"          // it was changed on the member, and that is not overwritten
+	DriftedSomewhere Cause = "DriftedSomewhere" // the same, found by comparing all fields since the member does not accept the manifest
+	DriftUnknown     Cause = "DriftUnknown"     // the member did not answer whether it was changed
+	NotCompared      Cause = "NotCompared"      // the member did not answer how it differs
+	NotWritten       Cause = "NotWritten"       // the member refused the write, or would
 )
 
 // Refusal is why a manifest is not brought: a cause for programs, a message for its
@@ -108,10 +93,7 @@ type Result struct {
 func RefuseAll(items []Item, why *Refusal) Result {
 	outcomes := make([]Outcome, len(items))
 	for place, it := range items {
-		outcomes[place] = Outcome{Ref: it.Ref, Refused: it.Refused}
-		if it.Refused == nil {
-			outcomes[place].Refused = why
-		}
+		outcomes[place] = Outcome{Ref: it.Ref, Refused: cmp.Or(it.Refused, why)}
 	}
 	return Result{Outcomes: outcomes}
 }

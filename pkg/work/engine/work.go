@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Work is what one work is brought for, and under which terms.
+// Work is what one work is brought for, and who may own it.
 type Work struct {
 	// Name is that of the work, within its family.
 	Name string
@@ -26,9 +26,9 @@ type Work struct {
 	Owner metav1.OwnerReference
 	// May says why an object may not be written that has these owners; nil if it may.
 	May func(Standing) *Refusal
-	// Terms is all that outcomes depend on besides manifest and object: with others, all is
-	// looked at anew.
-	Terms string
+	// Under is all that outcomes depend on besides manifest and object: under anything
+	// else, all is looked at anew.
+	Under string
 	// As reads and writes objects with the rights that are the work's. Nil: with the
 	// agent's. Taking away what the work does not ask for any more remains the agent's: it
 	// never touches what it has not recorded.
@@ -85,7 +85,7 @@ func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
 func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item) []Outcome {
 	e.watch.Follow(w.Name, followed(items, entries), groupsOf(items))
 	memory := &e.memories.of(w.Name).objects
-	memory.begin(items, w.Terms, e.clock.Now(), e.resync)
+	memory.begin(items, w.Under, e.clock.Now(), e.resync)
 	with := *e
 	if w.As != nil {
 		with.member = w.As
