@@ -15,9 +15,9 @@ func Members(p Parameters) []client.Object {
 	return p.objects("member-token-requests", "member-secrets", "member-works", "member-identities", "member-namespaces", "reserved-keys", "bypassed-rules")
 }
 
-// MemberBounds returns what bounds how much members' agents write, and whose they make it.
+// MemberBounds returns what bounds how much members' agents write.
 func MemberBounds() []client.Object {
-	return Parameters{}.objects("member-sizes", "member-work-owners")
+	return Parameters{}.objects("member-sizes")
 }
 
 // ServiceAccounts returns what bounds the Secrets that members' agents write.
