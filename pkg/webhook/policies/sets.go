@@ -18,9 +18,9 @@ func Members(p Parameters) []client.Object {
 // Deliveries returns what keeps snapshots, bindings and Works the gateway's.
 func Deliveries(p Parameters) []client.Object { return p.objects("deliveries") }
 
-// MemberBounds returns what bounds how much members' agents write, and whose they make it.
+// MemberBounds returns what bounds how much members' agents write.
 func MemberBounds() []client.Object {
-	return Parameters{}.objects("member-sizes", "member-work-owners")
+	return Parameters{}.objects("member-sizes")
 }
 
 // ServiceAccounts returns what bounds the Secrets that members' agents write.

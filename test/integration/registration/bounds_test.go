@@ -140,22 +140,6 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "conditions")
 	})
 
-	It("gives its Works no owner and no finalizer but the one of its own", func(ctx SpecContext) {
-		work := &placementv1beta1.Work{ObjectMeta: named(namespace, "placed")}
-		Expect(hubClient.Create(ctx, work)).To(Succeed())
-		patched := func(document string) error {
-			return agentClient.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(document)))
-		}
-		Expect(patched(`{"metadata":{"finalizers":["kubernetes-fleet.io/work-cleanup"]}}`)).To(Succeed())
-		for _, document := range []string{
-			`{"metadata":{"finalizers":["kubernetes-fleet.io/work-cleanup","example.com/for-ever"]}}`,
-			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`,
-		} {
-			Expect(patched(document)).To(MatchError(ContainSubstring("fleetgate-member-work-owners")), document)
-		}
-		Expect(patched(`{"metadata":{"finalizers":null}}`)).To(Succeed())
-	})
-
 	It("makes no more Secrets than the hub's quota for it, which is put right when somebody changes it", func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{ObjectMeta: named(namespace, membership.QuotaName)}
 		Eventually(func(g Gomega) {
