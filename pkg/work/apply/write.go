@@ -85,7 +85,7 @@ func annotations(it item, merging bool) map[string]string {
 	}
 	all[placementv1beta1.ManifestHashAnnotation] = it.hash
 	if merging {
-		all[placementv1beta1.LastAppliedConfigAnnotation] = string(it.text)
+		all[placementv1beta1.LastAppliedConfigAnnotation] = string(merge.Base(it.object.GroupVersionKind(), it.text))
 	}
 	return all
 }
