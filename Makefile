@@ -195,6 +195,16 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is lo
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
+# What each target of go test -fuzz finds stays in testdata/fuzz beside it, to be committed
+# with the fix; what makes it go further stays in the cache, for the next time.
+FUZZTIME ?= 1m
+FUZZ ?= .
+FUZZCACHE := $(abspath $(DIR))/fuzz
+
+.PHONY: fuzz
+fuzz: ## Run all fuzz targets, one after another, FUZZTIME (1m) each; FUZZ=<regexp> chooses some.
+	@hack/fuzz.sh '$(FUZZ)' '$(FUZZTIME)' '$(FUZZCACHE)'
+
 # Only some groups run a fleet, and need programs for it. What builds them talks to
 # stderr: stdout is for benchstat.
 .PHONY: bench

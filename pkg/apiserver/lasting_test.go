@@ -69,9 +69,18 @@ func (g *gateway) begin(path, user string) io.Reader {
 		g.t.Cleanup(func() { _ = conn.Close() })
 		return g.begun(reader)
 	}
-	res := g.do(http.MethodGet, path, user, nil)
+	res := g.do(http.MethodGet, path, user, nil, patiently(g.t))
 	wantCode(g.t, res, http.StatusOK)
 	return g.begun(res.Body)
+}
+
+// patiently ends a request that should have ended by itself long ago.
+func patiently(t testing.TB) func(*http.Request) {
+	return func(r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+		t.Cleanup(cancel)
+		*r = *r.WithContext(ctx)
+	}
 }
 
 func (g *gateway) begun(r io.Reader) io.Reader {
@@ -197,14 +206,14 @@ func TestRequestsThatLastAreCountedToo(t *testing.T) {
 	_ = g.begin(aWatch, "greedy")
 	_ = g.begin(anExec, "greedy")
 	for _, path := range []string{aWatch, aLog} {
-		res := g.do(http.MethodGet, path, "greedy", nil)
+		res := g.do(http.MethodGet, path, "greedy", nil, patiently(t))
 		wantCode(t, res, http.StatusTooManyRequests)
 		if got := statusOf(t, res).Message; !strings.Contains(got, "2 requests that last of this user") || !strings.Contains(got, "--max-long-requests-per-user") {
 			t.Errorf("got %q", got)
 		}
 	}
 	_ = g.begin(aLog, "jane")
-	res := g.do(http.MethodGet, aWatch, "mary", nil)
+	res := g.do(http.MethodGet, aWatch, "mary", nil, patiently(t))
 	wantCode(t, res, http.StatusTooManyRequests)
 	if got := statusOf(t, res).Message; !strings.Contains(got, `3 requests that last for member "m1"`) {
 		t.Errorf("got %q", got)

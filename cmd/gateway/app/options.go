@@ -268,7 +268,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 
 	flags.BoolVar(&o.AuthorizeInner, "authorize-inner", o.AuthorizeInner, "Ask the hub about each request on a member too: verb, namespace, resource with its group behind a dot, in group "+clustergateway.InnerGroup+", with the member as name.")
 	flags.BoolVar(&o.AuditRequests, "audit-requests", o.AuditRequests, "Write a line into the log for each request for a member: who, as whom, what, code, bytes, duration.")
-	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+" and "+clustergateway.AnnotationAs+".")
+	flags.StringVar(&o.AuditPolicyFile, "audit-policy-file", o.AuditPolicyFile, "Audit policy, as kube-apiserver takes it, for events of the aggregated API in --audit-log-path; those of requests for members have annotations "+clustergateway.AnnotationMember+", "+clustergateway.AnnotationAs+" and "+clustergateway.AnnotationEnded+".")
 	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", o.Tracing.Endpoint, "Host and port of a collector of OpenTelemetry traces nearby, reached by gRPC without TLS. Empty: no traces.")
 	flags.Int32Var(&o.Tracing.SamplingRatePerMillion, "tracing-sampling-rate-per-million", o.Tracing.SamplingRatePerMillion, "How many of a million requests are traced.")
 	flags.StringVar(&o.AuditLogPath, "audit-log-path", o.AuditLogPath, "File of those events, - for stdout; rotated at 100 MiB, ten are kept.")

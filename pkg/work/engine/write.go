@@ -81,7 +81,7 @@ func (e *Engine) annotations(it Item, merging bool) map[string]string {
 	}
 	all[e.HashAnnotation] = it.hash
 	if merging {
-		all[e.AppliedAnnotation] = string(it.text)
+		all[e.AppliedAnnotation] = string(merge.Base(it.object.GroupVersionKind(), it.text))
 	}
 	return all
 }

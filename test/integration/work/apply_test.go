@@ -139,6 +139,32 @@ var _ = Describe("Applying a Work", func() {
 		Expect(message(ctx, "secret", 0, "Applied")).To(And(ContainSubstring("data"), Not(ContainSubstring("hidden"))))
 	})
 
+	It("keeps no value of a Secret in an annotation, and still removes the keys that leave it", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		secret := func(data string) string {
+			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, data: {` + data + `}}`
+		}
+		createWork(ctx, "secret-base", nil, secret(`kept: aGlkZGVu, left: aGlkZGVu`))
+		Eventually(reported(ctx, "secret-base")).Should(beDone())
+		applied, err := onMember(ctx, "v1", "Secret", ns, "a")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(applied.GetAnnotations()).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+		for name, value := range applied.GetAnnotations() {
+			Expect(value).NotTo(Or(ContainSubstring("aGlkZGVu"), ContainSubstring("hidden")), name)
+		}
+
+		// The agent of the version before kept the values there.
+		applied.SetAnnotations(map[string]string{placementv1beta1.LastAppliedConfigAnnotation: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"kept":"aGlkZGVu","left":"aGlkZGVu"}}`})
+		Expect(memberClient.Update(ctx, applied)).To(Succeed())
+		changeWork(ctx, "secret-base", secret(`kept: aGlkZGVu`))
+		Eventually(func(g Gomega) {
+			live, err := onMember(ctx, "v1", "Secret", ns, "a")
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(live.Object["data"]).To(Equal(map[string]any{"kept": "aGlkZGVu"}))
+			g.Expect(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]).NotTo(ContainSubstring("aGlkZGVu"))
+		}).Should(Succeed())
+	})
+
 	It("applies the good manifests beside the bad ones", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		createWork(ctx, "mixed", nil,
