@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // A Resource is how the hub serves a kind.
@@ -125,6 +126,9 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 func validateEnveloped(namespace string, object *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	at := path.Child("metadata")
+	if why := manifest.Reserved(object); why != "" {
+		all = append(all, field.Forbidden(path, why))
+	}
 	if object.GetName() == "" {
 		all = append(all, field.Required(at.Child("name"), "an object in an envelope has a name of its own; generateName is not enough"))
 	}

@@ -1,0 +1,53 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// ReservedNamespace reports whether namespaces of that name on members hold accounts and
+// credentials of the fleet: those of agents, and of ManagedServiceAccounts, also of a
+// second hub (which puts a hyphen and its name behind), and those that a hub that is a
+// member keeps for its own members. A Pod in one of them would run as whom it likes.
+func ReservedNamespace(name string) bool {
+	for _, own := range []string{clusterv1beta1.SystemNamespace, msav1beta1.AccountNamespace} {
+		if name == own || strings.HasPrefix(name, own+"-") {
+			return true
+		}
+	}
+	return strings.HasPrefix(name, clusterv1beta1.MemberNamespacePrefix)
+}
+
+// TokenSecret reports whether Secrets of that type are credentials that an API server
+// makes, or takes, whoever wrote them: of an account, or for joining a cluster.
+func TokenSecret(secretType string) bool {
+	return secretType == string(corev1.SecretTypeServiceAccountToken) || secretType == string(corev1.SecretTypeBootstrapToken)
+}
+
+// Reserved says why nobody may have the object placed on members, as the end of a
+// sentence that begins with it, or nothing.
+func Reserved(object *unstructured.Unstructured) string {
+	kind := object.GroupVersionKind().GroupKind()
+	switch {
+	case kind == schema.GroupKind{Kind: "Namespace"} && ReservedNamespace(object.GetName()):
+		return "is a namespace in which the fleet keeps its accounts on members: use another name"
+	case ReservedNamespace(object.GetNamespace()):
+		return fmt.Sprintf("is in namespace %q, in which the fleet keeps its accounts on members: use another", object.GetNamespace())
+	case kind == schema.GroupKind{Kind: "Secret"}:
+		// What cannot be read as a text is none of these types, and the API server refuses it.
+		if secretType, _, _ := unstructured.NestedString(object.Object, "type"); TokenSecret(secretType) {
+			return fmt.Sprintf("has type %s: such a token never expires; use a ManagedServiceAccount, or ask the member for one", secretType)
+		}
+	}
+	return ""
+}
