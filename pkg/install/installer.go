@@ -164,6 +164,8 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
 			log.FromContext(ctx).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
 			return nil
+		} else if err := i.putRight(ctx, current, desired); err != nil {
+			return err
 		}
 		desired.SetUID(current.GetUID())
 		desired.SetResourceVersion(current.GetResourceVersion())

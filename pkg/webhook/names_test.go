@@ -32,8 +32,8 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 			// data holds base64: four characters for three bytes, each of two values filled up.
 			fmt.Sprint((msav1beta1.MaxSecretBytes + 4) / 3 * 4), fmt.Sprint(msav1beta1.MaxSecretBytes),
 		},
-		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, BypassGroup, BypassResource},
-		"fleetgate-deliveries":                {placementv1beta1.GroupName, BypassGroup, BypassDeliveries, BypassVerb},
+		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, placementv1beta1.WorkCleanupFinalizer, BypassGroup, BypassResource},
+		"fleetgate-deliveries":                {placementv1beta1.GroupName, clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassDeliveries, BypassVerb},
 		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, msav1beta1.GroupVersion.Group},
 		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
 		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},

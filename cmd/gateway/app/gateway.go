@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -324,8 +325,6 @@ func (g *gateway) addServing(context.Context) error {
 
 // keepServingInstalled runs in the leader.
 func (g *gateway) keepServingInstalled(ctx context.Context) error {
-	ticker := time.NewTicker(servingCheck)
-	defer ticker.Stop()
 	self, err := g.whoAmI(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
@@ -337,27 +336,53 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, policies.Gateway(parameters)...)
 	}
+	retries, installed := servingRetries(), false
 	for {
-		ca, err := g.certificates.CABundle(ctx)
-		if err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		reviews, err := g.reviewsEndpoint(ctx)
-		if err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		g.installer.Hub.CABundle = ca
-		g.installer.Extra = g.admission(reviews, self)
-		if err := g.installer.InstallServing(ctx); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("installing what leads to the gateway: %w", err)
+		next := servingCheck
+		var foreign *install.ForeignObjectError
+		switch err := g.installServing(ctx, self); {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			retries, installed = servingRetries(), true
+		case errors.As(err, &foreign) && !installed:
+			// The hub is another product's: nothing has been written, and nothing will be.
+			return err
+		default:
+			// What people have done to our objects does not end what works.
+			next = retries.Step()
+			log.FromContext(ctx).Error(err, "What leads to the gateway is not as it should be; trying again", "in", next)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(next):
 		case <-g.certificates.BundleChanged():
 		}
 	}
+}
+
+// servingRetries is how long to wait after each failure: at most about as long as between two
+// looks.
+func servingRetries() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 5, Cap: servingCheck}
+}
+
+func (g *gateway) installServing(ctx context.Context, self account) error {
+	ca, err := g.certificates.CABundle(ctx)
+	if err != nil {
+		return err
+	}
+	reviews, err := g.reviewsEndpoint(ctx)
+	if err != nil {
+		return err
+	}
+	g.installer.Hub.CABundle = ca
+	g.installer.Extra = g.admission(reviews, self)
+	if err := g.installer.InstallServing(ctx); err != nil {
+		return fmt.Errorf("installing what leads to the gateway: %w", err)
+	}
+	return nil
 }
 
 // account is whom the hub's API server takes the gateway for. Policies name it.

@@ -133,6 +133,9 @@ func (p *placing) place(object *unstructured.Unstructured, template string) erro
 	if object.GetName() == "" {
 		return problem("has no metadata.name")
 	}
+	if why := manifest.Reserved(object); why != "" {
+		return problem(why)
+	}
 	if within := p.release.Within; within != "" && object.GetNamespace() != within {
 		if object.GetNamespace() == "" {
 			return problem(fmt.Sprintf("is in no namespace: a ResourcePlacement places objects of its own only, which is %q", within))

@@ -73,14 +73,15 @@ func TestObjectsThatCannotBePlaced(t *testing.T) {
 		within  string
 		want    string
 	}{
-		"too many":                         {objects: many, want: "the limit is 1000"},
-		"too large":                        {objects: []Object{large}, want: "the limit is 1048576"},
-		"one that is there twice":          {objects: []Object{object("ConfigMap", "", "a"), object("ConfigMap", "addons", "a")}, want: `t/configmap.yaml: ConfigMap "a" is in t/configmap.yaml too`},
-		"one without a name":               {objects: []Object{object("ConfigMap", "", "")}, want: "has no metadata.name"},
-		"one of another namespace":         {objects: []Object{object("ConfigMap", "kube-system", "a")}, within: "addons", want: `is in namespace "kube-system"`},
-		"a cluster-scoped one":             {objects: []Object{object("ClusterRole", "", "a")}, within: "addons", want: "is in no namespace"},
-		"one of which nobody knows where":  {objects: []Object{object("Unknown", "", "a")}, within: "addons", want: "is in no namespace"},
-		"a cluster-scoped one in disguise": {objects: []Object{object("ClusterRole", "addons", "a")}, within: "addons", want: "is in no namespace"},
+		"too many":                           {objects: many, want: "the limit is 1000"},
+		"too large":                          {objects: []Object{large}, want: "the limit is 1048576"},
+		"one that is there twice":            {objects: []Object{object("ConfigMap", "", "a"), object("ConfigMap", "addons", "a")}, want: `t/configmap.yaml: ConfigMap "a" is in t/configmap.yaml too`},
+		"one without a name":                 {objects: []Object{object("ConfigMap", "", "")}, want: "has no metadata.name"},
+		"one where the fleet keeps accounts": {objects: []Object{object("ConfigMap", "fleet-system", "a")}, want: "in which the fleet keeps its accounts on members"},
+		"one of another namespace":           {objects: []Object{object("ConfigMap", "kube-system", "a")}, within: "addons", want: `is in namespace "kube-system"`},
+		"a cluster-scoped one":               {objects: []Object{object("ClusterRole", "", "a")}, within: "addons", want: "is in no namespace"},
+		"one of which nobody knows where":    {objects: []Object{object("Unknown", "", "a")}, within: "addons", want: "is in no namespace"},
+		"a cluster-scoped one in disguise":   {objects: []Object{object("ClusterRole", "addons", "a")}, within: "addons", want: "is in no namespace"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

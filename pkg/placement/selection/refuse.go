@@ -10,6 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // refusedGroups are API groups none of whose kinds is ever sent to a member:
@@ -53,9 +58,10 @@ func KindPropagates(kind schema.GroupKind) bool {
 }
 
 // NamespacePropagates reports whether a namespace may be sent: those of
-// Kubernetes and of the fleet itself, and "default", may not.
+// Kubernetes and of the fleet itself, on the hub and on members, and "default",
+// may not.
 func NamespacePropagates(name string) bool {
-	return name != metav1.NamespaceDefault &&
+	return name != metav1.NamespaceDefault && !manifest.ReservedNamespace(name) &&
 		!strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "fleet-")
 }
 
@@ -72,7 +78,7 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return object.Name != "default"
 	case schema.GroupKind{Kind: "Secret"}:
-		return object.Annotations[corev1.ServiceAccountNameKey] == ""
+		return object.Annotations[corev1.ServiceAccountNameKey] == "" && !ofTheHouse(object)
 	case schema.GroupKind{Kind: "Endpoints"}:
 		return !hasService(object.Name)
 	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
@@ -82,6 +88,32 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 	return true
 }
 
+// servingAuthority is the Secret of the gateway's certificate authority, servingIssuers the
+// issuers of its certificates where cert-manager writes them.
+const servingAuthority = "gateway-serving-ca"
+
+var servingIssuers = map[string]bool{"gateway-self-signed": true, "gateway-ca": true}
+
+// ofTheHouse reports whether the hub, or an agent, has written a Secret for itself:
+// credentials of members and for Argo CD, tokens of ManagedServiceAccounts, values of
+// registration tokens, the gateway's own certificates. Who may read such a Secret on the
+// hub is not who would on members.
+func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
+	_, ofMember := secret.Labels[clusterv1beta1.LabelMember]
+	_, ofAccount := secret.Labels[msav1beta1.LabelManagedServiceAccount]
+	byCertManager := servingIssuers[secret.Annotations["cert-manager.io/issuer-name"]] && strings.HasPrefix(secret.Annotations["cert-manager.io/certificate-name"], "gateway-")
+	if ofMember || ofAccount || byCertManager || secret.Name == servingAuthority {
+		return true
+	}
+	for _, owner := range secret.OwnerReferences {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		if group == registrationv1alpha1.GroupName || group == msav1beta1.GroupVersion.Group {
+			return true
+		}
+	}
+	return false
+}
+
 // contentPropagates is the rest of the question, which only the full object
 // answers.
 func contentPropagates(object *unstructured.Unstructured) bool {
@@ -89,5 +121,5 @@ func contentPropagates(object *unstructured.Unstructured) bool {
 		return true
 	}
 	secretType, _, _ := unstructured.NestedString(object.Object, "type")
-	return secretType != string(corev1.SecretTypeServiceAccountToken)
+	return !manifest.TokenSecret(secretType) && secretType != string(registrationv1alpha1.SecretTypeRegistrationValues)
 }

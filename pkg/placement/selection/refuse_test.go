@@ -40,6 +40,7 @@ func TestNamespacePropagates(t *testing.T) {
 	cases := map[string]bool{
 		"shop": true, "defaults": true, "my-fleet-shop": true,
 		"default": false, "kube-system": false, "fleet-system": false, "fleet-member-a": false,
+		"open-cluster-management-managed-serviceaccount": false, "open-cluster-management-managed-serviceaccount-second": false, "open-cluster-management-hub": true,
 	}
 	for name, want := range cases {
 		if got := NamespacePropagates(name); got != want {
@@ -63,11 +64,20 @@ func TestMetadataPropagates(t *testing.T) {
 		"the account that every namespace has": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, false},
 		"a user's account":                     {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "web"}, true},
 		"a token Secret":                       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/service-account.name": "web"}}, false},
-		"a user's Secret":                      {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
-		"Endpoints of a Service":               {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service"}, false},
-		"Endpoints of a user":                  {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
-		"a managed EndpointSlice":              {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
-		"EndpointSlice of a user":              {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
+		"a Secret of a member's account":       {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}}, false},
+		"a Secret for Argo CD":                 {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Labels: map[string]string{"fleetgate.io/member": "m1"}}, false},
+		"the gateway's authority":              {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, false},
+		"the gateway's certificate by cert-manager": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving", Annotations: map[string]string{
+			"cert-manager.io/issuer-name": "gateway-ca", "cert-manager.io/certificate-name": "gateway-serving",
+		}}, false},
+		"a user's certificate of such a name": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "gateway-serving"}, true},
+		"a ConfigMap of that name":            {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "gateway-serving-ca"}, true},
+		"a Secret of a registration token":    {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "fleet.cattle.io/v1alpha1", Kind: "ClusterRegistrationToken"}}}, false},
+		"a user's Secret":                     {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{Name: "a"}, true},
+		"Endpoints of a Service":              {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service"}, false},
+		"Endpoints of a user":                 {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
+		"a managed EndpointSlice":             {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
+		"EndpointSlice of a user":             {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +93,10 @@ func TestTokenSecretsStayWhateverTheirMetadata(t *testing.T) {
 	token := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/service-account-token}")
 	if contentPropagates(token) {
 		t.Error("a service account token of the hub would be sent to members")
+	}
+	values := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: fleet.cattle.io/cluster-registration-values}")
+	if contentPropagates(values) {
+		t.Error("a registration token of the hub would be sent to members")
 	}
 	if opaque := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}"); !contentPropagates(opaque) {
 		t.Error("an Opaque Secret stays behind")

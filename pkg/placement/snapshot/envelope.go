@@ -12,10 +12,12 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/untrusted"
+	workmanifest "fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // Envelopes tells which objects are envelopes, beside those of the two kinds that are
@@ -113,6 +115,9 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placemen
 		if err == nil {
 			err = belongsInside(id, inner)
 		}
+		if err == nil {
+			err = mayBePlaced(content, inner)
+		}
 		if err != nil {
 			return Part{}, fmt.Errorf("data[%q]: %w", key, err)
 		}
@@ -163,6 +168,19 @@ func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 	case inner.Namespace != envelope.Namespace:
 		return fmt.Errorf("%s %s has namespace %q: a %s carries objects of its own namespace only, which is %q",
 			inner.Kind, inner.Name, inner.Namespace, envelope.Kind, envelope.Namespace)
+	}
+	return nil
+}
+
+// mayBePlaced keeps out what the fleet has for itself on members: nothing else looks into
+// ConfigMaps, or into envelopes that are older than the rule.
+func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
+	var object unstructured.Unstructured
+	if err := json.Unmarshal(content, &object.Object); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	if why := workmanifest.Reserved(&object); why != "" {
+		return fmt.Errorf("%s %s %s", id.Kind, id.Name, why)
 	}
 	return nil
 }

@@ -158,3 +158,24 @@ func TestChartsAreEnvelopesThatAreNotOpened(t *testing.T) {
 		t.Errorf("%d envelopes are counted", n)
 	}
 }
+
+func TestEnvelopesKeepOutWhatTheFleetHasForItself(t *testing.T) {
+	const token = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"t","namespace":"shop"},"type":"kubernetes.io/service-account-token"}`
+	const accounts = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"open-cluster-management-managed-serviceaccount"}}`
+	for name, text := range map[string]string{
+		"a token":                    envelope("ResourceEnvelope", "shop", `{"a":`+token+`}`),
+		"a token in a ConfigMap":     configMapEnvelope("shop", "a: "+quoted(token)),
+		"a namespace":                envelope("ClusterResourceEnvelope", "", `{"a":`+accounts+`}`),
+		"a namespace in a ConfigMap": configMapEnvelope("shop", "a: "+quoted(accounts)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			group := &Group{}
+			if err := group.add(snapshotOf(text), Envelopes{ConfigMaps: true}); err != nil || group.Fault == nil {
+				t.Fatalf("error %v, fault %v: it would be placed", err, group.Fault)
+			}
+			if got := group.Fault.Error(); !strings.Contains(got, `data["a"]`) || !strings.Contains(got, "fleet keeps its accounts") && !strings.Contains(got, "never expires") {
+				t.Errorf("fault = %q, want the entry and the reason", got)
+			}
+		})
+	}
+}

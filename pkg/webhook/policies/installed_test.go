@@ -45,7 +45,7 @@ func setsOf(p Parameters) map[string][]client.Object {
 }
 
 // TestInstalledIsWhatItWas compares with what v0.1.0 put on hubs, which put its policies
-// together in Go. Expressions are compared as the parser of CEL understands them, with
+// together in Go, and with what was added since to policies of then. Expressions are compared as the parser of CEL understands them, with
 // what variables stand for in their place: line breaks and names of variables are nobody's
 // concern, anything else is.
 func TestInstalledIsWhatItWas(t *testing.T) {

@@ -77,6 +77,14 @@ func TestValidateEnvelope(t *testing.T) {
 			objects: []string{`{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"x"}}`},
 			needed:  []string{`data[a]: create *.example.org`},
 		},
+		"what the fleet keeps for itself on members": {
+			objects: []string{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"open-cluster-management-managed-serviceaccount"}}`},
+			want:    []string{"data[a]: Forbidden: is a namespace in which the fleet keeps its accounts on members: use another name"},
+		},
+		"a token that never expires": {
+			namespace: "shop", objects: []string{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","namespace":"shop"},"type":"kubernetes.io/service-account-token"}`},
+			want: []string{"data[a]: Forbidden: has type kubernetes.io/service-account-token: such a token never expires; use a ManagedServiceAccount, or ask the member for one"},
+		},
 		"objects in the wrong envelope": {
 			namespace: "shop",
 			objects: []string{

@@ -33,7 +33,12 @@ func dialect(house ...string) engine.Dialect {
 		Recreates: func(object *unstructured.Unstructured) bool {
 			return object.GetAnnotations()[placementv1beta1.ImmutableChangeAnnotation] == placementv1beta1.ImmutableChangeRecreate
 		},
-		Reserved: func(object *unstructured.Unstructured) string { return manifest.Reserved(object, house...) },
+		Reserved: func(object *unstructured.Unstructured) string {
+			if why := manifest.Reserved(object, house...); why != "" {
+				return "The object " + why
+			}
+			return ""
+		},
 		Remedies: engine.Remedies{
 			Drifted:    "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
 			Differing:  "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",

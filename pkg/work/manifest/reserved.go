@@ -16,40 +16,40 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Reserved says why an object is never brought to a member, wherever it comes from, or
-// is empty. The sentence is for its author and names the remedy.
-//
-// Reserved are the namespaces of the house (see [ReservedNamespace]) with all that is in
-// them, and Secrets that a member fills with a token that never ends: who could place
-// either would act as the gateway's account, or read the agent's key. Of the house's own
-// objects on a member none comes by a Work.
-func Reserved(object *unstructured.Unstructured, own ...string) string {
-	kind := object.GroupVersionKind().GroupKind()
-	namespace := object.GetNamespace()
-	if kind == (schema.GroupKind{Kind: "Namespace"}) {
-		namespace = object.GetName()
-	}
-	if ReservedNamespace(namespace, own...) {
-		return fmt.Sprintf("Namespace %s of a member is kept for the accounts, keys and credentials of fleetgate: use another namespace", namespace)
-	}
-	if !IsSecret(kind) {
-		return ""
-	}
-	if of, _, _ := unstructured.NestedString(object.Object, "type"); of == string(corev1.SecretTypeServiceAccountToken) {
-		return fmt.Sprintf("A Secret of type %s is not brought to members, which would put a token into it that never ends: ask for a ManagedServiceAccount instead", of)
-	}
-	return ""
-}
-
-// ReservedNamespace reports whether a namespace on a member is the house's: that of
-// agents, that of the accounts of ManagedServiceAccounts, those of further hubs' agents
-// on the same member, those of members where the member is a hub itself, and own, which
-// an agent adds that was given other names.
+// ReservedNamespace reports whether namespaces of that name on members hold accounts and
+// credentials of the fleet: those of agents, and of ManagedServiceAccounts, also of a
+// second hub (which puts a hyphen and its name behind), and those that a hub that is a
+// member keeps for its own members. A Pod in one of them would run as whom it likes. Own
+// are further names, of an agent that was given others.
 func ReservedNamespace(name string, own ...string) bool {
-	for _, first := range []string{clusterv1beta1.SystemNamespace, msav1beta1.AccountNamespace} {
-		if name == first || strings.HasPrefix(name, first+"-") {
+	for _, usual := range []string{clusterv1beta1.SystemNamespace, msav1beta1.AccountNamespace} {
+		if name == usual || strings.HasPrefix(name, usual+"-") {
 			return true
 		}
 	}
 	return strings.HasPrefix(name, clusterv1beta1.MemberNamespacePrefix) || name != "" && slices.Contains(own, name)
+}
+
+// TokenSecret reports whether Secrets of that type are credentials that an API server
+// makes, or takes, whoever wrote them: of an account, or for joining a cluster.
+func TokenSecret(secretType string) bool {
+	return secretType == string(corev1.SecretTypeServiceAccountToken) || secretType == string(corev1.SecretTypeBootstrapToken)
+}
+
+// Reserved says why nobody may have the object placed on members, as the end of a
+// sentence that begins with it, or nothing. Own are as for [ReservedNamespace].
+func Reserved(object *unstructured.Unstructured, own ...string) string {
+	kind := object.GroupVersionKind().GroupKind()
+	switch {
+	case kind == schema.GroupKind{Kind: "Namespace"} && ReservedNamespace(object.GetName(), own...):
+		return "is a namespace in which the fleet keeps its accounts on members: use another name"
+	case ReservedNamespace(object.GetNamespace(), own...):
+		return fmt.Sprintf("is in namespace %q, in which the fleet keeps its accounts on members: use another", object.GetNamespace())
+	case kind == schema.GroupKind{Kind: "Secret"}:
+		// What cannot be read as a text is none of these types, and the API server refuses it.
+		if secretType, _, _ := unstructured.NestedString(object.Object, "type"); TokenSecret(secretType) {
+			return fmt.Sprintf("has type %s: such a token never expires; use a ManagedServiceAccount, or ask the member for one", secretType)
+		}
+	}
+	return ""
 }

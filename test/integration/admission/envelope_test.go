@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,6 +122,22 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) {
 			e.Data = entries(enveloped("v1", "ConfigMap", "default", "x", map[string]any{"data": map[string]any{"a": "b"}}))
 		})).To(beInvalid("data[a]", "may not create configmaps"))
+	})
+
+	It("holds nothing that the fleet keeps for itself on members", func(ctx SpecContext) {
+		may(ctx, "", "*", "create")
+		const accounts = "open-cluster-management-managed-serviceaccount"
+		written := envelope(enveloped("v1", "Secret", "default", "t", map[string]any{
+			"type": "kubernetes.io/service-account-token", "metadata": map[string]any{
+				"name": "t", "namespace": "default", "annotations": map[string]any{"kubernetes.io/service-account.name": "cluster-gateway"},
+			},
+		}))
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[a]", "such a token never expires"))
+		Expect(author.Create(ctx, clusterEnvelope(enveloped("v1", "Namespace", "", accounts, nil)))).To(beInvalid("data[a]", "the fleet keeps its accounts"))
+		within := envelope(enveloped("v1", "ServiceAccount", accounts, "x", nil))
+		within.Namespace = accounts
+		Expect(client.IgnoreAlreadyExists(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: accounts}}))).To(Succeed())
+		Expect(author.Create(ctx, within)).To(beInvalid("data[a]", "the fleet keeps its accounts"))
 	})
 
 	It("is refused with all that does not fit into it", func(ctx SpecContext) {

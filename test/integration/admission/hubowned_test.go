@@ -48,6 +48,12 @@ var _ = Describe("What the hub owns", func() {
 		Eventually(func() error {
 			return change(ctx, member, work, func(w *placementv1beta1.Work) { w.Finalizers = []string{placementv1beta1.WorkCleanupFinalizer} })
 		}).Should(Succeed())
+		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) {
+			w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"}}
+		})).To(beForbidden("only the hub writes them"))
+		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) { w.Finalizers = append(w.Finalizers, "example.org/stay") })).
+			To(beForbidden("with finalizer kubernetes-fleet.io/work-cleanup only"))
+		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) { w.Finalizers = nil })).To(Succeed())
 		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) { w.Labels[placementv1beta1.ParentBindingLabel] = "theirs" })).
 			To(beForbidden("only the hub writes them"))
 		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) { w.Annotations = map[string]string{"a": "b"} })).
