@@ -95,7 +95,9 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		author = newTenant(ctx)
 		author.may(ctx, placementv1beta1.GroupName, "resourceplacements", "create", "update", "patch", "get")
 		author.has(ctx, secretNamed("token"), configMapNamed("settings"))
-		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll) }).
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).
 			Should(beInvalid("spec.resourceSelectors[0]", "may not get or place configmaps"))
 	})
 
@@ -252,9 +254,13 @@ var _ = Describe("A placement is no way around RBAC", func() {
 			}).Should(Succeed())
 		})
 		author.may(ctx, "", "configmaps", "get")
-		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll) }).Should(Succeed())
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).Should(Succeed())
 		Expect(masters.Delete(ctx, &k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
-		Eventually(func() error { return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll) }).
+		Eventually(func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+		}).
 			Should(And(Satisfy(apierrors.IsServiceUnavailable), MatchError(ContainSubstring("Try again"))))
 		for _, forged := range []string{`{"author":"admin","may":{"":["*"]}}`, fmt.Sprintf(`{"author":%q,"may":{"":["*"]}}`, author.name)} {
 			placed := author.placing(selecting("v1", "ConfigMap", "settings"))
@@ -268,7 +274,9 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			gateway.want(ctx)
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
-			Eventually(func() error { return masters.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll) }).Should(Succeed())
+			Eventually(func() error {
+				return masters.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
+			}).Should(Succeed())
 		})
 		author.everywhere(ctx, webhook.BypassGroup, webhook.BypassWebhooks, webhook.BypassVerb)
 		placed := author.placing(selecting("v1", "Secret", "token"))
@@ -328,7 +336,9 @@ var _ = Describe("An override is no way around RBAC", func() {
 		author = newTenant(ctx)
 		author.may(ctx, placementv1beta1.GroupName, "resourceoverrides", "create", "update", "get")
 		author.everywhere(ctx, placementv1beta1.GroupName, "clusterresourceoverrides", "create", "update", "get")
-		Eventually(func() error { return author.Create(ctx, overriding("/data/a", `"b"`, placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}), client.DryRunAll) }).
+		Eventually(func() error {
+			return author.Create(ctx, overriding("/data/a", `"b"`, placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}), client.DryRunAll)
+		}).
 			Should(beInvalid("spec.resourceSelectors[0]", "may not update configmaps"))
 	})
 
@@ -338,7 +348,9 @@ var _ = Describe("An override is no way around RBAC", func() {
 			`user %q may not update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
 		author.may(ctx, "apps", "deployments", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
-		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) { o.Spec.ResourceSelectors = append(o.Spec.ResourceSelectors, role) })).
+		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
+			o.Spec.ResourceSelectors = append(o.Spec.ResourceSelectors, role)
+		})).
 			To(beInvalid("spec.resourceSelectors[1]", `may not update roles.rbac.authorization.k8s.io "reader"`, "spec.resourceSelectors[1]", `may not escalate roles`))
 	})
 
