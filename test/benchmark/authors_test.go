@@ -1,0 +1,131 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// between is how far the starts of two requests are apart: 100 in a second.
+const between = 10 * time.Millisecond
+
+// BenchmarkAdmissionOfAuthors is what it takes to have a placement admitted, by the hub's
+// API server and both webhooks together, at 100 requests a second, whether or not those
+// before are done: of an administrator; of somebody who may read the one object; and of
+// somebody who may read all that is in a namespace, kind by kind.
+func BenchmarkAdmissionOfAuthors(b *testing.B) {
+	f := startFleet(b, "authors")
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			b.Fatal(err)
+		}
+	}
+	as := func(user string, groups ...string) client.Client {
+		config, err := f.Hub.ConfigFor(user, groups...)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return c
+	}
+	admin := as("root", "system:masters")
+	prepareAuthors(b, admin)
+	one := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{GenerateName: "one-", Namespace: "authors"}}
+	one.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
+	all := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{GenerateName: "all-"}}
+	all.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "authors"}}
+	for _, who := range []struct {
+		name   string
+		client client.Client
+		object client.Object
+	}{{"administrator", admin, all}, {"one-object", as("one"), one}, {"kind-by-kind", as("kinds"), all}} {
+		b.Run(who.name, func(b *testing.B) { atARate(b, who.client, who.object) })
+	}
+}
+
+// prepareAuthors gives user "one" the right to an object, and "kinds" that to the kinds of a
+// namespace, but for the wildcard that would spare the questions.
+func prepareAuthors(b *testing.B, admin client.Client) {
+	b.Helper()
+	rights := map[string][]rbacv1.PolicyRule{
+		"one": {
+			{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"resourceplacements"}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"settings"}, Verbs: []string{"get"}},
+		},
+		"kinds": {
+			{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"clusterresourceplacements"}, Verbs: []string{"create"}},
+			{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets", "services"}, Verbs: []string{"get"}},
+		},
+	}
+	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "authors"}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "authors", Name: "settings"}},
+	}
+	for user, rules := range rights {
+		name := metav1.ObjectMeta{Name: "author-" + user}
+		objects = append(objects, &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		})
+	}
+	for _, object := range objects {
+		createWithin(b, admin, object)
+	}
+}
+
+// atARate has an object admitted, and not stored, again and again.
+func atARate(b *testing.B, c client.Client, object client.Object) {
+	ask := func(ctx context.Context) error {
+		return c.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
+	}
+	deadline := time.Now().Add(patience)
+	for err := ask(b.Context()); err != nil; err = ask(b.Context()) { // Rights, webhooks and connections come first.
+		if time.Now().After(deadline) {
+			b.Fatal(err)
+		}
+	}
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	var took []time.Duration
+	ticker := time.NewTicker(between)
+	defer ticker.Stop()
+	for b.Loop() {
+		<-ticker.C
+		running.Go(func() {
+			start := time.Now()
+			if err := ask(b.Context()); err != nil {
+				b.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, time.Since(start))
+		})
+	}
+	running.Wait()
+	if len(took) == 0 {
+		return
+	}
+	slices.Sort(took)
+	for name, q := range map[string]float64{"p50-ms": 0.5, "p99-ms": 0.99} {
+		b.ReportMetric(float64(took[int(q*float64(len(took)-1))])/float64(time.Millisecond), name)
+	}
+}
