@@ -78,6 +78,12 @@ func TestPlacements(t *testing.T) {
 			},
 			bound: `{"a":["*"]}`,
 		},
+		"to get everything by its name is not to list it": {
+			rights: rbac{everythingIn("a", "get")}, namespace: "a",
+			terms:   []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Secret", Name: "x"}, {Version: "v1", Kind: "ConfigMap"}},
+			bound:   `{"a":["secrets/x"]}`,
+			refused: []string{`spec.resourceSelectors[1]: user "alice" may not list or place configmaps in namespace "a"`},
+		},
 		"placing everything is enough for any selector": {
 			rights: rbac{everythingIn("a", "place"), {verbs: []string{"place"}, groups: []string{""}, resources: []string{"namespaces"}}},
 			terms:  []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")},

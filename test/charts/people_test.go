@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// TestRolesForPeopleGiveNothingAway: only the administrator's reads what holds placed
+// Secrets in clear; no role delivers unread, passes rules or reaches a member; and only
+// what gives nothing away becomes part of view, edit and admin.
+func TestRolesForPeopleGiveNothingAway(t *testing.T) {
+	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/people.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holdsSecrets := []string{"snapshots", "bindings", "works", "overrides", "envelopes"}
+	var names, aggregated []string
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		role := &rbacv1.ClusterRole{}
+		unmarshal(t, document, role)
+		names = append(names, role.Name)
+		for label := range role.Labels {
+			if strings.Contains(label, "aggregate-to-") {
+				aggregated = append(aggregated, role.Name+" "+label)
+			}
+		}
+		for _, rule := range role.Rules {
+			for _, verb := range rule.Verbs {
+				if slices.Contains([]string{"*", "place", "render", "bypass", "escalate", "bind", "impersonate"}, verb) {
+					t.Errorf("%s holds the verb %s", role.Name, verb)
+				}
+			}
+			for _, resource := range rule.Resources {
+				everything := resource == "*" && role.Name != "fleetgate-admin"
+				clear := slices.ContainsFunc(holdsSecrets, func(kind string) bool { return strings.HasSuffix(resource, kind) }) &&
+					role.Name != "fleetgate-admin" && role.Name != "fleetgate-author"
+				if everything || clear || strings.HasSuffix(resource, "/proxy") || resource == "secrets" {
+					t.Errorf("%s reaches %s", role.Name, resource)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"fleetgate-viewer", "fleetgate-author", "fleetgate-operator", "fleetgate-admin"}, names); diff != "" {
+		t.Errorf("other roles (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"fleetgate-viewer rbac.authorization.k8s.io/aggregate-to-view"}, aggregated); diff != "" {
+		t.Errorf("other roles are part of Kubernetes' own (-want +got):\n%s", diff)
+	}
+}
