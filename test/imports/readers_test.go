@@ -33,6 +33,7 @@ var readOtherwise = map[string]string{
 	"pkg/untrusted/yaml.go":                       "it is the reader",
 	"pkg/apis/crds/embed.go":                      "it reads what is compiled in",
 	"pkg/webhook/capz/capz.go":                    "it reads what is compiled in",
+	"pkg/webhook/policies/render.go":              "it reads what is compiled in",
 	"pkg/cluster/kubeconfig/parse.go":             "what it loads is the reader's JSON",
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",

@@ -13,6 +13,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 const (
@@ -133,7 +134,7 @@ func (p *placing) place(object *unstructured.Unstructured, template string) erro
 	if object.GetName() == "" {
 		return problem("has no metadata.name")
 	}
-	if why := manifest.Reserved(object); why != "" {
+	if why := reserved.Why(object); why != "" {
 		return problem(why)
 	}
 	if within := p.release.Within; within != "" && object.GetNamespace() != within {

@@ -14,7 +14,7 @@ import (
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // refusedGroups are API groups none of whose kinds is ever sent to a member:
@@ -61,7 +61,7 @@ func KindPropagates(kind schema.GroupKind) bool {
 // Kubernetes and of the fleet itself, on the hub and on members, and "default",
 // may not.
 func NamespacePropagates(name string) bool {
-	return name != metav1.NamespaceDefault && !manifest.ReservedNamespace(name) &&
+	return name != metav1.NamespaceDefault && !reserved.Namespace(name) &&
 		!strings.HasPrefix(name, "kube-") && !strings.HasPrefix(name, "fleet-")
 }
 
@@ -121,5 +121,5 @@ func contentPropagates(object *unstructured.Unstructured) bool {
 		return true
 	}
 	secretType, _, _ := unstructured.NestedString(object.Object, "type")
-	return !manifest.TokenSecret(secretType) && secretType != string(registrationv1alpha1.SecretTypeRegistrationValues)
+	return !reserved.TokenSecret(secretType) && secretType != string(registrationv1alpha1.SecretTypeRegistrationValues)
 }

@@ -17,7 +17,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/untrusted"
-	workmanifest "fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // Envelopes tells which objects are envelopes, beside those of the two kinds that are
@@ -179,7 +179,7 @@ func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
 	if err := json.Unmarshal(content, &object.Object); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}
-	if why := workmanifest.Reserved(&object); why != "" {
+	if why := reserved.Why(&object); why != "" {
 		return fmt.Errorf("%s %s %s", id.Kind, id.Name, why)
 	}
 	return nil

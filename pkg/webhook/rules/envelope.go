@@ -15,7 +15,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // ChangedEntries returns the keys of what an update adds or changes, sorted: who
@@ -86,7 +86,7 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 func validateEnveloped(namespace string, object *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	at := path.Child("metadata")
-	if why := manifest.Reserved(object); why != "" {
+	if why := reserved.Why(object); why != "" {
 		all = append(all, field.Forbidden(path, why))
 	}
 	if object.GetName() == "" {

@@ -10,6 +10,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // FieldManager is under which name the agent writes objects on the member.
@@ -34,7 +35,7 @@ func dialect(house ...string) engine.Dialect {
 			return object.GetAnnotations()[placementv1beta1.ImmutableChangeAnnotation] == placementv1beta1.ImmutableChangeRecreate
 		},
 		Reserved: func(object *unstructured.Unstructured) string {
-			if why := manifest.Reserved(object, house...); why != "" {
+			if why := reserved.Why(object, house...); why != "" {
 				return "The object " + why
 			}
 			return ""

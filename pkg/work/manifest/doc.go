@@ -11,7 +11,6 @@
 //   - [Identify] and [KeyOf] say which object that is, for
 //     reports and for comparison across two versions of a work.
 //   - [Encode] and [Hash] tell whether two manifests ask for the same.
-//   - [Reserved] says what is never brought to a member, whoever asks.
 //   - [Wave] says how early an object of a kind has to be there for others to
 //     work.
 //

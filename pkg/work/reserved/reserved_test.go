@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package manifest
+package reserved
 
 import (
 	"strings"
@@ -50,7 +50,7 @@ func TestWhatIsReservedOnMembers(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if reason := Reserved(tt.object, "cattle-fleet-system", "accounts", ""); (reason != "") != tt.reserved {
+			if reason := Why(tt.object, "cattle-fleet-system", "accounts", ""); (reason != "") != tt.reserved {
 				t.Errorf("refused because %q, want a refusal: %v", reason, tt.reserved)
 			}
 		})
@@ -64,8 +64,8 @@ func TestReservedNamespace(t *testing.T) {
 		"fleet-system": true, "fleet-system-second": true, "fleet-member-m1": true,
 		"open-cluster-management-managed-serviceaccount": true, "open-cluster-management-managed-serviceaccount-second": true,
 	} {
-		if got := ReservedNamespace(name); got != want {
-			t.Errorf("ReservedNamespace(%q) = %t, want %t", name, got, want)
+		if got := Namespace(name); got != want {
+			t.Errorf("Namespace(%q) = %t, want %t", name, got, want)
 		}
 	}
 }
@@ -86,9 +86,9 @@ func TestReserved(t *testing.T) {
 			if err := object.UnmarshalJSON([]byte(tc.object)); err != nil {
 				t.Fatal(err)
 			}
-			got := Reserved(object)
+			got := Why(object)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("Reserved() = %q, want %q", got, tc.want)
+				t.Errorf("Why() = %q, want %q", got, tc.want)
 			}
 		})
 	}
