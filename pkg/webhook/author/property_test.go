@@ -20,7 +20,9 @@ import (
 // seeds is how many worlds each property is tried in.
 const seeds = 5_000
 
-func askerOf(r rbac) *Asker { return NewAsker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r}) }
+func askerOf(r rbac) *Asker {
+	return NewAsker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
+}
 
 // mayHave reports whether a user could have read this very object, or placed it: by its
 // own, or with all others of its kind where it is.

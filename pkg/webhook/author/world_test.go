@@ -24,7 +24,9 @@ type grant struct {
 }
 
 func (g grant) allows(access Access) bool {
-	matches := func(list []string, one string) bool { return slices.Contains(list, anything) || slices.Contains(list, one) }
+	matches := func(list []string, one string) bool {
+		return slices.Contains(list, anything) || slices.Contains(list, one)
+	}
 	return (g.namespace == "" || g.namespace == access.Namespace) && matches(g.verbs, access.Verb) && matches(g.groups, access.Group) &&
 		matches(g.resources, access.Resource) && (len(g.names) == 0 || slices.Contains(g.names, access.Name))
 }
