@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -389,51 +388,6 @@ func historyLimit(placement placementv1beta1.PlacementObject) int {
 		return int(*limit)
 	}
 	return standard
-}
-
-// reportInvalid tells the user what is wrong with the selectors. What else the
-// status says stays: it is still true of the last valid generation.
-func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, fault *selection.InvalidError) error {
-	return r.setScheduled(ctx, placement, metav1.Condition{
-		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors, Message: fault.Message,
-	})
-}
-
-// reportUnreadable tells why nothing happens to a placement that has not been
-// scheduled yet. A scheduled one stays as it is.
-func (r *Reconciler) reportUnreadable(ctx context.Context, placement placementv1beta1.PlacementObject, fault error) error {
-	if meta.IsStatusConditionTrue(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
-		return nil
-	}
-	return r.setScheduled(ctx, placement, metav1.Condition{
-		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
-		Message: fmt.Sprintf("Trying again, as %v; look at the API service or CustomResourceDefinition behind it", fault),
-	})
-}
-
-// withdrawInvalid hands the status back to the controller placement.status once
-// the selectors are valid again.
-func (r *Reconciler) withdrawInvalid(ctx context.Context, placement placementv1beta1.PlacementObject) error {
-	now := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled))
-	if now == nil || now.Reason != placementv1beta1.ReasonInvalidResourceSelectors {
-		return nil
-	}
-	return r.setScheduled(ctx, placement, metav1.Condition{
-		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The resource selectors are valid now, scheduling goes on",
-	})
-}
-
-func (r *Reconciler) setScheduled(ctx context.Context, placement placementv1beta1.PlacementObject, condition metav1.Condition) error {
-	before := placement.DeepCopyObject().(client.Object)
-	condition.Type = placement.ConditionType(placementv1beta1.ConditionScheduled)
-	condition.ObservedGeneration = placement.GetGeneration()
-	if !meta.SetStatusCondition(&placement.GetStatus().Conditions, condition) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
-	}
-	return nil
 }
 
 // finalize deletes the snapshots of a placement that is being deleted and lets

@@ -13,7 +13,8 @@
 // The Reconciler is the controller placement.snapshots. It selects resources
 // (package selection), writes both kinds of snapshot when something changed,
 // removes those beyond the revision history limit, and puts the placement's
-// condition Scheduled to False when the selectors are invalid. The policy
+// condition Scheduled to False when the selectors are invalid. What is selected is
+// bounded by what the placement's author may have delivered (author.go). The policy
 // snapshot's annotation CRP-generation is written last: it says that this
 // generation of the placement has been looked at.
 //
