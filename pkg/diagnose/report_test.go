@@ -244,7 +244,7 @@ func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("you may not, Bearer " + jwt)
 	}})
-	const sections = 9
+	const sections = 10
 	if n := strings.Count(got, "could not be read: you may not, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
 		t.Errorf("%d sections say that they could not be read, want %d:\n%s", n, sections, got)
 	}

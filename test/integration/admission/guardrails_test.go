@@ -222,12 +222,19 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, member)).To(Succeed()) })
 		namespace := clusterv1beta1.MemberNamespace("guarded")
 		Expect(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
-		work := func() *placementv1beta1.Work {
-			return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
+		report := func() *clusterv1beta1.InternalMemberCluster {
+			return &clusterv1beta1.InternalMemberCluster{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "guarded"},
+				Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin},
+			}
 		}
-		Eventually(func() error { return user.Create(ctx, work(), client.DryRunAll) }).Should(
-			refusal("CREATE", "placement.kubernetes-fleet.io/v1beta1, Kind=Work", "", namespace+"/w"))
-		Expect(everyUser(ctx, "guarded-identity").Create(ctx, work(), client.DryRunAll)).To(Succeed())
+		Eventually(func() error { return user.Create(ctx, report(), client.DryRunAll) }).Should(
+			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=InternalMemberCluster", "", namespace+"/guarded"))
+		identity := everyUser(ctx, "guarded-identity")
+		Expect(identity.Create(ctx, report(), client.DryRunAll)).To(Succeed())
+		// What the member is to apply is the gateway's to write, whatever the reference lets its identity do.
+		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "w"}}
+		Expect(identity.Create(ctx, work, client.DryRunAll)).To(MatchError(ContainSubstring("may not write works")))
 	})
 
 	It("keep members of a managed service as that service has them, but for labels and taints", func(ctx SpecContext) {
