@@ -51,7 +51,7 @@ func writersOfSpec(current *unstructured.Unstructured) []string {
 	var managers []string
 	for _, entry := range current.GetManagedFields() {
 		var fields map[string]json.RawMessage
-		if entry.Manager == string(FieldOwner) || entry.Subresource != "" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.Manager == string(FieldOwner) || entry.Subresource != "" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, ok := fields["f:spec"]; ok {

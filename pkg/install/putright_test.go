@@ -23,7 +23,7 @@ func bindingWith(spec map[string]any, fields ...metav1.ManagedFieldsEntry) *unst
 }
 
 func fieldsOf(manager, subresource, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func TestWritersOfSpec(t *testing.T) {
