@@ -23,7 +23,7 @@ for line in $(echo "$targets" | tr ' ' ':'); do
 	binary=$cache/bin/$(echo "$folder" | tr / -).test
 	# Built as go test -fuzz builds it: without this nothing tells which inputs are new.
 	${GO:-go} test -c -fuzz=Fuzz -o "$binary" "./$folder" &&
-		(cd "$folder" && "$binary" -test.run='^$' -test.fuzz="^$target\$" -test.fuzztime="$time" -test.fuzzcachedir="$cache/corpus/$folder") ||
+		(cd "$folder" && "$binary" -test.run='^$' -test.fuzz="^$target\$" -test.fuzztime="$time" -test.fuzzminimizetime=1s -test.fuzzcachedir="$cache/corpus/$folder") ||
 		failed="$failed $target"
 done
 if [ -n "$failed" ]; then

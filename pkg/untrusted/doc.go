@@ -14,6 +14,7 @@
 // quotes the text, which may be a Secret's.
 //
 // What is read means the same as to Kubernetes (sigs.k8s.io/yaml, that is YAML 1.1: yes is
-// true), with two exceptions: a key that is there already wins over what is merged into
-// its map, as YAML says, and tags that JSON has no type for are refused.
+// true), with three exceptions: a key that is there already wins over what is merged into
+// its map, as YAML says; tags that JSON has no type for are refused; and a lone !, which
+// would make a text of what is behind it, is not heeded.
 package untrusted

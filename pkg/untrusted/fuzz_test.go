@@ -28,11 +28,15 @@ func TestNoTextCostsMoreThanItMay(t *testing.T) {
 	}
 }
 
+// beginningOf is a seed: of larger ones hardly one in a second is tried. Whole ones are
+// for the test above.
+func beginningOf(text string) []byte { return []byte(text[:min(len(text), 4<<10)]) }
+
 // A text is read in bounded memory, and means what it means to Kubernetes, whose own
-// reader is asked where there is no alias that could harm it.
+// reader is asked where there is no alias that could harm it, and no tag.
 func FuzzToJSON(f *testing.F) {
 	for _, text := range bomb.Texts() {
-		f.Add([]byte(text))
+		f.Add(beginningOf(text))
 	}
 	f.Add([]byte("a: yes\nb: 0777\nc: 1_0\n'd': [~, 2001-01-01]\n<<: {e: 1.0e+3}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -50,7 +54,7 @@ func FuzzToJSON(f *testing.F) {
 		if len(got) > 8*Object.expanded(text) {
 			t.Fatalf("%d bytes came of %d", len(got), len(text))
 		}
-		if bytes.ContainsAny(text, "*&") || bytes.Contains(text, []byte("<<")) {
+		if bytes.ContainsAny(text, "*&!") || bytes.Contains(text, []byte("<<")) {
 			return
 		}
 		want, err := yaml.YAMLToJSONStrict(text)
@@ -75,7 +79,7 @@ func floats(t *testing.T, text []byte) any {
 // What is read as JSON is what encoding/json reads, but for keys that are there twice.
 func FuzzUnmarshalJSON(f *testing.F) {
 	for _, text := range bomb.Texts() {
-		f.Add([]byte(text))
+		f.Add(beginningOf(text))
 	}
 	f.Add([]byte(`{"a":[1,{"a":2,"b":"c"}],"b":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
