@@ -36,30 +36,37 @@ func NewAsker(user authenticationv1.UserInfo, reviews client.Writer) *Asker {
 	return &Asker{user: user, reviews: reviews, known: map[Access]bool{}}
 }
 
-// May returns, for each question, whether the user has one of its accesses. The error
-// means that it could not be found out.
+// May returns, for each question, whether the user has one of its accesses. Another one
+// is asked about only where the one before it is not allowed. The error means that it
+// could not be found out.
 func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) {
-	if err := a.learn(ctx, questions); err != nil {
-		return nil, err
-	}
 	may := make([]bool, len(questions))
-	for i, question := range questions {
-		for _, access := range question.Any {
-			may[i] = may[i] || a.known[access]
+	for next := 0; ; next++ {
+		var open []Access
+		for i, question := range questions {
+			if !may[i] && next < len(question.Any) {
+				open = append(open, question.Any[next])
+			}
+		}
+		if len(open) == 0 {
+			return may, nil
+		}
+		if err := a.learn(ctx, open); err != nil {
+			return nil, err
+		}
+		for i, question := range questions {
+			may[i] = may[i] || next < len(question.Any) && a.known[question.Any[next]]
 		}
 	}
-	return may, nil
 }
 
 // learn asks for what is not known yet.
-func (a *Asker) learn(ctx context.Context, questions []Question) error {
+func (a *Asker) learn(ctx context.Context, accesses []Access) error {
 	var missing []Access
 	seen := map[Access]bool{}
-	for _, question := range questions {
-		for _, access := range question.Any {
-			if _, done := a.known[access]; !done && !seen[access] {
-				seen[access], missing = true, append(missing, access)
-			}
+	for _, access := range accesses {
+		if _, done := a.known[access]; !done && !seen[access] {
+			seen[access], missing = true, append(missing, access)
 		}
 	}
 	if len(a.known)+len(missing) > maxReviews {

@@ -20,7 +20,7 @@
 // parallel, so many at a time and in all, and none twice.
 //
 // What a placement's author may is asked from the wide to the narrow. An administrator
-// costs three reviews at most: everything, everywhere. Then come the selectors one by one, and for a
+// costs two reviews at most: everything, everywhere. Then come the selectors one by one, and for a
 // namespace in which not everything is allowed, its kinds. A kind of which there is
 // nothing in the namespace now does not have to be allowed: but what has been allowed
 // stands on the placement, as a selection.Bound, and nothing else is selected later.
