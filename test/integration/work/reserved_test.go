@@ -62,8 +62,8 @@ var _ = Describe("A Work of somebody who may do nothing but make it", func() {
 			want = append(want, refused(placementv1beta1.ReasonReserved))
 		}
 		Eventually(reportedOf(ctx, "into-the-house")).Should(Equal(want))
-		Expect(message(ctx, "into-the-house", 0, placementv1beta1.ConditionApplied)).To(ContainSubstring("ask for a ManagedServiceAccount instead"))
-		Expect(message(ctx, "into-the-house", 3, placementv1beta1.ConditionApplied)).To(ContainSubstring("Namespace " + house[0] + " of a member is kept"))
+		Expect(message(ctx, "into-the-house", 0, placementv1beta1.ConditionApplied)).To(ContainSubstring("such a token never expires; use a ManagedServiceAccount"))
+		Expect(message(ctx, "into-the-house", 3, placementv1beta1.ConditionApplied)).To(ContainSubstring(fmt.Sprintf("is in namespace %q, in which the fleet keeps its accounts", house[0])))
 		for _, name := range house {
 			for _, object := range []client.Object{&corev1.Pod{}, &corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
 				Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: name, Name: "a"}, object)).To(Satisfy(apierrors.IsNotFound), "%T in %s", object, name)
