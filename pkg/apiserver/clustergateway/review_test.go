@@ -6,6 +6,7 @@ package clustergateway
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,26 @@ import (
 
 // hub counts what it is asked, by user.
 type hub struct {
+	mu     sync.Mutex // guards what follows
 	asked  map[string]int
 	denied string
 }
 
+func (h *hub) askedAbout(caller string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked[caller]
+}
+
+func (h *hub) deny(caller string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.denied = caller
+}
+
 func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.asked[a.GetUser().GetName()]++
 	if a.GetUser().GetName() == h.denied {
 		return authorizer.DecisionNoOpinion, "", nil
@@ -51,11 +67,11 @@ func TestStreamsOfOneRightAreAskedAboutOnceInAPeriod(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for _, caller := range []string{"jane", "mary"} {
-			if n := h.asked[caller]; n < 24 || n > 30 {
+			if n := h.askedAbout(caller); n < 24 || n > 30 {
 				t.Errorf("the hub was asked %d times about %s in 10 minutes, want 24 to 30", n, caller)
 			}
 		}
-		h.denied = "jane"
+		h.deny("jane")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for _, ctx := range janes {
@@ -72,9 +88,9 @@ func TestStreamsOfOneRightAreAskedAboutOnceInAPeriod(t *testing.T) {
 		if len(r.running) > 0 {
 			t.Errorf("%d reviews go on without a request", len(r.running))
 		}
-		before := h.asked["mary"]
+		before := h.askedAbout("mary")
 		time.Sleep(time.Minute)
-		if h.asked["mary"] != before {
+		if h.askedAbout("mary") != before {
 			t.Error("the hub is asked about a request that has ended")
 		}
 	})
