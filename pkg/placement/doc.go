@@ -12,12 +12,11 @@
 //	placement.scheduler  scheduler/  policy snapshot and members      -> bindings, policy snapshot's status
 //	placement.rollout    rollout/    bindings and resource snapshots  -> bindings bound to the latest snapshot
 //	placement.updateruns updaterun/  runs, strategies and approvals   -> bindings bound, stage by stage
+//	binding.works        dispatch/   bound bindings and overrides     -> Works, and back to the bindings' conditions
 //	placement.evictions  eviction/   evictions and budgets            -> bindings deleted
 //	placement.failover   failover/   placements' terms and members    -> evictions
 //	placement.reportback reportback/ Works' reports                   -> the status of the resources on the hub
 //	placement.status     status/     all of these                     -> the placement's status, events
-//
-// Package work/dispatch makes Works of bindings.
 //
 // Every hop is a watch event. Any of them can be killed at any moment: what has
 // to be done follows from what is there. selection finds resources, framework

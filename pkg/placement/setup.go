@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/family"
@@ -30,7 +31,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/placement/status"
 	"fleetgate.io/fleetgate/pkg/placement/updaterun"
-	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
 
 // recorderName is the source of the events; clients look for it.

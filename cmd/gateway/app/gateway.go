@@ -65,6 +65,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
@@ -78,7 +79,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/pkg/work/apply"
-	"fleetgate.io/fleetgate/pkg/work/dispatch"
 )
 
 const (

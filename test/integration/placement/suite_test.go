@@ -32,9 +32,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
-	"fleetgate.io/fleetgate/pkg/work/dispatch"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
