@@ -148,6 +148,10 @@ verify: lint $(BIN)/helm ## Check generated files, formatting, modules, document
 	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
 	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what gateway and agent call, where the database of govulncheck can be reached.
+	@$(GO) run ./hack/vulncheck $(TOOL) govulncheck ./cmd/...
+
 .PHONY: lint
 lint: ## Run go vet, staticcheck and the import table.
 	@$(STEP) "go vet" $(GO) vet ./...
