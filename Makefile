@@ -124,6 +124,31 @@ charts: $(BIN)/helm ## Pack the charts, and an install manifest beside them, int
 	@$(BIN)/helm template gateway charts/gateway --namespace fleet-system --no-hooks --set hubURL=https://CHANGE-ME:6443 > $(DIR)/charts/install.yaml
 	@echo "Wrote $(DIR)/charts/install.yaml: give it the hub's URL before it is applied"
 
+# Who signs: KEY is a file with cosign's private key, and TLOG=1 records its signatures in the log; without KEY it is
+# keyless, for the IDENTITY that ISSUER vouches for. SIGNING_CONFIG and TRUSTED_ROOT name other services than Sigstore's
+# public ones. TRIAL=1 takes any tree.
+KEY ?=
+TLOG ?=
+IDENTITY ?=
+ISSUER ?=
+SIGNING_CONFIG ?=
+TRUSTED_ROOT ?=
+TRIAL ?=
+SOURCE ?= https://github.com/fleetgate/fleetgate
+release_command = $(BIN)/release -push='$(PUSH)' -version=$(VERSION) -source=$(SOURCE) -created=$(SOURCE_DATE_EPOCH) \
+	-images=$(DIR)/images -charts=charts -helm=$(BIN)/helm -out=$(DIR)/release \
+	-key='$(KEY)' $(if $(TLOG),-transparency-log) -identity='$(IDENTITY)' -issuer='$(ISSUER)' -signing-config='$(SIGNING_CONFIG)' -trusted-root='$(TRUSTED_ROOT)' \
+	$(if $(TRIAL),-trial)
+
+.PHONY: release
+release: $(BIN)/helm $(BIN)/release ## Push images and charts, sign them by digest with SBOM and provenance, and verify that: PUSH=<registry>, KEY=<file> or keyless.
+	@$(release_command) -check
+	@$(MAKE) --no-print-directory images PUSH=
+	@$(release_command)
+
+$(BIN)/release: $(wildcard hack/release/*.go) hack/release/go.mod hack/release/go.sum
+	@$(STEP) "Building what signs a release (about 5 minutes, once)" $(GO) build -C hack/release -ldflags '-s -w' -o $(CURDIR)/$@ .
+
 .PHONY: tools
 tools: kube $(BIN)/helm $(BIN)/gateway $(BIN)/agent $(BIN)/fleet ## Build all that `make up` and the tests run.
 
@@ -187,7 +212,7 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
@@ -195,9 +220,15 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is lo
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=agent $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
+	@$(MAKE) --no-print-directory test-release
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
+
+.PHONY: test-release
+test-release: $(BIN)/helm ## Release to a registry of the test's own, and verify every signature and statement.
+	@$(STEP) "Verifying what signs a release" sh -c 'cd hack/release && $(GO) mod tidy -diff && $(GO) vet .'
+	$(GO) test -C hack/release -count=1 -timeout 10m .
 
 # What each target of go test -fuzz finds stays in testdata/fuzz beside it, to be committed
 # with the fix; what makes it go further stays in the cache, for the next time.

@@ -1,0 +1,271 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"sigs.k8s.io/yaml"
+)
+
+// maxChart is the most that is read of a chart from a registry, in bytes.
+const maxChart = 16 << 20
+
+// packed are the charts of a release, in a folder of their own until they are pushed.
+type packed struct {
+	folder string
+	all    []*chart
+}
+
+func (p *packed) remove() { _ = os.RemoveAll(p.folder) }
+
+// chart is one that was packed.
+type chart struct {
+	command, archive string
+	tag              name.Tag
+	// digest is known once the registry has it.
+	digest name.Digest
+}
+
+// packCharts packs the charts with the digests of these images in their values.
+func (p *plan) packCharts(ctx context.Context, images []image) (*packed, error) {
+	folder, err := os.MkdirTemp(p.out, "charts-")
+	if err != nil {
+		return nil, err
+	}
+	charts := &packed{folder: folder}
+	for _, command := range commands {
+		one, err := p.packChart(ctx, command, folder, images)
+		if err != nil {
+			charts.remove()
+			return nil, fmt.Errorf("packing the chart of %s: %w", command, err)
+		}
+		charts.all = append(charts.all, one)
+	}
+	return charts, nil
+}
+
+func (p *plan) packChart(ctx context.Context, command, folder string, images []image) (*chart, error) {
+	// Versions of charts, which are their tags, have no v.
+	version := strings.TrimPrefix(p.version, "v")
+	tag, err := name.NewTag(p.repository + "/charts/" + command + ":" + version)
+	if err != nil {
+		return nil, err
+	}
+	source := filepath.Join(folder, command)
+	if err := os.CopyFS(source, os.DirFS(filepath.Join(p.charts, command))); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(source, "values.yaml")
+	values, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if values, err = pin(values, p.repository, images); err != nil {
+		return nil, fmt.Errorf("writing digests into its values: %w", err)
+	}
+	if err := os.WriteFile(file, values, 0o644); err != nil {
+		return nil, err
+	}
+	if err := setTimes(source, p.created); err != nil {
+		return nil, err
+	}
+	if _, err := p.runHelm(ctx, "package", source, "--version", version, "--app-version", p.version, "--destination", folder); err != nil {
+		return nil, err
+	}
+	archive := filepath.Join(folder, command+"-"+version+".tgz")
+	return &chart{command: command, archive: archive, tag: tag}, os.Chtimes(archive, p.created, p.created)
+}
+
+// setTimes gives everything in a folder one time, which helm puts into the archive.
+func setTimes(folder string, to time.Time) error {
+	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chtimes(path, to, to)
+	})
+}
+
+// find looks whether the chart is in the registry already: if so, it has to be this one.
+func (c *chart) find(ctx context.Context) error {
+	there, err := remote.Head(c.tag, registry(ctx)...)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking what the registry has as %s: %w", c.tag, err)
+	}
+	digest := c.tag.Digest(there.Digest.String())
+	pulled, err := pullChart(ctx, digest)
+	if err != nil {
+		return err
+	}
+	built, err := os.ReadFile(c.archive)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(pulled, built) {
+		return fmt.Errorf("%s is in the registry already, with other content, as %s: a version is released once", c.tag, there.Digest)
+	}
+	c.digest = digest
+	return nil
+}
+
+// pushChart pushes a chart that is not there yet.
+func (p *plan) pushChart(ctx context.Context, c *chart) error {
+	if c.digest != (name.Digest{}) {
+		return nil
+	}
+	push := []string{"push", c.archive, "oci://" + p.repository + "/charts"}
+	if c.tag.Scheme() == "http" {
+		push = append(push, "--plain-http")
+	}
+	said, err := p.runHelm(ctx, push...)
+	if err != nil {
+		return err
+	}
+	digest := regexp.MustCompile(`sha256:[0-9a-f]{64}`).FindString(said)
+	if digest == "" {
+		return fmt.Errorf("helm push named no digest: %s", said)
+	}
+	c.digest = c.tag.Digest(digest)
+	return nil
+}
+
+func (p *plan) runHelm(ctx context.Context, args ...string) (string, error) {
+	said, err := exec.CommandContext(ctx, p.helm, args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("helm %s: %w: %s", args[0], err, bytes.TrimSpace(said))
+	}
+	return string(said), nil
+}
+
+// pullChart returns the archive of a chart. What is not what its digest says is an error.
+func pullChart(ctx context.Context, digest name.Digest) ([]byte, error) {
+	image, err := remote.Image(digest, registry(ctx)...)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", digest, err)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", digest, err)
+	}
+	if len(layers) != 1 {
+		return nil, fmt.Errorf("%s has %d layers, and a chart has one", digest, len(layers))
+	}
+	content, err := layers[0].Compressed()
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", digest, err)
+	}
+	defer func() { _ = content.Close() }()
+	archive, err := io.ReadAll(io.LimitReader(content, maxChart+1))
+	if err != nil {
+		return nil, fmt.Errorf("the content of %s does not verify: %w", digest, err)
+	}
+	if len(archive) > maxChart {
+		return nil, fmt.Errorf("%s has more than %d bytes", digest, maxChart)
+	}
+	return archive, nil
+}
+
+// valuesOf returns the values in a chart's archive.
+func valuesOf(archive []byte, command string) ([]byte, error) {
+	unpacked, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, err
+	}
+	for files := tar.NewReader(io.LimitReader(unpacked, maxChart)); ; {
+		header, err := files.Next()
+		if err != nil {
+			return nil, fmt.Errorf("looking for its values: %w", err)
+		}
+		if header.Name == command+"/values.yaml" {
+			return io.ReadAll(files)
+		}
+	}
+}
+
+// pin puts repository and digest of images into the values of a chart. Each block of
+// values that names an image of ours has the lines `repository: .../<command>` and,
+// further down, `digest: ""`: a file that has not is not one that we know.
+func pin(values []byte, repository string, images []image) ([]byte, error) {
+	lines := strings.Split(string(values), "\n")
+	found := false
+	for i, line := range lines {
+		trimmed := strings.TrimSpace(line)
+		from, ok := strings.CutPrefix(trimmed, "repository: ")
+		if !ok {
+			continue
+		}
+		for _, one := range images {
+			if !strings.HasSuffix(from, "/"+one.command) {
+				continue
+			}
+			indent := line[:len(line)-len(trimmed)]
+			at := i + 1
+			for at < len(lines) && strings.HasPrefix(lines[at], indent) && lines[at] != indent+`digest: ""` {
+				at++
+			}
+			if at == len(lines) || lines[at] != indent+`digest: ""` {
+				return nil, fmt.Errorf("no empty digest below line %d, %q", i+1, trimmed)
+			}
+			lines[i] = indent + "repository: " + repository + "/" + one.command
+			lines[at] = indent + "digest: " + one.digest.DigestStr()
+			found = true
+		}
+	}
+	if !found {
+		return nil, errors.New("they name no image of ours")
+	}
+	return []byte(strings.Join(lines, "\n")), nil
+}
+
+// checkPinned looks whether values name images of this release only, each by its digest.
+// A repository that is empty is for the user to say.
+func checkPinned(values []byte, images []image) error {
+	var parsed map[string]any
+	if err := yaml.Unmarshal(values, &parsed); err != nil {
+		return fmt.Errorf("reading its values: %w", err)
+	}
+	known := map[string]bool{}
+	for _, one := range images {
+		known[one.digest.Name()] = true
+	}
+	named := 0
+	for key, value := range parsed {
+		block, _ := value.(map[string]any)
+		repository, _ := block["repository"].(string)
+		if repository == "" {
+			continue
+		}
+		digest, _ := block["digest"].(string)
+		if digest == "" {
+			return fmt.Errorf("its value %s names the image %s by no digest", key, repository)
+		}
+		if !known[repository+"@"+digest] {
+			return fmt.Errorf("its value %s names the image %s@%s, which is none of this release", key, repository, digest)
+		}
+		named++
+	}
+	if named == 0 {
+		return errors.New("its values name no image")
+	}
+	return nil
+}

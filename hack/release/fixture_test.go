@@ -1,0 +1,231 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/sigstore/cosign/v3/pkg/cosign"
+)
+
+const (
+	version  = "v0.9.0"
+	password = "a password of the test"
+	// helm is what `make test-release` has built.
+	helm = "../../.fleetgate/bin/helm"
+)
+
+// fakeRegistry is a registry that counts what is written to it, and of which the test can
+// change what it answers.
+type fakeRegistry struct {
+	*httptest.Server
+	mu      sync.Mutex
+	content http.Handler
+	writes  int
+	// changed are bodies by the end of the path.
+	changed map[string][]byte
+}
+
+// newRegistry runs one. Those without the API of referrers keep them below a tag.
+func newRegistry(t *testing.T, options ...ggcr.Option) *fakeRegistry {
+	t.Helper()
+	r := &fakeRegistry{changed: map[string][]byte{}}
+	r.empty(options...)
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// empty has it forget everything.
+func (r *fakeRegistry) empty(options ...ggcr.Option) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.content = ggcr.New(append(options, ggcr.Logger(log.New(io.Discard, "", 0)))...)
+}
+
+func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		r.writes++
+	}
+	content := r.content
+	for path, body := range r.changed {
+		if strings.HasSuffix(request.URL.Path, path) {
+			content = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
+		}
+	}
+	r.mu.Unlock()
+	content.ServeHTTP(w, request)
+}
+
+// written is how often something was written to it.
+func (r *fakeRegistry) written() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writes
+}
+
+// change has it answer with this body where the path ends so.
+func (r *fakeRegistry) change(path string, body []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed[path] = body
+}
+
+// repository is where images go in it.
+func (r *fakeRegistry) repository() string {
+	return strings.TrimPrefix(r.URL, "http://") + "/fleetgate"
+}
+
+// newKey makes a key pair of cosign's and returns the files.
+func newKey(t *testing.T) (private, public string) {
+	t.Helper()
+	keys, err := cosign.GenerateKeyPair(func(bool) ([]byte, error) { return []byte(password), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	private, public = filepath.Join(folder, "cosign.key"), filepath.Join(folder, "cosign.pub")
+	if err := errors.Join(os.WriteFile(private, keys.PrivateBytes, 0o600), os.WriteFile(public, keys.PublicBytes, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return private, public
+}
+
+// buildImages writes images of both commands as `make images` does.
+func buildImages(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for _, command := range commands {
+		index := v1.ImageIndex(empty.Index)
+		for _, architecture := range []string{"amd64", "arm64"} {
+			one := newImage(t, architecture)
+			index = mutate.AppendManifests(index, mutate.IndexAddendum{
+				Add: one, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}},
+			})
+			writeSBOM(t, folder, command, architecture, "1.26.0")
+		}
+		if _, err := layout.Write(filepath.Join(folder, command), index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func newImage(t *testing.T, architecture string) v1.Image {
+	t.Helper()
+	one, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := one.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	if one, err = mutate.ConfigFile(one, config); err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+func writeSBOM(t *testing.T, folder, command, architecture, compiler string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"spdxVersion": "SPDX-2.3", "name": "%s-%s", "packages": [{"name": "stdlib", "versionInfo": "%s"}]}`, command, architecture, compiler)
+	if err := os.WriteFile(filepath.Join(folder, command+"-"+architecture+".spdx.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// git runs it in a folder.
+func git(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", append([]string{"-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org"}, args...)...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v: %s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// newTree makes a checkout of a commit with the version's tag.
+func newTree(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	git(t, folder, "init", "--quiet")
+	git(t, folder, "commit", "--quiet", "--allow-empty", "--message=first")
+	git(t, folder, "tag", version)
+	return folder
+}
+
+// setup is what a release is made of.
+type setup struct {
+	registry                           *fakeRegistry
+	tree, images, out, private, public string
+}
+
+func newSetup(t *testing.T, options ...ggcr.Option) *setup {
+	t.Helper()
+	t.Setenv(passwordVariable, password)
+	s := &setup{registry: newRegistry(t, options...), tree: newTree(t), images: buildImages(t), out: t.TempDir()}
+	s.private, s.public = newKey(t)
+	return s
+}
+
+func (s *setup) arguments(more ...string) []string {
+	return append([]string{
+		"-push=" + s.registry.repository(), "-version=" + version, "-tree=" + s.tree, "-images=" + s.images, "-charts=../../charts", "-helm=" + helm,
+		"-out=" + s.out, "-source=https://example.org/fleetgate", "-created=1700000000", "-key=" + s.private,
+	}, more...)
+}
+
+func (s *setup) release(t *testing.T, more ...string) error {
+	t.Helper()
+	return run(t.Context(), s.arguments(more...))
+}
+
+// digests is the list of a release, and empty if there was none.
+func (s *setup) digests(t *testing.T) []name.Digest {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.out, "digests.txt"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var digests []name.Digest
+	for _, line := range strings.Fields(string(text)) {
+		digest, err := name.NewDigest(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests = append(digests, digest)
+	}
+	return digests
+}
+
+// contains asks for an error that says something.
+func contains(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want an error that says %q", err, want)
+	}
+}

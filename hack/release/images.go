@@ -1,0 +1,137 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// commands are what there are images and charts of.
+var commands = [...]string{"gateway", "agent"}
+
+// image is one of all platforms, as it was built and as it will be in the registry.
+type image struct {
+	command   string
+	index     v1.ImageIndex
+	tag       name.Tag
+	digest    name.Digest
+	platforms []platform
+}
+
+// platform is the image for one of them.
+type platform struct {
+	name   string
+	digest name.Digest
+	// sbom is a document of SPDX.
+	sbom json.RawMessage
+}
+
+// builtImages reads what `make images` has built.
+func (p *plan) builtImages() ([]image, error) {
+	var images []image
+	for _, command := range commands {
+		one, err := p.built(command)
+		if err != nil {
+			return nil, fmt.Errorf("reading the image of %s that make images has built: %w", command, err)
+		}
+		images = append(images, one)
+	}
+	return images, nil
+}
+
+func (p *plan) built(command string) (image, error) {
+	tag, err := name.NewTag(p.repository + "/" + command + ":" + p.version)
+	if err != nil {
+		return image{}, err
+	}
+	index, err := layout.ImageIndexFromPath(filepath.Join(p.images, command))
+	if err != nil {
+		return image{}, err
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return image{}, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return image{}, err
+	}
+	one := image{command: command, index: index, tag: tag, digest: tag.Digest(digest.String())}
+	for _, descriptor := range manifest.Manifests {
+		if descriptor.Platform == nil {
+			return image{}, fmt.Errorf("%s is for no platform", descriptor.Digest)
+		}
+		sbom, err := os.ReadFile(filepath.Join(p.images, command+"-"+descriptor.Platform.Architecture+".spdx.json"))
+		if err != nil {
+			return image{}, err
+		}
+		one.platforms = append(one.platforms, platform{descriptor.Platform.String(), tag.Digest(descriptor.Digest.String()), sbom})
+	}
+	return one, nil
+}
+
+// push brings images and charts into the registry. All tags are looked at first: what lies
+// there under this version has to be the same.
+func (p *plan) push(ctx context.Context, images []image, charts *packed) error {
+	for _, one := range images {
+		if err := notAnother(ctx, one); err != nil {
+			return err
+		}
+	}
+	for _, one := range charts.all {
+		if err := one.find(ctx); err != nil {
+			return err
+		}
+	}
+	for _, one := range images {
+		if err := remote.WriteIndex(one.tag, one.index, registry(ctx)...); err != nil {
+			return fmt.Errorf("pushing the image of %s: %w", one.command, err)
+		}
+	}
+	for _, one := range charts.all {
+		if err := p.pushChart(ctx, one); err != nil {
+			return fmt.Errorf("pushing the chart of %s: %w", one.command, err)
+		}
+	}
+	return nil
+}
+
+// notAnother refuses to write over an image that has this version already.
+func notAnother(ctx context.Context, one image) error {
+	there, err := remote.Head(one.tag, registry(ctx)...)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking what the registry has as %s: %w", one.tag, err)
+	}
+	if there.Digest.String() != one.digest.DigestStr() {
+		return fmt.Errorf("%s is in the registry already, as %s, and what was built is %s: a version is released once", one.tag, there.Digest, one.digest.DigestStr())
+	}
+	return nil
+}
+
+// missing says that the registry answered that it does not have something.
+func missing(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
+}
+
+// registry is how a registry is talked to.
+func registry(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+}

@@ -1,0 +1,282 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	ociremote "github.com/sigstore/cosign/v3/pkg/oci/remote"
+)
+
+// released is a release as it lies in the registry, with what verifies it.
+type released struct {
+	*setup
+	images []image
+	charts *packed
+	all    []artifact
+	signer *signer
+}
+
+func newReleased(t *testing.T) *released {
+	t.Helper()
+	s := newSetup(t, ggcr.WithReferrersSupport(true))
+	if err := s.release(t); err != nil {
+		t.Fatal(err)
+	}
+	p, err := parse(s.arguments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &released{setup: s, charts: &packed{}}
+	if r.signer, err = p.keys.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.images, err = p.builtImages(); err != nil {
+		t.Fatal(err)
+	}
+	for i, command := range commands {
+		r.charts.all = append(r.charts.all, &chart{command: command, digest: s.digests(t)[len(commands)+i]})
+	}
+	from, err := p.readSource(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	provenance, err := p.origin(from, r.images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.all = artifacts(r.images, r.charts, provenance)
+	return r
+}
+
+func (r *released) verify(t *testing.T) error {
+	t.Helper()
+	return r.signer.verifier.verifyRelease(t.Context(), r.all, r.images, r.charts)
+}
+
+// statements returns the manifests of what is attached to a digest, of one type.
+func statements(t *testing.T, digest name.Digest, predicateType string) []v1.Descriptor {
+	t.Helper()
+	index, err := remote.Referrers(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []v1.Descriptor
+	for _, one := range manifest.Manifests {
+		image, err := remote.Image(digest.Digest(one.Digest.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		described, err := image.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if described.Annotations[ociremote.BundlePredicateType] == predicateType {
+			found = append(found, one)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no statement of type %s", digest, predicateType)
+	}
+	return found
+}
+
+// take removes what is attached to a digest, of one type.
+func take(t *testing.T, digest name.Digest, predicateType string) {
+	t.Helper()
+	for _, one := range statements(t, digest, predicateType) {
+		if err := remote.Delete(digest.Digest(one.Digest.String())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// attach signs a statement with the release's key and attaches it.
+func (r *released) attach(t *testing.T, digest name.Digest, what statement) {
+	t.Helper()
+	if err := r.signer.attach(t.Context(), digest, what); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// move attaches what is said of one digest to another.
+func move(t *testing.T, from, to name.Digest, predicateType string) {
+	t.Helper()
+	image, err := remote.Image(from.Digest(statements(t, from, predicateType)[0].Digest.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := pullChart(t.Context(), from.Digest(mustDigest(t, image)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ociremote.WriteAttestationNewBundleFormat(to, bundle, predicateType); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustDigest(t *testing.T, image interface{ Digest() (v1.Hash, error) }) string {
+	t.Helper()
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
+}
+
+// spoilLayer has the registry answer with one other byte in the only layer of an image.
+func (r *released) spoilLayer(t *testing.T, digest name.Digest) {
+	t.Helper()
+	image, err := remote.Image(digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := pullChart(t.Context(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body[len(body)-1]++
+	r.registry.change("/blobs/"+manifest.Layers[0].Digest.String(), body)
+}
+
+func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		// spoil breaks one thing, and returns what the error has to name beside the sentence.
+		spoil func(t *testing.T, r *released) (named name.Digest)
+		want  string
+	}{
+		"another key": {func(t *testing.T, r *released) name.Digest {
+			r.private, _ = newKey(t)
+			other, err := keys{file: r.private}.open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.signer.verifier = other.verifier
+			return r.images[0].digest
+		}, "its signature does not verify"},
+		"another digest": {func(t *testing.T, r *released) name.Digest {
+			other, err := random.Index(64, 1, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			strange := r.images[0].digest.Digest(mustDigest(t, other))
+			if err := remote.WriteIndex(strange, other); err != nil {
+				t.Fatal(err)
+			}
+			move(t, r.images[0].digest, strange, signatureType)
+			move(t, r.images[0].digest, strange, provenanceType)
+			r.all[0].digest = strange
+			return strange
+		}, "its signature does not verify"},
+		"a changed layer of an image": {func(t *testing.T, r *released) name.Digest {
+			r.spoilLayer(t, r.images[1].platforms[1].digest)
+			return r.images[1].digest
+		}, "does not verify: validating children"},
+		"a changed layer of a chart": {func(t *testing.T, r *released) name.Digest {
+			r.spoilLayer(t, r.charts.all[1].digest)
+			return r.charts.all[1].digest
+		}, "does not verify: error verifying sha256"},
+		"a changed index": {func(t *testing.T, r *released) name.Digest {
+			r.registry.change("/manifests/"+r.images[0].digest.DigestStr(), []byte(`{"schemaVersion": 2, "manifests": []}`))
+			return r.images[0].digest
+		}, "manifest digest"},
+		"no SBOM": {func(t *testing.T, r *released) name.Digest {
+			take(t, r.images[1].platforms[0].digest, sbomType)
+			return r.images[1].platforms[0].digest
+		}, "it has no SBOM"},
+		"the SBOM of another image": {func(t *testing.T, r *released) name.Digest {
+			digest := r.images[1].platforms[0].digest
+			take(t, digest, sbomType)
+			r.attach(t, digest, statement{"SBOM", sbomType, json.RawMessage(`{"name": "another"}`)})
+			return digest
+		}, "its SBOM says something else than this release"},
+		"no provenance": {func(t *testing.T, r *released) name.Digest {
+			take(t, r.charts.all[0].digest, provenanceType)
+			return r.charts.all[0].digest
+		}, "it has no provenance"},
+		"another commit": {func(t *testing.T, r *released) name.Digest {
+			take(t, r.images[0].digest, provenanceType)
+			r.attach(t, r.images[0].digest, statement{"provenance", provenanceType, json.RawMessage(`{"buildDefinition": {}}`)})
+			return r.images[0].digest
+		}, "its provenance says something else than this release"},
+		"no signature": {func(t *testing.T, r *released) name.Digest {
+			take(t, r.charts.all[0].digest, signatureType)
+			return r.charts.all[0].digest
+		}, "it has no signature"},
+		"nothing is said of it": {func(t *testing.T, r *released) name.Digest {
+			take(t, r.charts.all[0].digest, signatureType)
+			take(t, r.charts.all[0].digest, provenanceType)
+			return r.charts.all[0].digest
+		}, "has no signature and no statement"},
+		"a chart with images of another release": {func(_ *testing.T, r *released) name.Digest {
+			r.images = r.images[:1]
+			return r.charts.all[0].digest
+		}, "which is none of this release"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReleased(t)
+			if err := r.verify(t); err != nil {
+				t.Fatalf("a sound release: %v", err)
+			}
+			named := test.spoil(t, r)
+			err := r.verify(t)
+			contains(t, err, test.want)
+			contains(t, err, named.DigestStr())
+		})
+	}
+}
+
+func TestChartsNameTheirImagesByDigest(t *testing.T) {
+	digest, err := name.NewDigest("registry.example.org/fleetgate/agent@sha256:" + strings.Repeat("a", 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := []image{{command: "agent", digest: digest}}
+	for name, test := range map[string]struct{ values, want, problem string }{
+		"repository and digest of an image of ours": {
+			values: "image:\n  repository: ghcr.io/fleetgate/agent\n  tag: \"\"\n  digest: \"\"\nother: 1\n",
+			want:   "image:\n  repository: registry.example.org/fleetgate/agent\n  tag: \"\"\n  digest: " + digest.DigestStr() + "\nother: 1\n",
+		},
+		"no image of ours":          {values: "image:\n  repository: ghcr.io/other/nginx\n", problem: "no image of ours"},
+		"the digest of another one": {values: "image:\n  repository: ghcr.io/fleetgate/agent\nother:\n  digest: \"\"\n", problem: "no empty digest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := pin([]byte(test.values), "registry.example.org/fleetgate", images)
+			if test.problem != "" {
+				contains(t, err, test.problem)
+				return
+			}
+			if err != nil || string(got) != test.want {
+				t.Fatalf("got %q, %v, want %q", got, err, test.want)
+			}
+			if err := checkPinned(got, images); err != nil {
+				t.Errorf("what was pinned is refused: %v", err)
+			}
+		})
+	}
+	for values, problem := range map[string]string{
+		"image:\n  repository: registry.example.org/fleetgate/agent\n  tag: v1\n":                                        "by no digest",
+		"image:\n  repository: registry.example.org/fleetgate/agent\n  digest: sha256:" + strings.Repeat("b", 64) + "\n": "none of this release",
+		"image:\n  repository: other.example.org/fleetgate/agent\n  digest: sha256:" + strings.Repeat("a", 64) + "\n":    "none of this release",
+		"image:\n  repository: \"\"\n": "name no image",
+		"image: [":                     "reading its values",
+	} {
+		contains(t, checkPinned([]byte(values), images), problem)
+	}
+}
