@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,31 +41,67 @@ const (
 type fakeRegistry struct {
 	*httptest.Server
 	mu      sync.Mutex
+	options []ggcr.Option
 	content http.Handler
 	writes  int
+	// manifests are all that were written, in their order.
+	manifests []manifest
 	// changed are bodies by the end of the path.
 	changed map[string][]byte
+}
+
+// manifest is one that was written to a registry.
+type manifest struct {
+	path   string
+	header http.Header
+	body   []byte
 }
 
 // newRegistry runs one. Those without the API of referrers keep them below a tag.
 func newRegistry(t *testing.T, options ...ggcr.Option) *fakeRegistry {
 	t.Helper()
-	r := &fakeRegistry{changed: map[string][]byte{}}
-	r.empty(options...)
+	r := &fakeRegistry{options: append(options, ggcr.Logger(log.New(io.Discard, "", 0)), ggcr.WithBlobHandler(ggcr.NewInMemoryBlobHandler()))}
+	r.empty()
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
 	return r
 }
 
-// empty has it forget everything.
-func (r *fakeRegistry) empty(options ...ggcr.Option) {
+// empty has it forget everything but blobs, which are what their digests say.
+func (r *fakeRegistry) empty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.content = ggcr.New(append(options, ggcr.Logger(log.New(io.Discard, "", 0)))...)
+	r.content, r.manifests, r.changed = ggcr.New(r.options...), nil, map[string][]byte{}
+}
+
+// saved is what restore brings back.
+func (r *fakeRegistry) saved() []manifest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.manifests)
+}
+
+// restore has it hold what it held once, and nothing else.
+func (r *fakeRegistry) restore(saved []manifest) {
+	r.empty()
+	for _, one := range saved {
+		request := httptest.NewRequest(http.MethodPut, one.path, bytes.NewReader(one.body))
+		request.Header = one.header
+		r.ServeHTTP(httptest.NewRecorder(), request)
+	}
 }
 
 func (r *fakeRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	var body []byte
+	if request.Method == http.MethodPut && strings.Contains(request.URL.Path, "/manifests/") {
+		// What cannot be read is refused by the registry itself.
+		body, _ = io.ReadAll(request.Body)
+		request.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	r.mu.Lock()
+	if body != nil {
+		r.manifests = append(r.manifests, manifest{request.URL.Path, request.Header, body})
+	}
 	if request.Method != http.MethodGet && request.Method != http.MethodHead {
 		r.writes++
 	}

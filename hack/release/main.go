@@ -58,7 +58,7 @@ func parse(args []string) (*plan, error) {
 	flags.StringVar(&p.url, "source", "", "URL at which others find the source's repository.")
 	flags.Int64Var(&created, "created", 0, "Time of the commit, in seconds since 1970. The same value gives the same charts.")
 	flags.BoolVar(&p.trial, "trial", false, "Release a tree with changes, or a commit without the version's tag, too; statements say so.")
-	flags.BoolVar(&p.check, "check", false, "Only look whether this tree may be released.")
+	flags.BoolVar(&p.check, "check", false, "Only look whether this tree may be released, and whether there is what signs.")
 	flags.StringVar(&p.keys.file, "key", "", "File with a private key of cosign, whose password is in COSIGN_PASSWORD. Empty: keyless, with the token of the environment.")
 	flags.BoolVar(&p.keys.logged, "transparency-log", false, "Record signatures made with -key in the log too. Keyless they always are.")
 	flags.StringVar(&p.keys.identity, "identity", "", "Keyless: whom the certificate has to be for, as cosign's --certificate-identity.")
@@ -88,16 +88,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	from, err := p.readSource(ctx)
-	if err != nil || p.check {
-		return err
-	}
 	list := filepath.Join(p.out, "digests.txt")
 	if err := errors.Join(os.MkdirAll(p.out, 0o755), removeIfThere(list)); err != nil {
 		return err
 	}
-	signer, err := p.keys.open(ctx)
+	from, err := p.readSource(ctx)
 	if err != nil {
+		return err
+	}
+	signer, err := p.keys.open(ctx)
+	if err != nil || p.check {
 		return err
 	}
 	images, err := p.builtImages()

@@ -137,12 +137,17 @@ func TestTheSameCommitGivesTheSameDigests(t *testing.T) {
 }
 
 func TestAVersionIsReleasedOnce(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *setup) []string{
-		"other images": func(t *testing.T, s *setup) []string {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, s *setup) (more []string)
+		want   string
+	}{
+		"other images": {func(t *testing.T, s *setup) []string {
 			s.images = buildImages(t)
 			return nil
-		},
-		"other charts": func(*testing.T, *setup) []string { return []string{"-created=1700000001"} },
+		}, "/fleetgate/gateway:v0.9.0 is in the registry already"},
+		"other charts": {func(*testing.T, *setup) []string {
+			return []string{"-created=1700000001"}
+		}, "/fleetgate/charts/gateway:0.9.0 is in the registry already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSetup(t)
@@ -150,7 +155,7 @@ func TestAVersionIsReleasedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := s.registry.written()
-			contains(t, s.release(t, change(t, s)...), "a version is released once")
+			contains(t, s.release(t, test.change(t, s)...), test.want)
 			if after := s.registry.written(); after != before {
 				t.Errorf("%d things were written over what lies there", after-before)
 			}
@@ -240,6 +245,23 @@ func TestWhatTheLogDidNotTakeIsNoRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, s.release(t, "-transparency-log", "-signing-config="+services, "-trusted-root="+roots), "127.0.0.1:1")
+	if digests := s.digests(t); len(digests) > 0 {
+		t.Errorf("there is a list of digests without a release: %v", digests)
+	}
+}
+
+func TestWhatTheRegistryDoesNotGiveBackIsNoRelease(t *testing.T) {
+	s := newSetup(t)
+	layers, err := filepath.Glob(filepath.Join(s.images, "agent", "blobs", "sha256", "*"))
+	if err != nil || len(layers) == 0 {
+		t.Fatalf("finding what was built: %v", err)
+	}
+	for _, layer := range layers {
+		s.registry.change("/blobs/sha256:"+filepath.Base(layer), []byte("something else"))
+	}
+	err = s.release(t)
+	contains(t, err, "verifying what was pushed")
+	contains(t, err, "/fleetgate/agent@sha256:")
 	if digests := s.digests(t); len(digests) > 0 {
 		t.Errorf("there is a list of digests without a release: %v", digests)
 	}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,16 @@ type released struct {
 	charts *packed
 	all    []artifact
 	signer *signer
+	sound  []manifest
+}
+
+// again returns the release as it was before anybody broke anything.
+func (r *released) again() *released {
+	r.registry.restore(r.sound)
+	signer := *r.signer
+	again := *r
+	again.signer, again.all = &signer, slices.Clone(r.all)
+	return &again
 }
 
 func newReleased(t *testing.T) *released {
@@ -35,7 +46,7 @@ func newReleased(t *testing.T) *released {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &released{setup: s, charts: &packed{}}
+	r := &released{setup: s, charts: &packed{}, sound: s.registry.saved()}
 	if r.signer, err = p.keys.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -156,14 +167,15 @@ func (r *released) spoilLayer(t *testing.T, digest name.Digest) {
 }
 
 func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
+	sound := newReleased(t)
 	for name, test := range map[string]struct {
 		// spoil breaks one thing, and returns what the error has to name beside the sentence.
 		spoil func(t *testing.T, r *released) (named name.Digest)
 		want  string
 	}{
 		"another key": {func(t *testing.T, r *released) name.Digest {
-			r.private, _ = newKey(t)
-			other, err := keys{file: r.private}.open(t.Context())
+			private, _ := newKey(t)
+			other, err := keys{file: private}.open(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +242,7 @@ func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
 		}, "which is none of this release"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReleased(t)
+			r := sound.again()
 			if err := r.verify(t); err != nil {
 				t.Fatalf("a sound release: %v", err)
 			}
