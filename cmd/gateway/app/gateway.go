@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -502,8 +503,13 @@ func (g *gateway) addProxy(context.Context) error {
 	if g.AuditRequests {
 		config.Recorder = clustergateway.LogRecords
 	}
+	serving := make(chan struct{})
+	config.OnServing = func() { close(serving) }
 	completed, err := config.Complete()
 	if err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
@@ -520,7 +526,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
 	}
-	_, stop, err := members.Follow(informer)
+	known, stop, err := members.Follow(informer)
 	if err != nil {
 		return err
 	}
@@ -535,6 +541,10 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-ctx.Done():
 		return nil
 	case <-credentials.Synced():
+	}
+	// Who asks for a member that is not known yet would hear that there is none.
+	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
+		return nil
 	}
 	server, err := config.New(ctx)
 	if err != nil {
@@ -555,6 +565,18 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return parts.registry.Close(drain)
 	})
 	return group.Wait()
+}
+
+// onceClosed is a check that passes when done is closed, and says why it does not before.
+func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-done:
+			return nil
+		default:
+			return errors.New(otherwise)
+		}
+	}
 }
 
 // ignoreEnd drops the errors that come of stopping.
