@@ -272,6 +272,23 @@ var _ = Describe("make up", Ordered, func() {
 		Expect(undisturbed.Works).To(HaveLen(4))
 	})
 
+	It("leaves alone what people changed, and starts the gateway with the flags that it is given", func(ctx context.Context) {
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed by hand"}}`)
+		before, agent := l.process("gateway").PID(), l.process("member-1-agent").PID()
+		out, err := l.launcher(ctx, "-gateway-flags=--clusterprofile-manager=try", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(l.process("gateway").PID()).NotTo(Equal(before))
+		Expect(l.process("member-1-agent").PID()).To(Equal(agent))
+		arguments, err := argumentsOf(l.process("gateway").PID())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(arguments).To(ContainElement("--clusterprofile-manager=try"))
+		Expect(l.hub(ctx, "get", "configmap", "web", "--namespace=shop", "--output=jsonpath={.data.greeting}")).To(Equal("Changed by hand"))
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+		out, err = l.launcher(ctx, "-gateway-flags=", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
+	})
+
 	for _, victim := range []string{"gateway", "member-1-agent", "member-2-agent"} {
 		It("comes to the same state when "+victim+" is killed in the middle of a change", func(ctx context.Context) {
 			works := l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
@@ -319,6 +336,13 @@ var _ = Describe("make up", Ordered, func() {
 				return err
 			}).Should(Succeed())
 		}
+	})
+
+	It("takes a member more", func(ctx context.Context) {
+		out, err := l.launcher(ctx, "member", "edge")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(ContainSubstring(l.fleet.MemberKubeconfig("edge")))
+		Expect(l.member(ctx, "edge", "get", "nodes", "--output=name")).NotTo(BeEmpty())
 	})
 
 	It("takes everything back when a placement is deleted", func(ctx context.Context) {
