@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -485,8 +486,13 @@ func (g *gateway) addProxy(context.Context) error {
 	if g.Proxy.AuditRequests {
 		config.Recorder = clustergateway.LogRecords
 	}
+	serving := make(chan struct{})
+	config.OnServing = func() { close(serving) }
 	completed, err := config.Complete()
 	if err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
@@ -503,7 +509,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
 	}
-	_, stop, err := members.Follow(informer)
+	known, stop, err := members.Follow(informer)
 	if err != nil {
 		return err
 	}
@@ -518,6 +524,10 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-ctx.Done():
 		return nil
 	case <-credentials.Synced():
+	}
+	// Who asks for a member that is not known yet would hear that there is none.
+	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
+		return nil
 	}
 	server, err := config.New(ctx)
 	if err != nil {
@@ -538,6 +548,18 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return parts.registry.Close(drain)
 	})
 	return group.Wait()
+}
+
+// onceClosed is a check that passes when done is closed, and says why it does not before.
+func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-done:
+			return nil
+		default:
+			return errors.New(otherwise)
+		}
+	}
 }
 
 // ignoreEnd drops the errors that come of stopping.
