@@ -266,8 +266,11 @@ var _ = Describe("make up", Ordered, func() {
 			Expect(l.process(name).PID()).To(Equal(pid), name)
 		}
 		Expect(out).To(ContainSubstring("\nTry next\n"))
-		undisturbed, err = l.look(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+		Eventually(func() (_ map[string][]string, err error) {
+			undisturbed, err = l.look(ctx)
+			return undisturbed.OnMembers, err
+		}).Should(And(HaveLen(2), HaveEach(ContainElement(ContainSubstring("Welcome to the shop")))))
 		Expect(undisturbed.Members).To(HaveKey("member-1"))
 		Expect(undisturbed.Works).To(HaveLen(4))
 	})
