@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -487,6 +488,7 @@ func (g *gateway) addProxy(context.Context) error {
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
 		Connected:    registry.Reachable,
+		ReadyChecks:  map[string]func(*http.Request) error{"agents-port": g.portReady(parts.port)},
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,
 
@@ -520,7 +522,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
 	}
-	_, stop, err := members.Follow(informer)
+	synced, stop, err := members.Follow(informer)
 	if err != nil {
 		return err
 	}
@@ -535,6 +537,9 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-ctx.Done():
 		return nil
 	case <-credentials.Synced():
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), synced) {
+		return nil
 	}
 	server, err := config.New(ctx)
 	if err != nil {

@@ -50,11 +50,11 @@ func (g *gateway) newIntake(ctx context.Context) (*intake.Server, error) {
 		options.ClientCA = file
 		return intake.NewServer(options), nil
 	}
-	proxy, err := frontproxy.Read(ctx, g.clientset)
+	published, err := frontproxy.Read(ctx, g.clientset)
 	if err != nil {
 		return nil, err
 	}
-	options.FrontProxy, options.Unproved = proxy, g.handover.Unproved
+	options.FrontProxy, options.Unproved = published.FrontProxy, g.handover.Unproved
 	return intake.NewServer(options), nil
 }
 
