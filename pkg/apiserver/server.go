@@ -22,7 +22,6 @@ import (
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	genericserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
-	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
@@ -124,6 +123,16 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			return nil, fmt.Errorf("installing %s: %w", tunnelv1alpha1.GroupVersion, err)
 		}
 	}
+	if serving := c.config.OnServing; serving != nil {
+		// Such hooks run once the server listens with its certificate and authorities.
+		hook := func(ctx genericserver.PostStartHookContext) error {
+			go onceKnown(ctx, known, serving)
+			return nil
+		}
+		if err := built.AddPostStartHook("fleetgate-serving", hook); err != nil {
+			return nil, fmt.Errorf("building the API server: %w", err)
+		}
+	}
 	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
 }
 
@@ -195,9 +204,6 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.OpenAPIConfig.Info.Title = "fleetgate"
 	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "fleetgate"
-	for name, check := range c.config.ReadyChecks {
-		generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck(name, check))
-	}
 }
 
 // keptOpen is a provider of spans that somebody else shuts down.

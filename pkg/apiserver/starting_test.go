@@ -82,7 +82,9 @@ func newHub(t *testing.T, published map[string]string) *hub {
 	return h
 }
 
-func kind(version, kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: version, Kind: kind} }
+func kind(version, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: version, Kind: kind}
+}
 
 func reply(w io.Writer, object any) { _ = json.NewEncoder(w).Encode(object) }
 
@@ -161,8 +163,12 @@ func TestAUserWithACertificateIsKnownFromTheFirstRequestOfAGatewayThatStarts(t *
 }
 
 func TestAGatewayThatCannotKnowItsCallersYetIsNotReadyAndSaysSoRatherThanRefuseThem(t *testing.T) {
-	h := newHub(t, nil)
-	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(echo))}, asHub(h))
+	h, ready := newHub(t, nil), make(chan struct{})
+	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(echo))}, asHub(h), func(c *apiserver.Config) {
+		listening := c.OnServing
+		c.OnServing = func() { close(ready) }
+		listening()
+	})
 	users, apiServers := newAuthority(t), newAuthority(t)
 	client := g.withCertificate(users, "jane")
 	get := func(path string) *http.Response {
@@ -189,12 +195,18 @@ func TestAGatewayThatCannotKnowItsCallersYetIsNotReadyAndSaysSoRatherThanRefuseT
 	}
 	wantCode(t, get("/readyz"), http.StatusInternalServerError)
 	wantCode(t, get("/livez"), http.StatusOK)
-	h.publish(publishedBy(users, apiServers))
-	for deadline := time.Now().Add(20 * time.Second); get("/readyz").StatusCode != http.StatusOK; {
-		if time.Now().After(deadline) {
-			t.Fatal("The gateway does not become ready.")
-		}
+	select {
+	case <-ready:
+		t.Error("It says that it serves.")
+	default:
 	}
+	h.publish(publishedBy(users, apiServers))
+	select {
+	case <-ready:
+	case <-time.After(20 * time.Second):
+		t.Fatal("The gateway does not become ready.")
+	}
+	wantCode(t, get("/readyz"), http.StatusOK)
 	if got := seenBy(t, get("/clusters/a/api")).Header.Get("Impersonate-User"); got != "jane" {
 		t.Errorf("the member saw %q", got)
 	}

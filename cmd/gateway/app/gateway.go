@@ -488,7 +488,6 @@ func (g *gateway) addProxy(context.Context) error {
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
 		Connected:    registry.Reachable,
-		ReadyChecks:  map[string]func(*http.Request) error{"agents-port": g.portReady(parts.port)},
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,
 
@@ -504,8 +503,16 @@ func (g *gateway) addProxy(context.Context) error {
 	if g.AuditRequests {
 		config.Recorder = clustergateway.LogRecords
 	}
+	serving := make(chan struct{})
+	config.OnServing = func() { close(serving) }
 	completed, err := config.Complete()
 	if err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("agents-port", g.portReady(parts.port)); err != nil {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
@@ -522,7 +529,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
 	}
-	synced, stop, err := members.Follow(informer)
+	known, stop, err := members.Follow(informer)
 	if err != nil {
 		return err
 	}
@@ -538,7 +545,8 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return nil
 	case <-credentials.Synced():
 	}
-	if !toolscache.WaitForCacheSync(ctx.Done(), synced) {
+	// Who asks for a member that is not known yet would hear that there is none.
+	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
 		return nil
 	}
 	server, err := config.New(ctx)
@@ -560,6 +568,18 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 		return parts.registry.Close(drain)
 	})
 	return group.Wait()
+}
+
+// onceClosed is a check that passes when done is closed, and says why it does not before.
+func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-done:
+			return nil
+		default:
+			return errors.New(otherwise)
+		}
+	}
 }
 
 // ignoreEnd drops the errors that come of stopping.
