@@ -89,7 +89,7 @@ type Config struct {
 	// DrainTime is how long requests that no caller can resume, such as exec, may go on
 	// after Run's context has ended. If 0, they end with it.
 	DrainTime time.Duration
-	// OnServing, if not nil, is called once requests are answered: before, whoever sends
+	// OnServing, if not nil, is called once requests are answered, with callers known: before, whoever sends
 	// users to this server would have them refused.
 	OnServing func()
 	// Metrics are registered here; nil means that nobody reads them.

@@ -495,6 +495,9 @@ func (g *gateway) addProxy(context.Context) error {
 	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
 		return err
 	}
+	if err := g.manager.AddReadyzCheck("agents-port", g.portReady(parts.port)); err != nil {
+		return err
+	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
 		defer close(parts.drained)
 		return g.serveAPI(ctx, completed, members, credentials, parts)

@@ -40,11 +40,11 @@ func (g *gateway) newIntake(ctx context.Context) (*intake.Server, error) {
 		serving.ClientCA = file
 		return intake.NewServer(serving), nil
 	}
-	proxy, err := frontproxy.Read(ctx, g.clientset)
+	published, err := frontproxy.Read(ctx, g.clientset)
 	if err != nil {
 		return nil, err
 	}
-	serving.FrontProxy, serving.Unproved = proxy, g.handover.Unproved
+	serving.FrontProxy, serving.Unproved = published.FrontProxy, g.handover.Unproved
 	return intake.NewServer(serving), nil
 }
 
