@@ -120,7 +120,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Workers: o.DispatchWorkers}
+	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
 	if o.Charts != nil {
 		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {
