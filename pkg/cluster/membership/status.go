@@ -267,8 +267,7 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 	if equality.Semantic.DeepEqual(base.Status, mc.Status) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
+	if err := r.Client.Status().Update(ctx, mc); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
 	before := joinedStatus(base.Status.Conditions)
