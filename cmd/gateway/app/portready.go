@@ -12,7 +12,7 @@ import (
 // agents cannot come reaches no member.
 func (g *gateway) portReady(port *advertised) func(*http.Request) error {
 	return func(*http.Request) error {
-		if g.AgentsAddress != "" && port.info().Port == nil {
+		if g.Tunnels.AgentsAddress != "" && port.info().Port == nil {
 			return errors.New("the port for agents is not open yet")
 		}
 		return nil

@@ -6,16 +6,17 @@ package app
 import (
 	"testing"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
 func TestAGatewayIsNotReadyBeforeAgentsCanComeToItsPort(t *testing.T) {
 	port := &advertised{}
-	without := &gateway{Config: &Config{}}
+	without := &gateway{Config: &options.Config{}}
 	if err := without.portReady(port)(nil); err != nil {
 		t.Errorf("A gateway without a port for agents waits for it: %v", err)
 	}
-	with := &gateway{Config: &Config{Options: Options{AgentsAddress: "hub.example:443"}}}
+	with := &gateway{Config: &options.Config{Options: options.Options{Tunnels: options.Tunnels{AgentsAddress: "hub.example:443"}}}}
 	if err := with.portReady(port)(nil); err == nil {
 		t.Error("It is ready before its port is open.")
 	}
