@@ -48,6 +48,9 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are (errors.Is) if no agent of
 	// the member is connected.
 	NotConnected error
+	// Expected says whether the agent of a member that is not connected may well be back
+	// in seconds: only then clients are asked to come again. nil expects all.
+	Expected func(member string) bool
 	// MemberServerName is what the certificates of the members' API servers are
 	// valid for, by default kubernetes.default.svc.
 	MemberServerName string

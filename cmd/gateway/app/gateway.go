@@ -468,6 +468,7 @@ func (g *gateway) addProxy(context.Context) error {
 		}),
 		Dialer:       proxyDialer{registry},
 		NotConnected: tunnel.ErrNotConnected,
+		Expected:     registry.Expected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
 		Connected:    registry.Reachable,
