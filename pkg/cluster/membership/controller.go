@@ -199,13 +199,11 @@ func readyToJoin(refused *refusal) metav1.Condition {
 // writeReadyToJoin writes that one condition, if it changed.
 func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
 	was := meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
-	base := mc.DeepCopy()
 	condition.ObservedGeneration = mc.Generation
 	if !meta.SetStatusCondition(&mc.Status.Conditions, condition) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
+	if err := r.Client.Status().Update(ctx, mc); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
 	if condition.Status == metav1.ConditionTrue && !was {
