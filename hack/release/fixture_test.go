@@ -242,6 +242,20 @@ func (s *setup) release(t *testing.T, more ...string) error {
 	return run(t.Context(), s.arguments(more...))
 }
 
+// planned is what a release would be made by and of.
+func (s *setup) planned(t *testing.T) (*plan, []image) {
+	t.Helper()
+	p, err := parse(s.arguments())
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := p.builtImages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, images
+}
+
 // digests is the list of a release, and empty if there was none.
 func (s *setup) digests(t *testing.T) []name.Digest {
 	t.Helper()

@@ -81,14 +81,7 @@ func TestWhatWasReleasedIsAcceptedByCosignAndByHelm(t *testing.T) {
 					t.Errorf("cosign accepts %q of %s, want signature and provenance", got, digest)
 				}
 			}
-			p, err := parse(s.arguments())
-			if err != nil {
-				t.Fatal(err)
-			}
-			images, err := p.builtImages()
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, images := s.planned(t)
 			for _, platform := range append(images[0].platforms, images[1].platforms...) {
 				if got := statementsOf(t, s.public, platform.digest); !slices.Equal(got, []string{signatureType, provenanceType, sbomType}) {
 					t.Errorf("cosign accepts %q of %s, want signature, provenance and SBOM", got, platform.digest)
@@ -269,14 +262,7 @@ func TestWhatTheRegistryDoesNotGiveBackIsNoRelease(t *testing.T) {
 
 func TestProvenance(t *testing.T) {
 	s := newSetup(t)
-	p, err := parse(s.arguments())
-	if err != nil {
-		t.Fatal(err)
-	}
-	images, err := p.builtImages()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, images := s.planned(t)
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	for name, test := range map[string]struct {
 		from              source

@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -42,17 +43,13 @@ func newReleased(t *testing.T) *released {
 	if err := s.release(t); err != nil {
 		t.Fatal(err)
 	}
-	p, err := parse(s.arguments())
+	p, images := s.planned(t)
+	r := &released{setup: s, images: images, charts: &packed{}, sound: s.registry.saved()}
+	signer, err := p.keys.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &released{setup: s, charts: &packed{}, sound: s.registry.saved()}
-	if r.signer, err = p.keys.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if r.images, err = p.builtImages(); err != nil {
-		t.Fatal(err)
-	}
+	r.signer = signer
 	for i, command := range commands {
 		r.charts.all = append(r.charts.all, &chart{command: command, digest: s.digests(t)[len(commands)+i]})
 	}
@@ -166,13 +163,38 @@ func (r *released) spoilLayer(t *testing.T, digest name.Digest) {
 	r.registry.change("/blobs/"+manifest.Layers[0].Digest.String(), body)
 }
 
-func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
-	sound := newReleased(t)
-	for name, test := range map[string]struct {
-		// spoil breaks one thing, and returns what the error has to name beside the sentence.
-		spoil func(t *testing.T, r *released) (named name.Digest)
-		want  string
-	}{
+// damage is one thing that is wrong with a release.
+type damage struct {
+	// spoil breaks it, and returns what the error has to name beside the sentence.
+	spoil func(t *testing.T, r *released) (named name.Digest)
+	want  string
+}
+
+// wrongContent is damage to what the registry holds.
+func wrongContent() map[string]damage {
+	return map[string]damage{
+		"a changed layer of an image": {func(t *testing.T, r *released) name.Digest {
+			r.spoilLayer(t, r.images[1].platforms[1].digest)
+			return r.images[1].digest
+		}, "does not verify: validating children"},
+		"a changed layer of a chart": {func(t *testing.T, r *released) name.Digest {
+			r.spoilLayer(t, r.charts.all[1].digest)
+			return r.charts.all[1].digest
+		}, "does not verify: error verifying sha256"},
+		"a changed index": {func(t *testing.T, r *released) name.Digest {
+			r.registry.change("/manifests/"+r.images[0].digest.DigestStr(), []byte(`{"schemaVersion": 2, "manifests": []}`))
+			return r.images[0].digest
+		}, "manifest digest"},
+		"a chart with images of another release": {func(_ *testing.T, r *released) name.Digest {
+			r.images = r.images[:1]
+			return r.charts.all[0].digest
+		}, "which is none of this release"},
+	}
+}
+
+// wrongStatements is damage to what is said of it.
+func wrongStatements() map[string]damage {
+	return map[string]damage{
 		"another key": {func(t *testing.T, r *released) name.Digest {
 			private, _ := newKey(t)
 			other, err := keys{file: private}.open(t.Context())
@@ -196,18 +218,6 @@ func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
 			r.all[0].digest = strange
 			return strange
 		}, "its signature does not verify"},
-		"a changed layer of an image": {func(t *testing.T, r *released) name.Digest {
-			r.spoilLayer(t, r.images[1].platforms[1].digest)
-			return r.images[1].digest
-		}, "does not verify: validating children"},
-		"a changed layer of a chart": {func(t *testing.T, r *released) name.Digest {
-			r.spoilLayer(t, r.charts.all[1].digest)
-			return r.charts.all[1].digest
-		}, "does not verify: error verifying sha256"},
-		"a changed index": {func(t *testing.T, r *released) name.Digest {
-			r.registry.change("/manifests/"+r.images[0].digest.DigestStr(), []byte(`{"schemaVersion": 2, "manifests": []}`))
-			return r.images[0].digest
-		}, "manifest digest"},
 		"no SBOM": {func(t *testing.T, r *released) name.Digest {
 			take(t, r.images[1].platforms[0].digest, sbomType)
 			return r.images[1].platforms[0].digest
@@ -236,11 +246,13 @@ func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
 			take(t, r.charts.all[0].digest, provenanceType)
 			return r.charts.all[0].digest
 		}, "has no signature and no statement"},
-		"a chart with images of another release": {func(_ *testing.T, r *released) name.Digest {
-			r.images = r.images[:1]
-			return r.charts.all[0].digest
-		}, "which is none of this release"},
-	} {
+	}
+}
+
+func TestWhatIsWrongWithAReleaseIsNamed(t *testing.T) {
+	sound, damages := newReleased(t), wrongContent()
+	maps.Copy(damages, wrongStatements())
+	for name, test := range damages {
 		t.Run(name, func(t *testing.T) {
 			r := sound.again()
 			if err := r.verify(t); err != nil {
