@@ -441,7 +441,7 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 	if !g.runs(componentWebhook) || !g.serves(apiFleet) {
 		return nil
 	}
-	if err := webhook.Register(g.manager, g.trustsAuthors()); err != nil {
+	if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.trustsAuthors(), StrictEnvelopes: g.StrictEnvelopes}); err != nil {
 		return err
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()

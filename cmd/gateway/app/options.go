@@ -165,12 +165,14 @@ type Options struct {
 	// AuthorizeAuthors says whether the authors of placements and overrides are asked:
 	// authorizeOn or authorizeOff.
 	AuthorizeAuthors string
-	Certificates     string
-	CertFile         string
-	KeyFile          string
-	CAFile           string
-	Service          string
-	ExternalName     string
+	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
+	StrictEnvelopes bool
+	Certificates    string
+	CertFile        string
+	KeyFile         string
+	CAFile          string
+	Service         string
+	ExternalName    string
 	// EndpointNames are further names of the serving certificate.
 	EndpointNames []string
 
@@ -287,6 +289,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
 	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, and who writes an override may update it. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
+	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", false, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
 	flags.StringVar(&o.Certificates, "certificates", o.Certificates, "Where the serving certificate comes from. own: an authority of the gateway's own. cert-manager: a Certificate that it asks for. files: the three files below.")
 	flags.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "With --certificates=files: PEM file with the serving certificate; followed when it changes.")
 	flags.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "With --certificates=files: PEM file with its key.")
