@@ -54,8 +54,9 @@ type Options struct {
 	// Tunnel is which way the members' tunnels go: one of the constants Tunnel*. Empty
 	// means TunnelNative.
 	Tunnel string
-	// GatewayArgs are further flags of the gateways.
-	GatewayArgs []string
+	// GatewayArgs and AgentArgs are further flags of the gateways and of the agents. One
+	// that runs with others, from an earlier Start, is started again.
+	GatewayArgs, AgentArgs []string
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int
@@ -90,7 +91,7 @@ type Member struct {
 }
 
 // Start makes the fleet in Dir run: what was never made is made, what does not
-// run is started, what runs is left alone. It returns when all members are registered.
+// run is started, what runs with the same flags is left alone. It returns when all members are registered.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}

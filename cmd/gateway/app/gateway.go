@@ -16,22 +16,19 @@ import (
 	"syscall"
 	"time"
 
-	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -42,6 +39,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
@@ -96,7 +95,7 @@ const (
 
 // gateway is everything that the parts share.
 type gateway struct {
-	*Config
+	*options.Config
 	scheme *runtime.Scheme
 	// direct reads and writes the hub without a cache.
 	direct       client.Client
@@ -114,8 +113,8 @@ type gateway struct {
 
 // Run runs the gateway until the context ends, or fails with a sentence that
 // says what is in the way.
-func Run(ctx context.Context, config *Config) error {
-	spans, err := config.Tracing.Provider(ctx, "gateway", config.Hub)
+func Run(ctx context.Context, config *options.Config) error {
+	spans, err := config.Process.Tracing.Provider(ctx, "gateway", config.REST)
 	if err != nil {
 		return err
 	}
@@ -155,18 +154,18 @@ func explain(err error) error {
 	return err
 }
 
-func newGateway(config *Config) (*gateway, error) {
-	scheme, err := newScheme()
+func newGateway(config *options.Config) (*gateway, error) {
+	scheme, err := scheme.New()
 	if err != nil {
 		return nil, err
 	}
-	direct, err := client.New(config.Hub, client.Options{Scheme: scheme})
+	direct, err := client.New(config.REST, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Hub.Host, err)
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.REST.Host, err)
 	}
-	clientset, err := kubernetes.NewForConfig(config.Hub)
+	clientset, err := kubernetes.NewForConfig(config.REST)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Hub.Host, err)
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.REST.Host, err)
 	}
 	g := &gateway{Config: config, scheme: scheme, direct: direct, clientset: clientset}
 	g.certificates = g.newCertificates()
@@ -178,45 +177,30 @@ func newGateway(config *Config) (*gateway, error) {
 // newCertificates serves what the hub's API server asks the Service for, and what
 // clients of the gateway's own endpoint call it.
 func (g *gateway) newCertificates() *serving.Certificates {
-	service := g.Service + "." + g.Namespace + ".svc"
-	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.EndpointNames, g.konnectivityNames())
-	switch g.Certificates {
-	case certificatesFiles:
-		return serving.FromFiles(g.CertFile, g.KeyFile, g.CAFile)
-	case certificatesCertManager:
-		return serving.FromCertManager(g.direct, g.Namespace, names)
+	service := g.Serving.Service + "." + g.Hub.Namespace + ".svc"
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, g.Serving.EndpointNames, g.konnectivityNames())
+	switch g.Serving.Certificates {
+	case options.CertificatesFiles:
+		return serving.FromFiles(g.Serving.CertFile, g.Serving.KeyFile, g.Serving.CAFile)
+	case options.CertificatesCertManager:
+		return serving.FromCertManager(g.direct, g.Hub.Namespace, names)
 	default:
-		return serving.FromAuthority(g.direct, g.Namespace, names)
+		return serving.FromAuthority(g.direct, g.Hub.Namespace, names)
 	}
-}
-
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
-		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
-		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
-		azurefleetv1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering types: %w", err)
-		}
-	}
-	return scheme, nil
 }
 
 // newInstaller says what belongs on the hub for the chosen APIs.
 func (g *gateway) newInstaller() (*install.Installer, error) {
 	groups := map[string][]string{
-		apiFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
-		apiRancher:   {registrationv1alpha1.GroupVersion.Group},
-		apiMSA:       {msav1beta1.GroupVersion.Group},
-		apiProfile:   {multiclusterv1alpha1.GroupVersion.Group},
-		apiAdmission: {admissionv1alpha1.GroupVersion.Group},
-		apiAzure:     {azurefleetv1alpha1.GroupVersion.Group},
+		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
+		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
+		options.APIMSA:       {msav1beta1.GroupVersion.Group},
+		options.APIProfile:   {multiclusterv1alpha1.GroupVersion.Group},
+		options.APIAdmission: {admissionv1alpha1.GroupVersion.Group},
+		options.APIAzure:     {azurefleetv1alpha1.GroupVersion.Group},
 	}
 	var chosen []string
-	for _, api := range g.APIs {
+	for _, api := range g.Parts.APIs {
 		chosen = append(chosen, groups[api]...)
 	}
 	definitions, err := crds.ForHub(chosen...)
@@ -227,21 +211,21 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 		Client:      g.direct,
 		Definitions: definitions,
 		Hub: install.Hub{
-			Namespace: g.Namespace, Service: g.Service, ExternalName: g.ExternalName, APIPort: int32(g.SecurePort),
+			Namespace: g.Hub.Namespace, Service: g.Serving.Service, ExternalName: g.Install.ExternalName, APIPort: int32(g.Serving.SecurePort),
 		},
 		Version: version.Get(),
-		Adopt:   g.Adopt,
+		Adopt:   g.Install.Adopt,
 		Clock:   clock.RealClock{},
 	}
-	if g.runs(componentProxy) && g.serves(apiGateway) {
+	if g.Parts.ServesProxy() {
 		installer.APIs = []install.GroupVersion{
 			{Group: gatewayv1alpha1.GroupVersion.Group, Version: gatewayv1alpha1.GroupVersion.Version},
 			{Group: tunnelv1alpha1.GroupVersion.Group, Version: tunnelv1alpha1.GroupVersion.Version},
 		}
 	}
 	switch {
-	case !g.takesReviews():
-	case g.WebhookCaller == callerCertificate:
+	case !g.Parts.TakesReviews():
+	case g.Reviews.Caller == options.CallerCertificate:
 		installer.Obsolete = append(installer.Obsolete, g.reviewsAPI().APIService())
 	default:
 		installer.APIs = append(installer.APIs, g.reviewsAPI())
@@ -251,13 +235,13 @@ func (g *gateway) newInstaller() (*install.Installer, error) {
 
 // prepareHub returns when every kind that the gateway works with is served.
 func (g *gateway) prepareHub(ctx context.Context) error {
-	if !g.Install {
+	if !g.Install.Enabled {
 		return g.installer.WaitForDefinitions(ctx)
 	}
 	if err := g.installer.InstallBase(ctx); err != nil {
 		return err
 	}
-	return install.Exclusively(ctx, g.clientset, g.Namespace, identity(), g.installer.InstallDefinitions)
+	return install.Exclusively(ctx, g.clientset, g.Hub.Namespace, identity(), g.installer.InstallDefinitions)
 }
 
 // identity tells this process from every other, also on the same machine.
@@ -271,14 +255,14 @@ func identity() string {
 
 func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 	grace := shutdownGrace
-	options := ctrl.Options{
+	settings := ctrl.Options{
 		Scheme:                        g.scheme,
-		Metrics:                       metricsserver.Options{BindAddress: g.Metrics},
-		HealthProbeBindAddress:        g.HealthProbes,
+		Metrics:                       metricsserver.Options{BindAddress: g.Process.Metrics},
+		HealthProbeBindAddress:        g.Process.HealthProbes,
 		LivenessEndpointName:          "/livez",
-		LeaderElection:                g.LeaderElect,
-		LeaderElectionID:              g.leaseName(),
-		LeaderElectionNamespace:       g.Namespace,
+		LeaderElection:                g.Process.LeaderElect,
+		LeaderElectionID:              g.Parts.LeaseName(),
+		LeaderElectionNamespace:       g.Hub.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
 		Cache:                         cache.Options{ByObject: dispatch.CacheOptions()},
@@ -288,14 +272,14 @@ func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 	}
-	if g.takesReviews() {
+	if g.Parts.TakesReviews() {
 		server, err := g.newIntake(ctx)
 		if err != nil {
 			return nil, err
 		}
-		options.WebhookServer = server
+		settings.WebhookServer = server
 	}
-	mgr, err := ctrl.NewManager(g.Hub, options)
+	mgr, err := ctrl.NewManager(g.REST, settings)
 	if err != nil {
 		return nil, explain(fmt.Errorf("setting up the gateway: %w", err))
 	}
@@ -305,7 +289,7 @@ func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 // addServing keeps the certificate current, and, in the leader, what leads the
 // hub's API server to it.
 func (g *gateway) addServing(context.Context) error {
-	if !g.runs(componentProxy) && !g.runs(componentWebhook) {
+	if !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
 		return nil
 	}
 	if err := g.manager.Add(g.certificates); err != nil {
@@ -317,7 +301,7 @@ func (g *gateway) addServing(context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if !g.Install {
+	if !g.Install.Enabled {
 		return nil
 	}
 	return g.manager.Add(manager.RunnableFunc(g.keepServingInstalled))
@@ -330,8 +314,8 @@ func (g *gateway) keepServingInstalled(ctx context.Context) error {
 		return ignoreEnd(ctx, err)
 	}
 	parameters := g.policyParameters(self)
-	g.installer.Obsolete = append(g.installer.Obsolete, policies.GuardRails(g.GuardRails).Obsolete(parameters)...)
-	g.installer.Obsolete = append(g.installer.Obsolete, policies.ConfirmDelete(g.ConfirmDelete).Obsolete()...)
+	g.installer.Obsolete = append(g.installer.Obsolete, policies.GuardRails(g.Install.GuardRails).Obsolete(parameters)...)
+	g.installer.Obsolete = append(g.installer.Obsolete, policies.ConfirmDelete(g.Install.ConfirmDelete).Obsolete()...)
 	if self.administrator {
 		log.FromContext(ctx).Info("The gateway runs as an administrator: no policy limits its account; give it one of its own", "user", self.name)
 		g.installer.Obsolete = append(g.installer.Obsolete, policies.Gateway(parameters)...)
@@ -410,8 +394,8 @@ func (g *gateway) whoAmI(ctx context.Context) (account, error) {
 // policyParameters are what the policies say of this gateway.
 func (g *gateway) policyParameters(self account) policies.Parameters {
 	return policies.Parameters{
-		TokenLifetime: g.AgentTokenLifetime, GatewayUser: self.name, GatewayNamespace: g.Namespace,
-		ArgoCD: g.argoCDAccount(), ConfirmDeleteMembers: g.ConfirmDeleteMembers,
+		TokenLifetime: g.Members.AgentTokenLifetime, GatewayUser: self.name, GatewayNamespace: g.Hub.Namespace,
+		ArgoCD: g.argoCDAccount(), ConfirmDeleteMembers: g.Install.ConfirmDeleteMembers,
 	}
 }
 
@@ -422,26 +406,26 @@ func (g *gateway) admission(reviews webhook.Endpoint, self account) []client.Obj
 	if !self.administrator {
 		objects = append(objects, policies.Gateway(parameters)...)
 	}
-	if g.serves(apiFleet) {
-		objects = append(objects, policies.GuardRails(g.GuardRails).Of(parameters)...)
-		objects = append(objects, policies.ConfirmDelete(g.ConfirmDelete).Of(parameters)...)
+	if g.Parts.Serves(options.APIFleet) {
+		objects = append(objects, policies.GuardRails(g.Install.GuardRails).Of(parameters)...)
+		objects = append(objects, policies.ConfirmDelete(g.Install.ConfirmDelete).Of(parameters)...)
 		objects = slices.Concat(objects, policies.HelmCharts(), policies.Deliveries(parameters), policies.Authors())
 	}
-	if g.runs(componentWebhook) && g.serves(apiFleet) {
-		reviews.TrustAuthors = g.trustsAuthors()
+	if g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet) {
+		reviews.TrustAuthors = g.Placement.TrustsAuthors()
 		objects = append(objects, webhook.Configurations(reviews)...)
 	}
 	return objects
 }
 
 func (g *gateway) addWebhooks(ctx context.Context) error {
-	if g.trustsAuthors() && g.serves(apiFleet) {
+	if g.Placement.TrustsAuthors() && g.Parts.Serves(options.APIFleet) {
 		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
 	}
-	if !g.runs(componentWebhook) || !g.serves(apiFleet) {
+	if !g.Parts.Runs(options.ComponentWebhook) || !g.Parts.Serves(options.APIFleet) {
 		return nil
 	}
-	if err := webhook.Register(g.manager, g.trustsAuthors()); err != nil {
+	if err := webhook.Register(g.manager, g.Placement.TrustsAuthors()); err != nil {
 		return err
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()
@@ -455,7 +439,7 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
 func (g *gateway) addProxy(context.Context) error {
-	if !g.runs(componentProxy) || !g.serves(apiGateway) {
+	if !g.Parts.ServesProxy() {
 		return nil
 	}
 	parts, err := g.newTunnels()
@@ -474,8 +458,8 @@ func (g *gateway) addProxy(context.Context) error {
 	members.OnGone(parts.disconnect)
 	credentials.Changed = members.SetCredential
 	config := apiserver.Config{
-		Hub:         g.Hub,
-		Address:     net.JoinHostPort(g.BindAddress, strconv.Itoa(g.SecurePort)),
+		Hub:         g.REST,
+		Address:     net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Serving.SecurePort)),
 		Certificate: g.certificates,
 		Members:     members,
 		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
@@ -484,26 +468,35 @@ func (g *gateway) addProxy(context.Context) error {
 		}),
 		Dialer:       proxyDialer{registry},
 		NotConnected: tunnel.ErrNotConnected,
+		Expected:     registry.Expected,
 		Tunnels:      registry.UpgradeHandler,
 		MembersOf:    parts.members.MembersOf,
 		Connected:    registry.Reachable,
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,
 
-		AuthorizeInner:       g.AuthorizeInner,
-		AuditPolicyFile:      g.AuditPolicyFile,
-		AuditLogPath:         g.AuditLogPath,
-		MaxInFlightPerMember: g.MaxInFlightPerMember,
-		MaxInFlightPerUser:   g.MaxInFlightPerUser,
-		MaxLongPerMember:     g.MaxLongPerMember,
-		MaxLongPerUser:       g.MaxLongPerUser,
+		AuthorizeInner:       g.Proxy.AuthorizeInner,
+		AuditPolicyFile:      g.Proxy.AuditPolicyFile,
+		AuditLogPath:         g.Proxy.AuditLogPath,
+		MaxInFlightPerMember: g.Proxy.MaxInFlightPerMember,
+		MaxInFlightPerUser:   g.Proxy.MaxInFlightPerUser,
+		MaxLongPerMember:     g.Proxy.MaxLongPerMember,
+		MaxLongPerUser:       g.Proxy.MaxLongPerUser,
 		DrainTime:            streamDrain,
 	}
-	if g.AuditRequests {
+	if g.Proxy.AuditRequests {
 		config.Recorder = clustergateway.LogRecords
 	}
+	serving := make(chan struct{})
+	config.OnServing = func() { close(serving) }
 	completed, err := config.Complete()
 	if err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
+		return err
+	}
+	if err := g.manager.AddReadyzCheck("agents-port", g.portReady(parts.port)); err != nil {
 		return err
 	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
@@ -520,7 +513,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err != nil {
 		return fmt.Errorf("watching MemberClusters: %w", err)
 	}
-	_, stop, err := members.Follow(informer)
+	known, stop, err := members.Follow(informer)
 	if err != nil {
 		return err
 	}
@@ -535,6 +528,10 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-ctx.Done():
 		return nil
 	case <-credentials.Synced():
+	}
+	// Who asks for a member that is not known yet would hear that there is none.
+	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
+		return nil
 	}
 	server, err := config.New(ctx)
 	if err != nil {
@@ -557,6 +554,18 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	return group.Wait()
 }
 
+// onceClosed is a check that passes when done is closed, and says why it does not before.
+func onceClosed(done <-chan struct{}, otherwise string) healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-done:
+			return nil
+		default:
+			return errors.New(otherwise)
+		}
+	}
+}
+
 // ignoreEnd drops the errors that come of stopping.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -568,7 +577,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 // addMembers caches what proxy and controllers need of members in every replica.
 func (g *gateway) addMembers(context.Context) error {
 	var err error
-	if g.members, err = membership.NewMemberCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()}); err != nil {
+	if g.members, err = membership.NewMemberCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()}); err != nil {
 		return err
 	}
 	return g.manager.Add(g.members)
@@ -576,65 +585,65 @@ func (g *gateway) addMembers(context.Context) error {
 
 // addMembership joins clusters, and gives the gateway an account on each.
 func (g *gateway) addMembership(context.Context) error {
-	if !g.runs(componentControllers) {
+	if !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
 	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
 	recorder := g.manager.GetEventRecorder(membership.EventSource)
 	var controllers []controller
-	if g.serves(apiFleet) {
+	if g.Parts.Serves(options.APIFleet) {
 		controllers = append(controllers,
 			&membership.Reconciler{
 				Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
 				Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
-				Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.ForceDeleteWait,
-				AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
+				Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
+				AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 			},
 			&membership.StatusReconciler{
-				Client: hub, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Silence,
+				Client: hub, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
 				// Placement must see a heartbeat at least twice before it takes a member for lost.
 				HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
-				TaintUnreachable:  g.TaintUnreachable, Concurrency: memberWorkers,
+				TaintUnreachable:  g.Members.TaintUnreachable, Concurrency: memberWorkers,
 			},
 		)
 	}
-	if g.serves(apiFleet) && g.AgentPriorityLevel != "" {
-		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: g.AgentPriorityLevel})
+	if g.Parts.Serves(options.APIFleet) && g.Members.AgentPriorityLevel != "" {
+		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: g.Members.AgentPriorityLevel})
 	}
-	if g.serves(apiRancher) {
+	if g.Parts.Serves(options.APIRancher) {
 		controllers = append(controllers,
 			&registration.TokenReconciler{
 				Client: hub, Live: live, Clock: clock.RealClock{},
-				Hub: registration.Endpoint{URL: g.HubURL, CA: g.HubCA}, Namespaces: g.registrationNamespaces(),
-				Defaults: g.registrationDefaults(),
+				Hub: registration.Endpoint{URL: g.Hub.URL, CA: g.HubCA}, Namespaces: g.Registration.Chosen(),
+				Defaults: g.Registration.Defaults(),
 			},
 			&registration.GrantReconciler{
-				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.AgentTokenLifetime, Secrets: g.members,
-				Namespaces: g.registrationNamespaces(), Defaults: g.registrationDefaults(), Labels: g.memberLabels(),
+				Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members,
+				Namespaces: g.Registration.Chosen(), Defaults: g.Registration.Defaults(), Labels: g.Registration.LabelRule(),
 				Concurrency: memberWorkers,
 			},
-			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: g.memberLabels(), Concurrency: memberWorkers},
+			&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: g.Registration.LabelRule(), Concurrency: memberWorkers},
 			&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 			&importer.Reconciler{
-				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.registrationNamespaces(),
-				HubURL: g.HubURL, HubCA: g.HubCA, Image: g.AgentImage, Concurrency: memberWorkers,
+				Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: g.Registration.Chosen(),
+				HubURL: g.Hub.URL, HubCA: g.HubCA, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
 			},
 			&clusterapi.Importer{
-				Config: g.Hub, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
+				Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
 				Client: hub, Live: live, Clusters: g.manager.GetCache(), Recorder: recorder,
-				Namespaces: g.registrationNamespaces(), Labels: g.ClusterAPILabels, Concurrency: memberWorkers,
+				Namespaces: g.Registration.Chosen(), Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 			},
 		)
 	}
-	if g.serves(apiAzure) {
+	if g.Parts.Serves(options.APIAzure) {
 		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: g.manager.GetEventRecorder(azurefleet.EventSource)})
 	}
-	if g.serves(apiProfile) {
+	if g.Parts.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
-			Client: hub, Namespace: g.Namespace, Manager: g.ClusterProfileManager, HubURL: g.HubURL, HubCA: g.HubCA,
+			Client: hub, Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		})
 	}
-	if g.serves(apiMSA) {
+	if g.Parts.Serves(options.APIMSA) {
 		tokens, err := g.tokenControllers(g.members)
 		if err != nil {
 			return err
@@ -646,7 +655,7 @@ func (g *gateway) addMembership(context.Context) error {
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.
 func (g *gateway) tokenControllers(secretsOfMembers cache.Cache) ([]controller, error) {
-	tokens, err := serviceaccount.NewSecretCache(g.Hub, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
@@ -656,19 +665,19 @@ func (g *gateway) tokenControllers(secretsOfMembers cache.Cache) ([]controller, 
 	hub := g.manager.GetClient()
 	return []controller{
 		&serviceaccount.Reconciler{Client: hub},
-		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Namespace, Concurrency: memberWorkers},
-		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Namespace},
+		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
+		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Hub.Namespace},
 		&argocd.Reconciler{
 			Client: hub, Live: g.manager.GetAPIReader(), Secrets: secretsOfMembers, Clock: clock.RealClock{},
 			Recorder:  g.manager.GetEventRecorder(membership.EventSource),
-			Namespace: g.ArgoCDNamespace, HubURL: g.HubURL, HubCA: g.HubCA,
+			Namespace: g.Members.ArgoCDNamespace, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		},
 	}, nil
 }
 
 // argoCDAccount is the account whose token Argo CD gets.
 func (g *gateway) argoCDAccount() types.NamespacedName {
-	return types.NamespacedName{Namespace: g.ArgoCDNamespace, Name: argocd.Account}
+	return types.NamespacedName{Namespace: g.Members.ArgoCDNamespace, Name: argocd.Account}
 }
 
 // memberRules are the rights of a member's agent in its namespace on the hub:
@@ -693,7 +702,7 @@ func tunnelRules(member string) []rbacv1.PolicyRule {
 
 // addPlacement decides what goes where, rolls it out and hands it to members.
 func (g *gateway) addPlacement(ctx context.Context) error {
-	if !g.runs(componentControllers) || !g.serves(apiFleet) {
+	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
 		return nil
 	}
 	charts, err := g.charts()
@@ -701,12 +710,9 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 		return err
 	}
 	return placement.SetupWithManager(ctx, g.manager, placement.Options{
-		ConfigMapEnvelopes: g.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.trustsAuthors(),
+		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 	})
 }
-
-// trustsAuthors is true where the authors of placements and overrides are not asked.
-func (g *gateway) trustsAuthors() bool { return g.AuthorizeAuthors == authorizeOff }
 
 type controller interface {
 	SetupWithManager(ctrl.Manager) error

@@ -24,43 +24,42 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/server/options"
+	serveroptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
 const (
-	// frontendAudience is whom frontends' tokens are for: an agent's, for
-	// tunnelv1alpha1.TokenAudience, is worth nothing there, nor the reverse, nor either
-	// at the hub's API server.
-	frontendAudience = "frontends.tunnel.fleetgate.io"
 	// konnectivityReplicas is to how many of the gateway's replicas agents connect, if
 	// there are so many: the others pass dials on.
 	konnectivityReplicas = 2
 	// believedFor is how long the hub's answers about a frontend are: whose token it is,
 	// and whether a dial is allowed.
 	believedFor = 10 * time.Second
+
+	maxFrontendsCABytes = 1 << 20
 )
 
 // addKonnectivity takes Konnectivity's agents, at the port of the others, and its
 // frontends, where flags say so. Their agents' tunnels join the registry of all.
 func (g *gateway) addKonnectivity(parts *tunnelParts) error {
-	if !g.KonnectivityAgents && g.KonnectivityFrontends == "" {
+	if !g.Tunnels.Konnectivity.Agents && g.Tunnels.Konnectivity.Frontends == "" {
 		return nil
 	}
 	exported, err := konnectivity.NewMetrics(metrics.Registry)
 	if err != nil {
 		return err
 	}
-	allow, err := konnectivity.ParseAllow(g.KonnectivityAllow)
+	allow, err := konnectivity.ParseAllow(g.Tunnels.Konnectivity.Allow)
 	if err != nil {
 		return err
 	}
-	if g.KonnectivityAgents {
+	if g.Tunnels.Konnectivity.Agents {
 		agents, err := g.newKonnectivityAgents(parts, allow, exported)
 		if err != nil {
 			return fmt.Errorf("setting up Konnectivity's agents: %w", err)
@@ -79,25 +78,25 @@ func (g *gateway) addKonnectivity(parts *tunnelParts) error {
 			return err
 		}
 	}
-	if g.KonnectivityFrontends == "" {
+	if g.Tunnels.Konnectivity.Frontends == "" {
 		return nil
 	}
 	frontends, err := g.newKonnectivityFrontends(parts.registry, allow, exported)
 	if err != nil {
 		return fmt.Errorf("setting up Konnectivity's frontends: %w", err)
 	}
-	return g.manager.Add(g.listening(g.KonnectivityFrontends, frontends.Serve))
+	return g.manager.Add(g.listening(g.Tunnels.Konnectivity.Frontends, frontends.Serve))
 }
 
 // konnectivityNames are those by which Konnectivity's own agents and frontends reach
 // the gateway: they verify the name that they dial, and nobody tells them another one.
 func (g *gateway) konnectivityNames() []string {
 	var names []string
-	host, _, err := net.SplitHostPort(g.AgentsAddress)
-	if g.KonnectivityAgents && err == nil && net.ParseIP(host) == nil {
+	host, _, err := net.SplitHostPort(g.Tunnels.AgentsAddress)
+	if g.Tunnels.Konnectivity.Agents && err == nil && net.ParseIP(host) == nil {
 		names = append(names, host)
 	}
-	if domain := strings.Trim(g.KonnectivityDomain, "."); g.KonnectivityFrontends != "" && domain != "" {
+	if domain := strings.Trim(g.Tunnels.Konnectivity.Domain, "."); g.Tunnels.Konnectivity.Frontends != "" && domain != "" {
 		names = append(names, "*."+domain)
 	}
 	return names
@@ -111,13 +110,13 @@ func (g *gateway) newKonnectivityAgents(parts *tunnelParts, allow konnectivity.A
 		Join:        parts.registry.ServeSession,
 		ID:          identity(),
 		Replicas: func() int {
-			if g.KonnectivityReplicas > 0 {
-				return g.KonnectivityReplicas
+			if g.Tunnels.Konnectivity.Replicas > 0 {
+				return g.Tunnels.Konnectivity.Replicas
 			}
 			return min(parts.port.info().Replicas, konnectivityReplicas)
 		},
-		Lanes:     g.KonnectivityLanes,
-		APIServer: g.KonnectivityAPIServer,
+		Lanes:     g.Tunnels.Konnectivity.Lanes,
+		APIServer: g.Tunnels.Konnectivity.APIServer,
 		Allow:     allow,
 		Metrics:   exported,
 	})
@@ -128,14 +127,14 @@ func (g *gateway) newKonnectivityFrontends(registry *tunnel.Registry, allow konn
 		SubjectAccessReviewClient: g.clientset.AuthorizationV1(),
 		AllowCacheTTL:             believedFor,
 		DenyCacheTTL:              believedFor,
-		WebhookRetryBackoff:       options.DefaultAuthWebhookRetryBackoff(),
+		WebhookRetryBackoff:       serveroptions.DefaultAuthWebhookRetryBackoff(),
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("delegating authorization: %w", err)
 	}
-	credentials := konnectivity.Credentials{Token: remembering((&tokenReviews{client: g.clientset, audience: frontendAudience}).identify)}
-	if g.KonnectivityFrontendsCA != "" {
-		credentials.ClientCAs = (&caBundle{path: g.KonnectivityFrontendsCA}).pool
+	credentials := konnectivity.Credentials{Token: remembering((&tokenReviews{client: g.clientset, audience: options.FrontendAudience}).identify)}
+	if g.Tunnels.Konnectivity.FrontendsCA != "" {
+		credentials.ClientCAs = (&caBundle{path: g.Tunnels.Konnectivity.FrontendsCA}).pool
 	}
 	return konnectivity.NewFrontendServer(konnectivity.FrontendServerOptions{
 		Credentials: credentials,
@@ -145,7 +144,7 @@ func (g *gateway) newKonnectivityFrontends(registry *tunnel.Registry, allow konn
 		},
 		Dialer:      registry,
 		Certificate: g.certificates.GetCertificate,
-		Domain:      g.KonnectivityDomain,
+		Domain:      g.Tunnels.Konnectivity.Domain,
 		Allow:       allow,
 		Metrics:     exported,
 	})
@@ -243,8 +242,8 @@ func (b *caBundle) pool() (*x509.CertPool, error) {
 	if b.parsed != nil && info.ModTime().Equal(b.changed) {
 		return b.parsed, nil
 	}
-	if info.Size() > maxCABytes {
-		return nil, fmt.Errorf("%s has more than %d bytes", b.path, maxCABytes)
+	if info.Size() > maxFrontendsCABytes {
+		return nil, fmt.Errorf("%s has more than %d bytes", b.path, maxFrontendsCABytes)
 	}
 	text, err := os.ReadFile(b.path)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
@@ -65,19 +66,25 @@ func TestABundleWithoutACertificateIsAnError(t *testing.T) {
 
 func TestTheCertificateIsForTheNamesThatKonnectivityVerifies(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*Options)
+		change func(*options.Options)
 		want   []string
 	}{
-		"no Konnectivity":                   {func(o *Options) { o.AgentsAddress = "agents.example:8091" }, nil},
-		"agents at a name":                  {func(o *Options) { o.AgentsAddress, o.KonnectivityAgents = "agents.example:8091", true }, []string{"agents.example"}},
-		"agents at an address":              {func(o *Options) { o.AgentsAddress, o.KonnectivityAgents = "10.0.0.1:8091", true }, nil},
-		"frontends of a member":             {func(o *Options) { o.KonnectivityFrontends, o.KonnectivityDomain = ":8090", ".fleet.example" }, []string{"*.fleet.example"}},
-		"a domain that nobody is served at": {func(o *Options) { o.KonnectivityDomain = "fleet.example" }, nil},
+		"no Konnectivity": {func(o *options.Options) { o.Tunnels.AgentsAddress = "agents.example:8091" }, nil},
+		"agents at a name": {func(o *options.Options) {
+			o.Tunnels.AgentsAddress, o.Tunnels.Konnectivity.Agents = "agents.example:8091", true
+		}, []string{"agents.example"}},
+		"agents at an address": {func(o *options.Options) {
+			o.Tunnels.AgentsAddress, o.Tunnels.Konnectivity.Agents = "10.0.0.1:8091", true
+		}, nil},
+		"frontends of a member": {func(o *options.Options) {
+			o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Domain = ":8090", ".fleet.example"
+		}, []string{"*.fleet.example"}},
+		"a domain that nobody is served at": {func(o *options.Options) { o.Tunnels.Konnectivity.Domain = "fleet.example" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := NewOptions()
-			test.change(options)
-			g := &gateway{Config: &Config{Options: *options}}
+			given := options.New()
+			test.change(given)
+			g := &gateway{Config: &options.Config{Options: *given}}
 			if diff := cmp.Diff(test.want, g.konnectivityNames()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

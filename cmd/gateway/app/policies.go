@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
@@ -21,7 +22,7 @@ import (
 // addPolicies serves ImmutabilityPolicies in every replica, and keeps their
 // webhooks and their status in the leader.
 func (g *gateway) addPolicies(ctx context.Context) error {
-	if !g.serves(apiAdmission) || !g.runs(componentWebhook) && !g.runs(componentControllers) {
+	if !g.Parts.Serves(options.APIAdmission) || !g.Parts.Runs(options.ComponentWebhook) && !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
 	compiler, err := immutability.NewCompiler()
@@ -29,19 +30,19 @@ func (g *gateway) addPolicies(ctx context.Context) error {
 		return err
 	}
 	policies := immutability.NewPolicies(compiler)
-	if g.runs(componentWebhook) {
+	if g.Parts.Runs(options.ComponentWebhook) {
 		if err := g.servePolicies(ctx, compiler, policies); err != nil {
 			return err
 		}
 	}
-	if !g.runs(componentControllers) {
+	if !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
-	failClosed := sets.New(g.FailClosedGroups...)
+	failClosed := sets.New(g.Reviews.FailClosedGroups...)
 	return g.setUp([]controller{
 		&immutability.WebhookReconciler{
 			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.policyClientConfig,
-			FailClosed: failClosed, Namespace: g.Namespace, Clock: clock.RealClock{},
+			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
 			Client: g.manager.GetClient(), Policies: policies, Mapper: g.manager.GetRESTMapper(),
@@ -61,7 +62,7 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 	}
 	handler := &immutability.Handler{
 		Policies: policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
-		FailClosed: sets.New(g.FailClosedGroups...), Namespace: g.Namespace, Clock: clock.RealClock{},
+		FailClosed: sets.New(g.Reviews.FailClosedGroups...), Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
 	server.Register(immutability.PathPrefix, handler.Serving())

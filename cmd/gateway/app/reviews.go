@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
@@ -20,48 +21,37 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 )
 
-// How the hub's API server proves that a review is its own.
-const (
-	callerLoopback    = "loopback"
-	callerCertificate = "certificate"
-)
-
-// takesReviews is true if this gateway serves any webhook.
-func (g *gateway) takesReviews() bool {
-	return g.runs(componentWebhook) && (g.serves(apiFleet) || g.serves(apiAdmission))
-}
-
 // reviewsAPI is the aggregated group by which reviews come in.
 func (g *gateway) reviewsAPI() install.GroupVersion {
-	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.WebhookPort)}
+	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.Serving.WebhookPort)}
 }
 
 // newIntake returns the server for reviews.
 func (g *gateway) newIntake(ctx context.Context) (*intake.Server, error) {
-	options := intake.Options{
-		Address:        net.JoinHostPort(g.BindAddress, strconv.Itoa(g.WebhookPort)),
+	serving := intake.Options{
+		Address:        net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Serving.WebhookPort)),
 		GetCertificate: g.certificates.GetCertificate,
 	}
-	if g.WebhookCaller == callerCertificate {
-		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", g.WebhookClientCAFile)
+	if g.Reviews.Caller == options.CallerCertificate {
+		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", g.Reviews.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
 		}
-		options.ClientCA = file
-		return intake.NewServer(options), nil
+		serving.ClientCA = file
+		return intake.NewServer(serving), nil
 	}
-	proxy, err := frontproxy.Read(ctx, g.clientset)
+	published, err := frontproxy.Read(ctx, g.clientset)
 	if err != nil {
 		return nil, err
 	}
-	options.FrontProxy, options.Unproved = proxy, g.handover.Unproved
-	return intake.NewServer(options), nil
+	serving.FrontProxy, serving.Unproved = published.FrontProxy, g.handover.Unproved
+	return intake.NewServer(serving), nil
 }
 
 func (g *gateway) newHandover() *intake.Handover {
 	return &intake.Handover{
-		Hub: g.direct, Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort),
-		ServerName: g.Service + "." + g.Namespace + ".svc",
+		Hub: g.direct, Namespace: g.Hub.Namespace, Service: g.Serving.Service, Port: int32(g.Serving.WebhookPort),
+		ServerName: g.Serving.Service + "." + g.Hub.Namespace + ".svc",
 		Mutating:   []string{webhook.MutatingConfiguration},
 		Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
 		Clock:      clock.RealClock{},
@@ -75,8 +65,8 @@ func (g *gateway) reviewsEndpoint(ctx context.Context) (webhook.Endpoint, error)
 	if err != nil {
 		return webhook.Endpoint{}, err
 	}
-	direct := webhook.Endpoint{Namespace: g.Namespace, Service: g.Service, Port: int32(g.WebhookPort), CABundle: ca}
-	if g.WebhookCaller == callerCertificate {
+	direct := webhook.Endpoint{Namespace: g.Hub.Namespace, Service: g.Serving.Service, Port: int32(g.Serving.WebhookPort), CABundle: ca}
+	if g.Reviews.Caller == options.CallerCertificate {
 		return direct, nil
 	}
 	aggregated := webhook.Endpoint{Aggregated: true}

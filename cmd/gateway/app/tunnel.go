@@ -55,20 +55,20 @@ func (g *gateway) newTunnels() (*tunnelParts, error) {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}
 	parts.registry, parts.disconnect = registry, registry.Disconnect
-	client, err := metadata.NewForConfig(g.Hub)
+	client, err := metadata.NewForConfig(g.REST)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", g.Hub.Host, err)
+		return nil, fmt.Errorf("reaching the hub at %s: %w", g.REST.Host, err)
 	}
 	revocation := &tunnels.Revocation{Client: client, Disconnect: func(member string) { parts.disconnect(member) }}
 	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
 		return nil, err
 	}
-	if g.PeerPort != 0 {
+	if g.Tunnels.PeerPort != 0 {
 		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.servePeers(ctx, parts) })); err != nil {
 			return nil, err
 		}
 	}
-	if g.AgentsAddress == "" {
+	if g.Tunnels.AgentsAddress == "" {
 		return parts, nil
 	}
 	return parts, g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, parts) }))
@@ -119,13 +119,13 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 		config.ClientCAs.AppendCertsFromPEM(g.AgentsClientCA)
 	}
 	var l net.ListenConfig
-	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.BindAddress, strconv.Itoa(g.AgentsPort)))
+	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Tunnels.AgentsPort)))
 	if err != nil {
 		return explain(fmt.Errorf("listening for agents: %w", err))
 	}
 	tell := func(ca []byte) {
 		parts.port.set(&tunnel.PortInfo{
-			Address: g.AgentsAddress, CA: string(ca), ServerName: g.Service + "." + g.Namespace + ".svc",
+			Address: g.Tunnels.AgentsAddress, CA: string(ca), ServerName: g.Serving.Service + "." + g.Hub.Namespace + ".svc",
 		})
 		parts.registry.TellAll()
 	}

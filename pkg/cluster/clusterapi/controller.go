@@ -26,6 +26,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/byname"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 )
 
@@ -322,10 +323,9 @@ func (r *reconciler) resolve(ctx context.Context, from *unstructured.Unstructure
 	if err != nil {
 		return nil, fmt.Errorf("finding %s: %w", kind, err)
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: from.GetNamespace(), Name: at("name")}, object)
-	if apierrors.IsNotFound(err) {
+	key := client.ObjectKey{Namespace: from.GetNamespace(), Name: at("name")}
+	object, err := byname.Get(ctx, byname.Through(r.Live, mapping.GroupVersionKind, key.Namespace), mapping.Resource, key, "")
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -351,7 +351,8 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 	status.ResourceUsage = desiredUsage(report.ResourceUsage)
 	status.Properties = withInfrastructure(desiredProperties(report.Properties), mc)
 	status.Namespaces = bounded(report.Namespaces, maxNamespaces)
-	for _, condition := range desiredConditions(report.Conditions, mc.Generation) {
+	reported := append(desiredConditions(report.Conditions, mc.Generation), desiredConditions(tunnelAmong(report), mc.Generation)...)
+	for _, condition := range reported {
 		known := meta.FindStatusCondition(status.Conditions, condition.Type) != nil
 		if isHubCondition(condition.Type) || !known && len(status.Conditions) >= maxConditions {
 			continue
@@ -406,10 +407,10 @@ func joinedStatus(conditions []metav1.Condition) metav1.ConditionStatus {
 func desiredAgentStatus(reported []clusterv1beta1.AgentStatus, generation int64) []clusterv1beta1.AgentStatus {
 	var agents []clusterv1beta1.AgentStatus
 	for _, agent := range reported[:min(len(reported), maxAgents)] {
+		conditions := desiredConditions(agent.Conditions, generation)
+		meta.RemoveStatusCondition(&conditions, clusterv1beta1.ConditionTunnelConnected)
 		agents = append(agents, clusterv1beta1.AgentStatus{
-			Type:                  agent.Type,
-			Conditions:            desiredConditions(agent.Conditions, generation),
-			LastReceivedHeartbeat: agent.LastReceivedHeartbeat,
+			Type: agent.Type, Conditions: conditions, LastReceivedHeartbeat: agent.LastReceivedHeartbeat,
 		})
 	}
 	return agents

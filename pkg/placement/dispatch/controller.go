@@ -169,7 +169,7 @@ func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberClus
 // waits reports whether nothing helps but a change by the user, which is an event;
 // the condition tells what.
 func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errChart, errPaused, errForeign} {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, override.ErrInvalid, errEnvelope, errChart, errPaused, errForeign} {
 		if errors.Is(err, reason) {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/byname"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -145,14 +147,9 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 // next report may be another.
 func (r *Reconciler) write(ctx context.Context, report Report) error {
 	id := report.Resource
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind})
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}, object)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err)
+	object, err := r.read(ctx, id)
+	if err != nil || object == nil {
+		return err
 	}
 	if same(object.Object["status"], report.Status) {
 		return nil
@@ -168,6 +165,32 @@ func (r *Reconciler) write(ctx context.Context, report Report) error {
 		return fmt.Errorf("writing the status of %s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err)
 	}
 	return nil
+}
+
+// read returns the resource on the hub, or nil if it is not there or not to be read. It may
+// be as it was a moment ago: then the hub refuses to have its status overwritten.
+func (r *Reconciler) read(ctx context.Context, id placementv1beta1.ResourceIdentifier) (*unstructured.Unstructured, error) {
+	kind := schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
+	mapping, err := r.Live.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
+	}
+	key := types.NamespacedName{Namespace: id.Namespace, Name: id.Name}
+	object, err := byname.Get(ctx, byname.Through(r.Live, kind, id.Namespace), mapping.Resource, key, "0")
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		ctrl.LoggerFrom(ctx).Info("The gateway may not read a resource to which its member reports a status", "kind", id.Kind,
+			"resource", klog.KRef(id.Namespace, id.Name), "problem", err.Error())
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err)
+	}
+	return object, nil
 }
 
 // same compares as JSON: numbers come in several types.

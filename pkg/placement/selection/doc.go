@@ -7,8 +7,8 @@
 // A Selector answers one question: given the selectors of a placement, which
 // manifests, in which order? Types come from discovery (Kinds), candidates from
 // metadata-only informers that a Watcher runs for exactly the types that
-// placements select, and full objects are read one by one when they are needed,
-// so the hub's memory holds names and labels, never contents.
+// placements select, and full objects are read one by one, by name, when they are
+// needed, so the hub's memory holds names and labels, never contents.
 //
 // The same Watcher tells which placements a changed object concerns; it queues
 // them within milliseconds.

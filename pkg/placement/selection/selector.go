@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/byname"
 )
 
 const (
@@ -63,6 +65,9 @@ type Selected struct {
 	// Withheld names the resources, each with its namespace, of which something would be
 	// selected if the bound covered it. It is not nil.
 	Withheld []string
+	// Unreadable are the kinds that are selected, or would be with a namespace, and that
+	// the gateway may not read, sorted. Nothing of them is in Objects.
+	Unreadable []Kind
 }
 
 // Select returns what the selectors of a placement select now, as far as the bound
@@ -88,8 +93,9 @@ func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, t
 	if err != nil {
 		return Selected{}, err
 	}
+	unreadable := s.watcher.unreadable(kinds)
 	objects, err := s.read(ctx, candidates)
-	return Selected{Objects: objects, Withheld: withheld}, err
+	return Selected{Objects: objects, Withheld: withheld, Unreadable: unreadable}, err
 }
 
 // Forget says that the placement is gone.
@@ -181,6 +187,8 @@ func describe(gvk schema.GroupVersionKind) string {
 type candidate struct {
 	kind            Kind
 	namespace, name string
+	// version is the object's, as the informer has seen it.
+	version string
 }
 
 // withheld is what a candidate is called that the bound does not cover.
@@ -235,11 +243,11 @@ func (s *Selector) selectedBy(w want) ([]candidate, error) {
 		}
 		if !w.isNamespace() {
 			if metadataPropagates(w.kind.GroupKind(), object, s.hasService(object.Namespace)) {
-				found = append(found, candidate{w.kind, object.Namespace, object.Name})
+				found = append(found, candidate{w.kind, object.Namespace, object.Name, object.ResourceVersion})
 			}
 			continue
 		}
-		inside, err := s.namespace(w, object.Name)
+		inside, err := s.namespace(w, object)
 		if err != nil {
 			return nil, err
 		}
@@ -249,11 +257,12 @@ func (s *Selector) selectedBy(w want) ([]candidate, error) {
 }
 
 // namespace returns the namespace and, if the selector wants it, what is in it.
-func (s *Selector) namespace(w want, name string) ([]candidate, error) {
+func (s *Selector) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]candidate, error) {
+	name := namespace.Name
 	if !NamespacePropagates(name) {
 		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
 	}
-	found := []candidate{{kind: w.kind, name: name}}
+	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
 	if !w.contents {
 		return found, nil
 	}
@@ -268,7 +277,7 @@ func (s *Selector) namespace(w want, name string) ([]candidate, error) {
 		}
 		for _, object := range objects {
 			if metadataPropagates(kind.GroupKind(), object, s.hasService(name)) {
-				found = append(found, candidate{kind, name, object.Name})
+				found = append(found, candidate{kind, name, object.Name, object.ResourceVersion})
 			}
 		}
 	}
@@ -323,12 +332,16 @@ func (s *Selector) read(ctx context.Context, candidates []candidate) ([]*unstruc
 }
 
 func (s *Selector) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
-	object, err := s.client.Resource(c.kind.GVR()).Namespace(c.namespace).Get(ctx, c.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
+	object, err := byname.Get(ctx, s.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
+	if apierrors.IsForbidden(err) {
+		s.watcher.refused(ctx, c.kind.GVR(), err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", c.kind.GVR().GroupResource(), types.NamespacedName{Namespace: c.namespace, Name: c.name}, err)
+		return nil, fmt.Errorf("reading what is selected: %w", err)
 	}
 	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) {
 		return nil, nil

@@ -14,13 +14,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/byname"
 )
 
 const (
@@ -258,14 +258,15 @@ func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, reque
 // and what somebody else claims must not count as gone. It is listed, not read: to
 // guard a kind takes no further right.
 func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *Request) (bool, error) {
-	found, claimed := &unstructured.UnstructuredList{}, request.oldObject
-	found.SetGroupVersionKind(request.kind.GroupVersion().WithKind(request.kind.Kind + "List"))
-	if err := k.reader.List(ctx, found, client.InNamespace(request.namespace), client.MatchingFields{metav1.ObjectNameField: claimed.GetName()}); err != nil {
+	claimed := request.oldObject
+	found, err := byname.Get(ctx, byname.Through(k.reader, request.kind, request.namespace), request.resource, client.ObjectKeyFromObject(claimed), "")
+	switch {
+	case ignoreAbsent(err) != nil:
 		return false, fmt.Errorf("looking for the object that goes: %w", err)
+	case err != nil:
+		return false, nil
 	}
-	return slices.ContainsFunc(found.Items, func(o unstructured.Unstructured) bool {
-		return o.GetUID() == claimed.GetUID() && o.GetDeletionTimestamp() == nil && o.GetLabels()[guard.label()] == claimed.GetLabels()[guard.label()]
-	}), nil
+	return found.GetUID() == claimed.GetUID() && found.GetDeletionTimestamp() == nil && found.GetLabels()[guard.label()] == claimed.GetLabels()[guard.label()], nil
 }
 
 // namespaceEnds is true if all in it goes anyway. It is read live: the namespace's

@@ -74,8 +74,8 @@ type Handler struct {
 	Namespace string
 	Clock     clock.PassiveClock
 
-	guards *guardkeeper
-	absent *absences
+	guards          *guardkeeper
+	absent, refused *absences
 }
 
 type policyName struct{}
@@ -95,7 +95,7 @@ func (h *Handler) Serving() http.Handler {
 }
 
 func (h *Handler) webhook() *admission.Webhook {
-	h.absent = newAbsences(h.Clock)
+	h.absent, h.refused = newAbsences(h.Clock), newAbsences(h.Clock)
 	h.guards = newGuardkeeper(h.Live, &reservations{reader: h.Live, writer: h.Writer, namespace: h.Namespace, clock: h.Clock})
 	return &admission.Webhook{
 		Handler: h,
@@ -148,7 +148,7 @@ func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) verd
 		return verdict{err: err}
 	}
 	around := surroundings{namespace: namespace}
-	seen, err := c.look(ctx, finder{h.Live, h.Mapper, h.absent}, request, around)
+	seen, err := c.look(ctx, finder{h.Live, h.Mapper, h.absent, h.refused}, request, around)
 	if err != nil {
 		return verdict{violations: seen.violations, err: err}
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/byname"
 )
 
 // maxListed is how many objects a lookup of a list reads.
@@ -41,10 +42,12 @@ const absentFor = 5 * time.Second
 type finder struct {
 	reader client.Reader
 	mapper meta.RESTMapper
-	absent *absences
+	// absent are the kinds that the hub does not serve, refused those that it does not let
+	// the gateway get.
+	absent, refused *absences
 }
 
-// absences are the kinds of lookups that the hub has not served lately.
+// absences are the kinds of lookups that the hub has not had for us lately.
 type absences struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
@@ -67,19 +70,36 @@ func (a *absences) add(kind schema.GroupVersionKind) {
 	a.until[kind] = a.clock.Now().Add(absentFor)
 }
 
-// served gives the kind its version; absent is true if the hub does not serve it.
-func (f finder) served(kind schema.GroupVersionKind) (found schema.GroupVersionKind, absent bool, err error) {
+// served finds how the hub serves the kind, in its version; nil if it does not.
+func (f finder) served(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if f.absent.has(kind) {
-		return kind, true, nil
+		return nil, nil
 	}
 	mapping, err := f.mapper.RESTMapping(kind.GroupKind(), versionsOf(kind)...)
 	if meta.IsNoMatchError(err) {
 		f.absent.add(kind)
 	}
 	if err != nil {
-		return kind, true, ignoreAbsent(err)
+		return nil, ignoreAbsent(err)
 	}
-	return mapping.GroupVersionKind, false, nil
+	return mapping, nil
+}
+
+// get reads one object as it is now. Where the gateway may get the kind that is one read of
+// the API server's; elsewhere it lists by name, for which the API server waits until its
+// cache has caught up.
+func (f finder) get(ctx context.Context, as *meta.RESTMapping, key client.ObjectKey) (*unstructured.Unstructured, error) {
+	kind := as.GroupVersionKind
+	if !f.refused.has(kind) {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		err := f.reader.Get(ctx, key, object)
+		if !apierrors.IsForbidden(err) {
+			return object, err
+		}
+		f.refused.add(kind)
+	}
+	return byname.Get(ctx, byname.Through(f.reader, kind, key.Namespace), as.Resource, key, "")
 }
 
 func versionsOf(kind schema.GroupVersionKind) []string {
@@ -239,13 +259,12 @@ func (l *compiledLookup) read(ctx context.Context, find finder, request *Request
 		return answer{}, nil
 	}
 	missing := answer{missing: key.String()}
-	kind, absent, err := find.served(l.kind)
-	if err != nil || absent {
+	as, err := find.served(l.kind)
+	if err != nil || as == nil {
 		return missing, err
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	if err := find.reader.Get(ctx, key, object); err != nil {
+	object, err := find.get(ctx, as, key)
+	if err != nil {
 		return missing, ignoreAbsent(err)
 	}
 	hideValues(l.kind, object)
@@ -258,11 +277,11 @@ func (l *compiledLookup) list(ctx context.Context, find finder, request *Request
 		options = append(options, client.InNamespace(request.namespace))
 	}
 	none := map[string]any{"items": []any{}}
-	kind, absent, err := find.served(l.kind)
-	if err != nil || absent {
+	as, err := find.served(l.kind)
+	if err != nil || as == nil {
 		return none, err
 	}
-	items := &unstructured.UnstructuredList{}
+	items, kind := &unstructured.UnstructuredList{}, as.GroupVersionKind
 	items.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if label := l.List.SameLabel; label != "" {
 		value, ok := request.current().GetLabels()[label]

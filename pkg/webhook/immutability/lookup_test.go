@@ -65,7 +65,7 @@ func TestLookupsWaitOnlyForWhatTheyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := compiled.look(t.Context(), finder{hub, configMaps(), newAbsences(clock.RealClock{})}, request, surroundings{})
+	seen, err := compiled.look(t.Context(), finder{hub, configMaps(), newAbsences(clock.RealClock{}), newAbsences(clock.RealClock{})}, request, surroundings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestAKindThatTheHubDoesNotServeIsNotLookedForEveryTime(t *testing.T) {
 	find := finder{mapper: hub, absent: newAbsences(now)}
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	for range 3 {
-		if _, absent, err := find.served(kind); !absent || err != nil {
-			t.Fatalf("absent %t, %v", absent, err)
+		if as, err := find.served(kind); as != nil || err != nil {
+			t.Fatalf("it is served as %v, %v", as, err)
 		}
 	}
 	if hub.asked != 1 {
@@ -107,7 +107,7 @@ func TestAKindThatTheHubDoesNotServeIsNotLookedForEveryTime(t *testing.T) {
 	}
 	empty.Add(kind, meta.RESTScopeNamespace)
 	now.SetTime(now.Now().Add(absentFor))
-	if _, absent, err := find.served(kind); absent || err != nil {
+	if as, err := find.served(kind); as == nil || err != nil {
 		t.Errorf("a kind that came is still absent after %s: %v", absentFor, err)
 	}
 }

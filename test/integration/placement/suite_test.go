@@ -7,8 +7,11 @@
 package placement
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 
@@ -16,7 +19,9 @@ import (
 	. "github.com/onsi/gomega"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,11 +45,12 @@ import (
 )
 
 var (
-	scheme  = runtime.NewScheme()
-	hubConf *rest.Config
-	cluster *env.Cluster
-	hub     client.WithWatch
-	gateway *process
+	scheme = runtime.NewScheme()
+	// hubConf is break-glass; as gatewayConf, the gateway has what an installation gives it, and no more.
+	hubConf, gatewayConf *rest.Config
+	cluster              *env.Cluster
+	hub                  client.WithWatch
+	gateway              *process
 )
 
 // renderChart makes of this test binary a process that renders a chart, as of the gateway.
@@ -88,16 +94,36 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	hub, err = client.NewWithWatch(hubConf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	gatewayConf, err = cluster.ConfigFor("fleetgate:gateway")
+	Expect(err).NotTo(HaveOccurred())
+	gatewayConf.QPS = -1
+	applyGatewayRole(ctx)
 	gateway = startGateway()
 	DeferCleanup(func() { gateway.stop() })
 })
+
+func applyGatewayRole(ctx context.Context) {
+	GinkgoHelper()
+	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hub.Create(ctx, object)).To(Succeed())
+	}
+}
 
 // process is a gateway with only the placement controllers.
 type process struct{ stop func() }
 
 func startGateway(alter ...func(*placement.Options)) *process {
 	GinkgoHelper()
-	mgr, err := ctrl.NewManager(hubConf, ctrl.Options{
+	mgr, err := ctrl.NewManager(gatewayConf, ctrl.Options{
 		Scheme:     scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Cache:      cache.Options{ByObject: dispatch.CacheOptions()},

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package commands
 
 import (
 	"encoding/json"
@@ -37,8 +37,8 @@ const (
 	outputJSON  = "json"
 )
 
-// SimulateOptions are the flags of gateway simulate.
-type SimulateOptions struct {
+// simulateOptions are the flags of gateway simulate.
+type simulateOptions struct {
 	Files         []string
 	Output        string
 	At            string
@@ -46,7 +46,7 @@ type SimulateOptions struct {
 }
 
 // AddFlags binds the options to a command line.
-func (o *SimulateOptions) AddFlags(flags *pflag.FlagSet) {
+func (o *simulateOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&o.Files, "filename", "f", o.Files, "File or folder with placements, MemberClusters and bindings, or - for standard input. Of a folder all .yaml, .yml and .json files are read.")
 	flags.StringVarP(&o.Output, "output", "o", outputTable, "How to write the decision: table, yaml or json.")
 	flags.StringVar(&o.At, "at", o.At, "Time for which is decided, like 2026-01-31T12:00:00Z. Empty: the latest heartbeat in the files.")
@@ -54,7 +54,7 @@ func (o *SimulateOptions) AddFlags(flags *pflag.FlagSet) {
 }
 
 func newSimulateCommand() *cobra.Command {
-	options := &SimulateOptions{}
+	options := &simulateOptions{}
 	command := &cobra.Command{
 		Use:   "simulate -f placement.yaml -f clusters/",
 		Short: "Say from files which clusters a placement would get, and why not the others",
@@ -77,7 +77,7 @@ nothing counts as placed yet.`,
 }
 
 // run reads, decides and writes; what was left out goes to notes.
-func (o *SimulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
+func (o *simulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
 	if !slices.Contains([]string{outputTable, outputYAML, outputJSON}, o.Output) {
 		return fmt.Errorf("--output %q is none of %s, %s and %s", o.Output, outputTable, outputYAML, outputJSON)
 	}
@@ -106,7 +106,7 @@ func (o *SimulateOptions) run(stdin io.Reader, out, notes io.Writer) error {
 	return o.write(out, results)
 }
 
-func (o *SimulateOptions) read(stdin io.Reader) (*simulate.Input, error) {
+func (o *simulateOptions) read(stdin io.Reader) (*simulate.Input, error) {
 	if len(o.Files) == 0 {
 		return nil, errors.New("nothing to simulate: name files or folders with --filename")
 	}
@@ -192,7 +192,7 @@ func check(input *simulate.Input) error {
 	return nil
 }
 
-func (o *SimulateOptions) write(out io.Writer, results []simulate.Result) error {
+func (o *simulateOptions) write(out io.Writer, results []simulate.Result) error {
 	if o.Output == outputTable {
 		return simulate.Print(out, results)
 	}

@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package commands
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,10 +20,31 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
+// kubeconfigOptions are the flags of the command kubeconfig.
+type kubeconfigOptions struct {
+	Kubeconfig     string
+	Context        string
+	Into           string
+	Endpoint       string
+	EndpointCAFile string
+}
+
+// newKubeconfigOptions returns the defaults.
+func newKubeconfigOptions() *kubeconfigOptions { return &kubeconfigOptions{} }
+
+// AddFlags binds the options to a command line.
+func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
+	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file, which keeps its current context, instead of printing it.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. Empty: go through the hub.")
+	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. Empty: its certificate is publicly trusted.")
+}
+
 // newKubeconfigCommand returns the command with which a user of the hub makes a
 // kubeconfig for a member of their own one for the hub.
 func newKubeconfigCommand() *cobra.Command {
-	options := NewKubeconfigOptions()
+	options := newKubeconfigOptions()
 	command := &cobra.Command{
 		Use:   "kubeconfig MEMBER",
 		Short: "Print your kubeconfig of the hub, changed to lead to a member",
@@ -43,7 +65,7 @@ to a file as a context of its own.`,
 	return command
 }
 
-func (o *KubeconfigOptions) run(member string, out, notes io.Writer) error {
+func (o *kubeconfigOptions) run(member string, out, notes io.Writer) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	own, err := rules.Load()
@@ -79,7 +101,7 @@ type way struct {
 	ca       []byte
 }
 
-func (o *KubeconfigOptions) way() (way, error) {
+func (o *kubeconfigOptions) way() (way, error) {
 	if o.EndpointCAFile == "" {
 		return way{endpoint: o.Endpoint}, nil
 	}

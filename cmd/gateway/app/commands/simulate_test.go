@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package commands
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 )
 
 const simulatedClusters = `
@@ -89,7 +90,8 @@ func files(t *testing.T, texts map[string]string) string {
 
 func simulated(t *testing.T, stdin string, args ...string) (out string, err error) {
 	t.Helper()
-	command := NewCommand()
+	command := &cobra.Command{Use: "gateway"}
+	command.AddCommand(All()...)
 	var written bytes.Buffer
 	command.SetOut(&written)
 	command.SetErr(&bytes.Buffer{})

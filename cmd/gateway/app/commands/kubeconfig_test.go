@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package commands
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func writeOwn(t *testing.T) (path string) {
 	return path
 }
 
-func runKubeconfig(t *testing.T, member string, o KubeconfigOptions) (*clientcmdapi.Config, error) {
+func runKubeconfig(t *testing.T, member string, o kubeconfigOptions) (*clientcmdapi.Config, error) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := o.run(member, &out, &out); err != nil {
@@ -64,7 +64,7 @@ func runKubeconfig(t *testing.T, member string, o KubeconfigOptions) (*clientcmd
 
 func TestKubeconfigOfAMemberIsOnesOwnWithAnotherServer(t *testing.T) {
 	path := writeOwn(t)
-	got, err := runKubeconfig(t, "m1", KubeconfigOptions{Kubeconfig: path})
+	got, err := runKubeconfig(t, "m1", kubeconfigOptions{Kubeconfig: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestKubeconfigForTheGatewaysOwnEndpoint(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("pem"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := runKubeconfig(t, "m1", KubeconfigOptions{Kubeconfig: path, Endpoint: "https://gateway:8443/", EndpointCAFile: ca})
+	got, err := runKubeconfig(t, "m1", kubeconfigOptions{Kubeconfig: path, Endpoint: "https://gateway:8443/", EndpointCAFile: ca})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestKubeconfigForTheGatewaysOwnEndpoint(t *testing.T) {
 
 func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 	path := writeOwn(t)
-	o := KubeconfigOptions{Kubeconfig: path, Into: path}
+	o := kubeconfigOptions{Kubeconfig: path, Into: path}
 	for range 2 { // A second time changes nothing.
 		if err := o.run("m1", &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)
@@ -143,14 +143,14 @@ func TestKubeconfigThatCannotBeMadeIsToldWithTheRemedy(t *testing.T) {
 	path := writeOwn(t)
 	tests := map[string]struct {
 		member  string
-		options KubeconfigOptions
+		options kubeconfigOptions
 		want    string
 	}{
-		"no such context":           {"m1", KubeconfigOptions{Context: "nowhere"}, "choose one with --context"},
-		"a context without cluster": {"m1", KubeconfigOptions{Context: "broken"}, `cluster "nothing", which it does not have`},
-		"of a member already":       {"m1", KubeconfigOptions{Context: "a-member"}, "leads to a member already"},
-		"not a name":                {"m1/../m2", KubeconfigOptions{}, "is not the name of a member"},
-		"a CA for nothing":          {"m1", KubeconfigOptions{EndpointCAFile: "ca"}, "does nothing without --endpoint"},
+		"no such context":           {"m1", kubeconfigOptions{Context: "nowhere"}, "choose one with --context"},
+		"a context without cluster": {"m1", kubeconfigOptions{Context: "broken"}, `cluster "nothing", which it does not have`},
+		"of a member already":       {"m1", kubeconfigOptions{Context: "a-member"}, "leads to a member already"},
+		"not a name":                {"m1/../m2", kubeconfigOptions{}, "is not the name of a member"},
+		"a CA for nothing":          {"m1", kubeconfigOptions{EndpointCAFile: "ca"}, "does nothing without --endpoint"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

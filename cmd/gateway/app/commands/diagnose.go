@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package commands
 
 import (
 	"context"
@@ -9,18 +9,40 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/diagnose"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
+// diagnoseOptions are the flags of `gateway diagnose`.
+type diagnoseOptions struct {
+	Kubeconfig string
+	Context    string
+	Namespace  string
+}
+
+// newDiagnoseOptions returns the defaults.
+func newDiagnoseOptions() *diagnoseOptions {
+	return &diagnoseOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *diagnoseOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
+	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+}
+
 func newDiagnoseCommand() *cobra.Command {
-	options := NewDiagnoseOptions()
+	options := newDiagnoseOptions()
 	command := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Print on one page what somebody who helps would ask",
@@ -31,33 +53,33 @@ names of members, namespaces and objects are in it. Read it before you send it.`
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return Diagnose(command.Context(), options, command.OutOrStdout())
+			return options.run(command.Context(), command.OutOrStdout())
 		},
 	}
 	options.AddFlags(command.Flags())
 	return command
 }
 
-// Diagnose writes the page.
-func Diagnose(ctx context.Context, options *DiagnoseOptions, out io.Writer) error {
+// run writes the page.
+func (o *diagnoseOptions) run(ctx context.Context, out io.Writer) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = options.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: options.Context}).ClientConfig()
+	rules.ExplicitPath = o.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
 	if err != nil {
 		return fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	scheme, err := newScheme()
+	kinds, err := scheme.New()
 	if err != nil {
 		return err
 	}
-	if err := gatewayv1alpha1.AddToScheme(scheme); err != nil {
+	if err := gatewayv1alpha1.AddToScheme(kinds); err != nil {
 		return err
 	}
-	hub, err := client.New(config, client.Options{Scheme: scheme})
+	hub, err := client.New(config, client.Options{Scheme: kinds})
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
 	}
-	reporter := &diagnose.Reporter{Hub: hub, Namespace: options.Namespace, Version: version.Describe(), Clock: clock.RealClock{}}
+	reporter := &diagnose.Reporter{Hub: hub, Namespace: o.Namespace, Version: version.Describe(), Clock: clock.RealClock{}}
 	// A hub that does not tell its version is one of the things to see on the page.
 	if asked, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
 		if info, err := asked.ServerVersion(); err == nil {
