@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/utils/clock"
@@ -41,7 +40,7 @@ func (g *gateway) addPolicies(ctx context.Context) error {
 	failClosed := sets.New(g.Reviews.FailClosedGroups...)
 	return g.setUp([]controller{
 		&immutability.WebhookReconciler{
-			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.policyClientConfig,
+			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.reviews.ClientConfig,
 			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
@@ -75,13 +74,4 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 		}
 		return nil
 	})
-}
-
-// policyClientConfig says where the hub's API server asks, now.
-func (g *gateway) policyClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
-	endpoint, err := g.reviewsEndpoint(ctx)
-	if err != nil {
-		return k8sadmissionv1.WebhookClientConfig{}, err
-	}
-	return endpoint.ClientConfig(""), nil
 }
