@@ -88,7 +88,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	selector, watcher, err := selectorFor(mgr, o.Settle)
+	selector, watcher, err := selectorFor(mgr, live, o.Settle)
 	if err != nil {
 		return err
 	}
@@ -99,13 +99,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, AskAuthors: o.AskAuthors, Workers: o.Workers}
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers}
+	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Clock: o.Clock, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts,
+			Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
-		&rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers},
+		rollouts,
 		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Clock: o.Clock, Workers: o.Workers},
 		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers},
@@ -118,7 +120,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Workers: o.DispatchWorkers}
+	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
 	if o.Charts != nil {
 		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {
@@ -167,7 +169,7 @@ func unthrottled(mgr ctrl.Manager) *rest.Config {
 	return config
 }
 
-func selectorFor(mgr ctrl.Manager, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
+func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
 	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -182,6 +184,6 @@ func selectorFor(mgr ctrl.Manager, settle time.Duration) (*selection.Selector, *
 		return nil, nil, fmt.Errorf("making a dynamic client of the hub: %w", err)
 	}
 	kinds := selection.NewKinds(discoverer)
-	watcher := selection.NewWatcher(kinds, metadataClient, settle)
+	watcher := selection.NewWatcher(kinds, metadataClient, rights, settle)
 	return selection.NewSelector(kinds, watcher, dynamicClient), watcher, nil
 }

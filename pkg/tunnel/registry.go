@@ -66,7 +66,8 @@ type Registry struct {
 	metrics *metrics
 	carry   carry
 	// unread bounds what the streams of all sessions and links hold unread.
-	unread *native.Budget
+	unread     *native.Budget
+	departures departures
 
 	// mu guards the fields below it. It is never held while dialing or closing.
 	mu sync.RWMutex
@@ -98,6 +99,8 @@ func NewRegistry(o Options) (*Registry, error) {
 		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession, unread),
 		unread:  unread,
 		members: map[string][]*session{},
+
+		departures: departures{began: time.Now()},
 	}, nil
 }
 
@@ -218,6 +221,7 @@ func (r *Registry) add(s *session) error {
 
 // retire takes a session out of use; its streams go on.
 func (r *Registry) retire(s *session) {
+	r.departures.note(s.member, time.Now())
 	r.mu.Lock()
 	s.retired = true
 	r.mu.Unlock()
@@ -225,6 +229,7 @@ func (r *Registry) retire(s *session) {
 }
 
 func (r *Registry) remove(s *session) {
+	r.departures.note(s.member, time.Now())
 	r.mu.Lock()
 	rest := slices.DeleteFunc(slices.Clone(r.members[s.member]), func(other *session) bool { return other == s })
 	if len(rest) == 0 {

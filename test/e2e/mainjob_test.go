@@ -70,7 +70,7 @@ var _ = Describe("make up", Ordered, func() {
 
 	It("says which way the members' tunnels go", func(ctx context.Context) {
 		Eventually(func() string {
-			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="TunnelConnected")].reason}`)
+			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.conditions[?(@.type=="TunnelConnected")].reason}`)
 		}).Should(Equal(tunnelWay() + " " + tunnelWay()))
 	})
 

@@ -50,6 +50,9 @@ func (g *gateway) addProxy(context.Context) error {
 	if err := g.manager.AddReadyzCheck("api", onceClosed(serving, "the way into members does not take requests yet")); err != nil {
 		return err
 	}
+	if err := g.manager.AddReadyzCheck("agents-port", g.portReady(tunnels.port)); err != nil {
+		return err
+	}
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
 		defer close(tunnels.drained)
 		return g.serveAPI(ctx, config, members, credentials, tunnels)
@@ -69,6 +72,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Members,
 		}),
 		Dialer:       proxyDialer{tunnels.registry},
 		NotConnected: tunnel.ErrNotConnected,
+		Expected:     tunnels.registry.Expected,
 		Tunnels:      tunnels.registry.UpgradeHandler,
 		MembersOf:    tunnels.members.MembersOf,
 		Connected:    tunnels.registry.Reachable,

@@ -64,11 +64,11 @@ func newIntake(ctx context.Context, config *options.Config, clientset kubernetes
 		serving.ClientCA = file
 		return intake.NewServer(serving), nil
 	}
-	proxy, err := frontproxy.Read(ctx, clientset)
+	published, err := frontproxy.Read(ctx, clientset)
 	if err != nil {
 		return nil, err
 	}
-	serving.FrontProxy, serving.Unproved = proxy, handover.Unproved
+	serving.FrontProxy, serving.Unproved = published.FrontProxy, handover.Unproved
 	return intake.NewServer(serving), nil
 }
 

@@ -160,6 +160,9 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.reason == registrationv1alpha1.RegistrationReasonWaiting {
+		return ctrl.Result{RequeueAfter: left}, nil // Mostly the answer comes before: that it is awaited is not worth a write.
+	}
 	condition := grantedCondition(refused)
 	condition.ObservedGeneration = request.Generation
 	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
@@ -169,6 +172,16 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 		}
 	}
 	return r.keepRefused(ctx, request, condition.Reason)
+}
+
+// preparation is how long what a newcomer needs mostly takes to be made: until then
+// nothing says that it is under way.
+const preparation = 2 * time.Second
+
+// preparing is how much of that is left for an object that was just made, by a clock that
+// may be off.
+func preparing(clock clock.PassiveClock, object metav1.Object) time.Duration {
+	return min(preparation-clock.Since(object.GetCreationTimestamp().Time), preparation)
 }
 
 // keepRefused deletes a refused request when its time is over: nobody else would, and
@@ -290,6 +303,7 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 			cluster.Name, errors.New("it has changed since it was read"))
 	}
 	mc := desiredMember(cluster, name, r.Labels)
+	membership.Mark(mc) // It would be the first thing to be written there.
 	if err := r.Client.Create(ctx, mc); err != nil {
 		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
 	}
