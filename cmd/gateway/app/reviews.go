@@ -79,7 +79,7 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 	if !g.Parts.Runs(options.ComponentWebhook) || !g.Parts.Serves(options.APIFleet) {
 		return nil
 	}
-	if err := webhook.Register(g.manager, g.Placement.TrustsAuthors()); err != nil {
+	if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}); err != nil {
 		return err
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()
