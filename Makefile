@@ -34,6 +34,9 @@ PUSH ?=
 # The time in images is that of the commit, or SOURCE_DATE_EPOCH.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
+# What was said to an earlier `make up` holds until something else is said.
+FLEET = $(BIN)/fleet $(if $(TUNNEL),-tunnel=$(TUNNEL)) $(if $(GATEWAY_FLAGS),-gateway-flags='$(GATEWAY_FLAGS)') $(if $(AGENT_FLAGS),-agent-flags='$(AGENT_FLAGS)')
+
 SOURCES := $(shell find cmd pkg -name '*.go' -o -name '*.yaml' 2>/dev/null) go.mod go.sum
 
 .DEFAULT_GOAL := help
@@ -47,12 +50,20 @@ help: ## Print this help.
 		/^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: tools ## Start a hub and two members on this machine, and run the main job on them; TUNNEL=port|konnectivity for its tunnels.
-	@$(BIN)/fleet $(if $(TUNNEL),-tunnel=$(TUNNEL)) up
+up: tools ## Start a hub and two members on this machine, and run the main job on them; MEMBERS=3, GATEWAY_FLAGS=, AGENT_FLAGS=, TUNNEL=port|konnectivity.
+	@$(FLEET) $(if $(MEMBERS),-members=$(MEMBERS)) up
+
+.PHONY: member
+member: tools ## Add a member to what `make up` started: NAME=member-3.
+	@$(FLEET) member '$(NAME)'
 
 .PHONY: down
 down: ## Stop what `make up` started and remove its files.
 	@if [ -x $(BIN)/fleet ]; then $(BIN)/fleet down; else echo "Nothing to stop: $(BIN)/fleet was never built"; fi
+
+.PHONY: clean
+clean: down ## Stop what `make up` started, and remove all that was built here.
+	@rm -rf $(DIR)
 
 ##@ Build
 
@@ -168,6 +179,13 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
 	$(GO) test -race $$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e|pods)')
+
+.PHONY: test-quick
+test-quick: ## Vet, formats and units without the race detector: only what has changed since it last passed, as Go's caches know it.
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
+	@$(STEP) "go vet" $(GO) vet ./...
+	@$(STEP) "Units" $(GO) test -short $$($(GO) list ./... | grep -vE '/test/(integration|e2e|pods)')
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.

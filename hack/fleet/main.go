@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fleet is what `make up` and `make down` run: a hub and two members on
-// this machine, and the main job on them.
+// Command fleet is what `make up`, `make member` and `make down` run: a hub and members
+// on this machine, and the main job on them.
 package main
 
 import (
@@ -33,6 +33,10 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	var o fleet.Options
+	var asked settings
+	flags.IntVar(&asked.count, "members", 0, "How many members there are. 0: as many as before, or two. None is taken away.")
+	flags.Func("gateway-flags", "Further flags of the gateway, with spaces between. Without: those of before.", asked.GatewayFlags.set)
+	flags.Func("agent-flags", "The same of the agents.", asked.AgentFlags.set)
 	flags.StringVar(&o.Dir, "dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
 	flags.IntVar(&o.Verbosity, "v", 0, "Verbosity of gateway and agents.")
 	flags.StringVar(&o.GatewayPath, "gateway", "", "Gateway of another version. Empty: .fleetgate/bin/gateway.")
@@ -41,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.MemberBinDir, "member-bin", "", "Folder with the members' Kubernetes programs. Empty: .fleetgate/bin.")
 	flags.StringVar(&o.Tunnel, "tunnel", fleet.TunnelNative, "Which way the members' tunnels go: native, port (native, straight to the gateway's own port for agents) or konnectivity.")
 	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|down\n")
+		fmt.Fprintf(flags.Output(), "Usage: fleet [flags] up|member NAME|down\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -60,12 +64,14 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch flags.Arg(0) {
 	case "up":
-		return up(ctx, o)
+		return up(ctx, o, asked)
+	case "member":
+		return member(ctx, o, asked, flags.Arg(1))
 	case "down":
 		return down(ctx, o.Dir)
 	default:
 		flags.Usage()
-		return errors.New("say up or down")
+		return errors.New("say up, member or down")
 	}
 }
 

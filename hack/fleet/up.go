@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 const (
 	availableTimeout = 120 * time.Second
 	tickEvery        = 10 * time.Second
+	askEvery         = 250 * time.Millisecond
 )
 
 // job is the main job, step by step. Each step can be done again.
@@ -29,39 +29,71 @@ type job struct {
 }
 
 // up makes the fleet run and does the main job on it, as often as it is called.
-func up(ctx context.Context, o fleet.Options) error {
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+func up(ctx context.Context, o fleet.Options, asked settings) error {
+	if err := prepare(&o, asked); err != nil {
 		return err
 	}
 	begin := time.Now()
-	o.Members, o.Detached, o.Progress = []string{"member-1", "member-2"}, true, progress()
 	j := &job{dir: o.Dir}
-	steps := []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"Starting a hub and two members", func(ctx context.Context) (err error) {
-			fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
-			fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
-			j.fleet, err = fleet.Start(ctx, o)
-			return err
-		}},
-		{"Waiting until both members have joined", j.waitJoined},
-		{"Applying examples/", j.applyExamples},
+	steps := []part{
+		{fmt.Sprintf("Starting a hub and %d members", len(o.Members)), j.start(o)},
+		{"Waiting until the members have joined, and answer through the hub", j.waitJoined},
+		{"Applying what of examples/ is not there yet", j.applyExamples},
 		{"Waiting until the placements are Available", j.waitAvailable},
 		{"Installing an add-on on member-1 with Helm, through the hub", j.installAddOn},
 		{"Trying two changes that must be refused", j.tryRefused},
 	}
-	for _, s := range steps {
-		if err := step(ctx, s.name, s.do); err != nil {
-			return j.explain(s.name, err)
-		}
+	if err := j.run(ctx, steps); err != nil {
+		return err
 	}
 	if err := j.show(ctx); err != nil {
 		return j.explain("Showing the result", err)
 	}
 	fmt.Printf("\nIt stays up in the background (%s in all). make down stops it.\n", time.Since(begin).Round(time.Second))
 	return nil
+}
+
+// member adds a member to the fleet that runs, and starts what of it does not.
+func member(ctx context.Context, o fleet.Options, asked settings, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if err := prepare(&o, asked, name); err != nil {
+		return err
+	}
+	j := &job{dir: o.Dir}
+	if err := j.run(ctx, []part{
+		{"Starting " + name, j.start(o)},
+		{"Waiting until it has joined, and answers through the hub", j.waitJoined},
+	}); err != nil {
+		return err
+	}
+	fmt.Println("Kubeconfig of user admin in group fleetgate:admins, through the hub:", j.fleet.MemberKubeconfig(name))
+	return nil
+}
+
+// part is a step with what it is called.
+type part struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (j *job) run(ctx context.Context, parts []part) error {
+	for _, p := range parts {
+		if err := step(ctx, p.name, p.do); err != nil {
+			return j.explain(p.name, err)
+		}
+	}
+	return nil
+}
+
+func (j *job) start(o fleet.Options) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
+		fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
+		j.fleet, err = fleet.Start(ctx, o)
+		return err
+	}
 }
 
 // step says what is done, and how long it takes while it does.
@@ -108,14 +140,42 @@ func (j *job) hub(ctx context.Context, args ...string) (string, error) {
 	return j.fleet.Kubectl(ctx, j.fleet.HubKubeconfig(), "", args...)
 }
 
+// waitJoined also waits for the tunnels: what comes next goes through the hub.
 func (j *job) waitJoined(ctx context.Context) error {
-	_, err := j.hub(ctx, "wait", "memberclusters", "--all", "--for=condition=Joined", "--timeout="+availableTimeout.String())
-	return err
+	if _, err := j.hub(ctx, "wait", "memberclusters", "--all", "--for=condition=Joined", "--timeout="+availableTimeout.String()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
+	defer cancel()
+	for _, m := range j.fleet.Members {
+		for {
+			_, err := j.fleet.Kubectl(ctx, j.fleet.MemberKubeconfig(m.Name), "", "get", "namespace", "kube-system", "--request-timeout=10s")
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s does not answer through the hub within %s: %w", m.Name, availableTimeout, err)
+			case <-time.After(askEvery):
+			}
+		}
+	}
+	return nil
 }
 
+// applyExamples makes what is not there: what people have changed since stays as it is.
 func (j *job) applyExamples(ctx context.Context) error {
-	_, err := j.hub(ctx, "apply", "--filename="+j.fleet.Example(""))
-	return err
+	_, err := j.hub(ctx, "create", "--filename="+j.fleet.Example(""), "--save-config")
+	var refused *fleet.CommandError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	for line := range strings.Lines(refused.Stderr) {
+		if !strings.Contains(line, "(AlreadyExists)") {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *job) waitAvailable(ctx context.Context) error {
@@ -156,14 +216,19 @@ func (j *job) tryRefused(ctx context.Context) error {
 // show prints what the job came to.
 func (j *job) show(ctx context.Context) error {
 	const conditions = `{range .status.conditions[*]}{.type}{"\t"}{.status}{"\t"}{.reason}{"\n"}{end}`
-	shown := []struct {
+	type table struct {
 		title, kubeconfig string
 		args              []string
-	}{
+	}
+	shown := []table{
 		{"The members", j.fleet.HubKubeconfig(), []string{"get", "memberclusters"}},
 		{"The placement shop", j.fleet.HubKubeconfig(), []string{"get", "clusterresourceplacement", "shop", "--output=jsonpath=" + conditions}},
-		{"Deployments on member-1, through the hub", j.fleet.MemberKubeconfig("member-1"), []string{"get", "deployments", "--all-namespaces"}},
-		{"Deployments on member-2, through the hub", j.fleet.MemberKubeconfig("member-2"), []string{"get", "deployments", "--all-namespaces"}},
+	}
+	kubeconfigs := []string{j.fleet.HubKubeconfig()}
+	for _, m := range j.fleet.Members {
+		kubeconfig := j.fleet.MemberKubeconfig(m.Name)
+		shown = append(shown, table{fmt.Sprintf("Deployments on %s, through the hub", m.Name), kubeconfig, []string{"get", "deployments", "--all-namespaces"}})
+		kubeconfigs = append(kubeconfigs, kubeconfig)
 	}
 	for _, s := range shown {
 		out, err := j.fleet.Kubectl(ctx, s.kubeconfig, "", s.args...)
@@ -173,7 +238,7 @@ func (j *job) show(ctx context.Context) error {
 		fmt.Printf("\n%s\n%s", s.title, indent(out))
 	}
 	fmt.Printf("\nKubeconfigs, of user admin in group fleetgate:admins\n")
-	for _, path := range []string{j.fleet.HubKubeconfig(), j.fleet.MemberKubeconfig("member-1"), j.fleet.MemberKubeconfig("member-2")} {
+	for _, path := range kubeconfigs {
 		fmt.Println("   ", path)
 	}
 	fmt.Printf("\nTry next\n")

@@ -48,6 +48,9 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are (errors.Is) if no agent of
 	// the member is connected.
 	NotConnected error
+	// Expected says whether the agent of a member that is not connected may well be back
+	// in seconds: only then clients are asked to come again. nil expects all.
+	Expected func(member string) bool
 	// MemberServerName is what the certificates of the members' API servers are
 	// valid for, by default kubernetes.default.svc.
 	MemberServerName string
@@ -89,8 +92,9 @@ type Config struct {
 	// DrainTime is how long requests that no caller can resume, such as exec, may go on
 	// after Run's context has ended. If 0, they end with it.
 	DrainTime time.Duration
-	// ReadyChecks are added to /readyz.
-	ReadyChecks map[string]func(*http.Request) error
+	// OnServing, if not nil, is called once requests are answered, with callers known: before, whoever sends
+	// users to this server would have them refused.
+	OnServing func()
 	// Metrics are registered here; nil means that nobody reads them.
 	Metrics prometheus.Registerer
 	// Spans are made here; nil makes none. Whoever hands it in shuts it down.

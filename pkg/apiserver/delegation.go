@@ -48,20 +48,16 @@ func newDelegation(hub *rest.Config) (*delegation, error) {
 }
 
 // authentication fills in who may be a caller. The front proxy's CA and headers
-// and the CA of client certificates are followed as they change.
-func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) error {
-	clientCA, err := dynamiccertificates.NewDynamicCAFromConfigMapController(
-		"client-ca", frontproxy.Namespace, frontproxy.ConfigMap, "client-ca-file", d.client)
+// and the CA of client certificates are followed as they change. It returns what fails
+// until they are known.
+func (d *delegation) authentication(ctx context.Context, config *genericserver.Config) (known func() error, err error) {
+	published, err := frontproxy.Read(ctx, d.client)
 	if err != nil {
-		return fmt.Errorf("following the hub's client CA: %w", err)
+		return nil, err
 	}
-	requestHeader, err := frontproxy.Read(ctx, d.client)
-	if err != nil {
-		return err
-	}
-	for _, ca := range []dynamiccertificates.CAContentProvider{clientCA, requestHeader.CAContentProvider} {
+	for _, ca := range []dynamiccertificates.CAContentProvider{published.ClientCA, published.FrontProxy.CAContentProvider} {
 		if err := config.Authentication.ApplyClientCert(ca, config.SecureServing); err != nil {
-			return fmt.Errorf("accepting client certificates: %w", err)
+			return nil, fmt.Errorf("accepting client certificates: %w", err)
 		}
 	}
 	authenticator, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
@@ -70,15 +66,15 @@ func (d *delegation) authentication(ctx context.Context, config *genericserver.C
 		TokenAccessReviewTimeout:           reviewTimeout,
 		WebhookRetryBackoff:                options.DefaultAuthWebhookRetryBackoff(),
 		CacheTTL:                           authenticatedFor,
-		ClientCertificateCAContentProvider: clientCA,
-		RequestHeaderConfig:                requestHeader,
+		ClientCertificateCAContentProvider: published.ClientCA,
+		RequestHeaderConfig:                published.FrontProxy,
 	}.New()
 	if err != nil {
-		return fmt.Errorf("delegating authentication: %w", err)
+		return nil, fmt.Errorf("delegating authentication: %w", err)
 	}
 	config.Authentication.Authenticator = authenticator
-	config.Authentication.RequestHeaderConfig = requestHeader
-	return nil
+	config.Authentication.RequestHeaderConfig = published.FrontProxy
+	return published.Known, nil
 }
 
 func anonymousProbes() *apiserver.AnonymousAuthConfig {

@@ -92,7 +92,7 @@ func (a *authority) leaf(name string) (certPEM, keyPEM []byte) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	if err != nil {
@@ -271,6 +271,7 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	if err != nil {
 		t.Fatal(err)
 	}
+	serving := make(chan struct{})
 	config := apiserver.Config{
 		Authenticator: authentication,
 		Authorizer:    authorizer.AuthorizerFunc(g.authorize),
@@ -285,6 +286,7 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 			defer g.mu.Unlock()
 			return g.tunnel(member)
 		},
+		OnServing: func() { close(serving) },
 		MembersOf: func(_ context.Context, username string) ([]string, error) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -323,7 +325,11 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 			t.Errorf("Run: %v", err)
 		}
 	})
-	g.waitReady()
+	select {
+	case <-serving:
+	case err := <-g.done:
+		t.Fatalf("Run: %v", err)
+	}
 	return g
 }
 
@@ -342,23 +348,6 @@ func (g *gateway) keys() string {
 	g.stop()
 	g.awaitEnd()
 	return leak.Keys([]string{"fleetgate.io/fleetgate/", "golang.org/x/sync/"}, g.server)
-}
-
-func (g *gateway) waitReady() {
-	g.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		res, err := g.client.Get("https://" + g.address + "/healthz")
-		if err == nil {
-			_ = res.Body.Close()
-			if res.StatusCode == http.StatusOK || res.StatusCode == http.StatusUnauthorized {
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("The server does not answer: %v", err)
-		}
-	}
 }
 
 func (g *gateway) authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -233,6 +233,31 @@ func TestMemberThatIsAwayIsUnavailableAtOnce(t *testing.T) {
 	}
 }
 
+func TestMemberThatIsNotExpectedBackIsToldOnceAndInWordsThatClientsPassOn(t *testing.T) {
+	m := newMember(t, http.HandlerFunc(echo))
+	var expected atomic.Bool
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
+		c.Expected = func(name string) bool { return name == "m1" && expected.Load() }
+	})
+	m.disconnect()
+	const sentence = `member "m1" is not connected: its agent has no tunnel to this hub`
+	for _, path := range []string{"/api", "/apis", "/version", "/openapi/v3"} {
+		res := g.do(http.MethodGet, prefix+"m1/proxy"+path, "jane", nil)
+		wantCode(t, res, http.StatusBadGateway)
+		if got := text(t, res); got != sentence+"\n" || !strings.Contains(res.Header.Get("Content-Type"), "text/plain") || res.Header.Get("Retry-After") != "" {
+			t.Errorf("%s: got %s after %q: %s", path, res.Header.Get("Content-Type"), res.Header.Get("Retry-After"), got)
+		}
+	}
+	for _, again := range []bool{false, true} {
+		expected.Store(again)
+		res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil)
+		wantCode(t, res, http.StatusServiceUnavailable)
+		if got := statusOf(t, res); got.Message != sentence || (res.Header.Get("Retry-After") == "1") != again {
+			t.Errorf("expected back: %v, got %q, to be asked again after %q", again, got.Message, res.Header.Get("Retry-After"))
+		}
+	}
+}
+
 func TestAgentThatRefusesIsQuoted(t *testing.T) {
 	g, m := oneMember(t)
 	m.agentAnswers(func(w http.ResponseWriter, r *http.Request) {

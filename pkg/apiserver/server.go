@@ -22,7 +22,6 @@ import (
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	genericserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
-	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
@@ -85,13 +84,14 @@ func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
-	if err := c.delegate(ctx, generic); err != nil {
+	known, err := c.delegate(ctx, generic)
+	if err != nil {
 		return nil, err
 	}
 	gateway, err := clustergateway.New(clustergateway.Config{
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
 		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
-		NotConnected: c.config.NotConnected, MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
+		NotConnected: c.config.NotConnected, Expected: c.config.Expected, MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod,
 		AuthorizeInner: c.config.AuthorizeInner, Recorder: c.config.Recorder,
 		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,
@@ -107,6 +107,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		})
 	}
 	c.configure(generic, scheme, gateway, agents)
+	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
 	}
@@ -120,6 +121,16 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	if agents != nil {
 		if err := built.InstallAPIGroup(groupOf(tunnelv1alpha1.GroupVersion, agents.Storage(), scheme, codecs)); err != nil {
 			return nil, fmt.Errorf("installing %s: %w", tunnelv1alpha1.GroupVersion, err)
+		}
+	}
+	if serving := c.config.OnServing; serving != nil {
+		// Such hooks run once the server listens with its certificate and authorities.
+		hook := func(ctx genericserver.PostStartHookContext) error {
+			go onceKnown(ctx, known, serving)
+			return nil
+		}
+		if err := built.AddPostStartHook("fleetgate-serving", hook); err != nil {
+			return nil, fmt.Errorf("building the API server: %w", err)
 		}
 	}
 	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
@@ -154,21 +165,23 @@ func (s *Server) drain(ctx context.Context) {
 	s.gateway.Drain(ctx)
 }
 
-func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) error {
+// delegate says who may be a caller and may do what. What it returns fails as long as
+// nobody can be told from a stranger.
+func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Config) (known func() error, err error) {
 	if c.config.Authenticator != nil && c.config.Authorizer != nil {
 		generic.Authentication.Authenticator = c.config.Authenticator
 		generic.Authorization.Authorizer = c.config.Authorizer
-		return nil
+		return func() error { return nil }, nil
 	}
 	hub, err := newDelegation(c.config.Hub)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := hub.authentication(ctx, generic); err != nil {
-		return err
+	if known, err = hub.authentication(ctx, generic); err != nil {
+		return nil, err
 	}
 	generic.Authorization.Authorizer, err = hub.authorizer()
-	return err
+	return known, err
 }
 
 func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, gateway *clustergateway.Handler, agents *tunnels.Handler) {
@@ -191,9 +204,6 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.OpenAPIConfig.Info.Title = "fleetgate"
 	generic.OpenAPIV3Config = genericserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "fleetgate"
-	for name, check := range c.config.ReadyChecks {
-		generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck(name, check))
-	}
 }
 
 // keptOpen is a provider of spans that somebody else shuts down.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
@@ -63,6 +64,9 @@ func (p *Peers) follow(carrier *native.Carrier, told net.Conn) error {
 		if err := link.update(line); err != nil {
 			return err
 		}
+		if line[0] == '-' {
+			p.registry.departures.note(line[1:], time.Now())
+		}
 	}
 }
 
@@ -90,9 +94,13 @@ func (p *Peers) add(name string, link *peerLink) bool {
 
 func (p *Peers) remove(name string) {
 	p.mu.Lock()
+	gone := p.links[name]
 	delete(p.links, name)
 	replicas := len(p.links) + 1
 	p.mu.Unlock()
+	for member := range gone.members { // which nobody changes any more
+		p.registry.departures.note(member, time.Now())
+	}
 	p.changed(replicas)
 }
 

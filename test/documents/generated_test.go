@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
-	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 )
 
 // update makes the tests write the tables that they otherwise compare.
@@ -26,7 +26,7 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		document, begin, end string
 		want                 string
 	}{
-		{"docs/operations.md", "<!-- flags: gateway.", "<!-- end of flags -->", flagTable(gatewayapp.NewOptions())},
+		{"docs/operations.md", "<!-- flags: gateway.", "<!-- end of flags -->", flagTable(options.New())},
 		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentapp.NewOptions())},
 		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
 		{"docs/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
@@ -49,9 +49,9 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-func flagTable(options interface{ AddFlags(flags *pflag.FlagSet) }) string {
+func flagTable(given interface{ AddFlags(flags *pflag.FlagSet) }) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	options.AddFlags(flags)
+	given.AddFlags(flags)
 	var b strings.Builder
 	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {

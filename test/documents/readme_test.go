@@ -76,7 +76,10 @@ func titlesIn(launcher *ast.File) []string {
 // firstTexts returns the first field of each element of a list, where it is a text.
 func firstTexts(list ast.Expr) []string {
 	var texts []string
-	outer, _ := list.(*ast.CompositeLit)
+	outer, ok := list.(*ast.CompositeLit)
+	if !ok {
+		return nil // It is made of another one, which is looked at where it is made.
+	}
 	for _, element := range outer.Elts {
 		if inner, ok := element.(*ast.CompositeLit); ok && len(inner.Elts) > 0 {
 			if text, ok := constant(inner.Elts[0]); ok {

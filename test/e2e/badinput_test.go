@@ -9,12 +9,19 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"fleetgate.io/fleetgate/test/env"
@@ -131,6 +138,24 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(log()).To(And(ContainSubstring(address), ContainSubstring("another program has this port; choose another")))
 	})
 
+	// Once a gateway was sent users while its API did not listen yet, in the middle of an upgrade.
+	It("is not ready before it answers, however long the hub takes", func(ctx context.Context) {
+		kubeconfig, asked, release := slowHub(filepath.Join(l.dir, "hub", "fleetgate-gateway.kubeconfig"))
+		ports, err := env.FreePorts(3)
+		Expect(err).NotTo(HaveOccurred())
+		probe := fmt.Sprintf("127.0.0.1:%d", ports[0])
+		start(ctx, "slow-hub", "gateway", "--kubeconfig="+kubeconfig, "--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", ports[1]), fmt.Sprintf("--webhook-port=%d", ports[2]), "--peer-port=0",
+			"--metrics-bind-address=0", "--health-probe-bind-address="+probe, "--leader-elect=false", "--components=proxy")
+		Eventually(asked).Should(BeClosed(), "the gateway asks the hub whom it trusts")
+		Expect(readyz(probe)).To(And(HavePrefix("500"), ContainSubstring("[-]api failed")))
+		release()
+		Eventually(func() string { return readyz(probe) }).Should(HavePrefix("200"))
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[1]))
+		Expect(err).NotTo(HaveOccurred(), "it is ready, and takes requests")
+		Expect(conn.Close()).To(Succeed())
+	})
+
 	It("reports all wrong flags at once", func(ctx context.Context) {
 		p, log := start(ctx, "flags", "gateway", "--components=prxy", "--secure-port=0", "--hub-url=http://hub", "--adopt")
 		Eventually(p.Running).Should(BeFalse())
@@ -148,6 +173,44 @@ var _ = Describe("bad input", Ordered, func() {
 		Expect(log()).To(ContainSubstring("run the gateway in a Pod of the hub or give --kubeconfig"))
 	})
 })
+
+// slowHub is a way to the hub of a kubeconfig that holds back whom the hub trusts, for which
+// asked is closed, until release is called. It returns a kubeconfig of its own.
+func slowHub(kubeconfig string) (own string, asked chan struct{}, release func()) {
+	GinkgoHelper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	transport, err := rest.TransportFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	hub, err := url.Parse(config.Host)
+	Expect(err).NotTo(HaveOccurred())
+	asked, held := make(chan struct{}), make(chan struct{})
+	tell, release := sync.OnceFunc(func() { close(asked) }), sync.OnceFunc(func() { close(held) })
+	passing := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(hub) }, FlushInterval: -1}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/configmaps") && strings.Contains(r.URL.String(), "extension-apiserver-authentication") {
+			tell()
+			select {
+			case <-held:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		passing.ServeHTTP(w, r)
+	}))
+	DeferCleanup(func() {
+		release()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	own = filepath.Join(GinkgoT().TempDir(), "slow.kubeconfig")
+	Expect(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"slow": {Server: server.URL}},
+		Contexts:       map[string]*clientcmdapi.Context{"slow": {Cluster: "slow"}},
+		CurrentContext: "slow",
+	}, own)).To(Succeed())
+	return own, asked, release
+}
 
 // memberCA is a certificate authority that did not sign the hub's certificate.
 func memberCA(l *launched) string {

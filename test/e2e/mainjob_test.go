@@ -70,7 +70,7 @@ var _ = Describe("make up", Ordered, func() {
 
 	It("says which way the members' tunnels go", func(ctx context.Context) {
 		Eventually(func() string {
-			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.agentStatus[*].conditions[?(@.type=="TunnelConnected")].reason}`)
+			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.conditions[?(@.type=="TunnelConnected")].reason}`)
 		}).Should(Equal(tunnelWay() + " " + tunnelWay()))
 	})
 
@@ -266,10 +266,30 @@ var _ = Describe("make up", Ordered, func() {
 			Expect(l.process(name).PID()).To(Equal(pid), name)
 		}
 		Expect(out).To(ContainSubstring("\nTry next\n"))
-		undisturbed, err = l.look(ctx)
-		Expect(err).NotTo(HaveOccurred())
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+		Eventually(func() (_ map[string][]string, err error) {
+			undisturbed, err = l.look(ctx)
+			return undisturbed.OnMembers, err
+		}).Should(And(HaveLen(2), HaveEach(ContainElement(ContainSubstring("Welcome to the shop")))))
 		Expect(undisturbed.Members).To(HaveKey("member-1"))
 		Expect(undisturbed.Works).To(HaveLen(4))
+	})
+
+	It("leaves alone what people changed, and starts the gateway with the flags that it is given", func(ctx context.Context) {
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Changed by hand"}}`)
+		before, agent := l.process("gateway").PID(), l.process("member-1-agent").PID()
+		out, err := l.launcher(ctx, "-gateway-flags=--clusterprofile-manager=try", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(l.process("gateway").PID()).NotTo(Equal(before))
+		Expect(l.process("member-1-agent").PID()).To(Equal(agent))
+		arguments, err := argumentsOf(l.process("gateway").PID())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(arguments).To(ContainElement("--clusterprofile-manager=try"))
+		Expect(l.hub(ctx, "get", "configmap", "web", "--namespace=shop", "--output=jsonpath={.data.greeting}")).To(Equal("Changed by hand"))
+		l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"Welcome to the shop"}}`)
+		out, err = l.launcher(ctx, "-gateway-flags=", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
 	})
 
 	for _, victim := range []string{"gateway", "member-1-agent", "member-2-agent"} {
@@ -319,6 +339,13 @@ var _ = Describe("make up", Ordered, func() {
 				return err
 			}).Should(Succeed())
 		}
+	})
+
+	It("takes a member more", func(ctx context.Context) {
+		out, err := l.launcher(ctx, "member", "edge")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(ContainSubstring(l.fleet.MemberKubeconfig("edge")))
+		Expect(l.member(ctx, "edge", "get", "nodes", "--output=name")).NotTo(BeEmpty())
 	})
 
 	It("takes everything back when a placement is deleted", func(ctx context.Context) {

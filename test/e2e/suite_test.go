@@ -73,18 +73,18 @@ func tunnelWay() string {
 }
 
 // launcher runs the command behind `make up` and `make down`.
-func (l *launched) launcher(ctx context.Context, verb string) (string, error) {
-	args := []string{"-dir=" + l.dir, "-v=2", verb}
+func (l *launched) launcher(ctx context.Context, command ...string) (string, error) {
+	args := append([]string{"-dir=" + l.dir, "-v=2"}, command...)
 	// The protocol of the members' tunnels, if it is another than usual.
 	if tunnel := os.Getenv("FLEETGATE_TUNNEL"); tunnel != "" {
 		args = append([]string{"-tunnel=" + tunnel}, args...)
 	}
 	args = append(skew.flags(), args...)
-	command := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), args...)
+	launcher := exec.CommandContext(ctx, filepath.Join(l.fleet.BinDir, "fleet"), args...)
 	var out strings.Builder
-	command.Stdout = io.MultiWriter(&out, GinkgoWriter)
-	command.Stderr = command.Stdout
-	err := command.Run()
+	launcher.Stdout = io.MultiWriter(&out, GinkgoWriter)
+	launcher.Stderr = launcher.Stdout
+	err := launcher.Run()
 	return out.String(), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -150,6 +151,13 @@ func (p *Process) Wait(ctx context.Context) error {
 func (p *Process) Running() bool {
 	r := p.current()
 	return r != nil && r.alive()
+}
+
+// Outdated tells whether the program was started, by an earlier command, with other
+// arguments than it would be now.
+func (p *Process) Outdated() bool {
+	r := p.current()
+	return r != nil && r.recorded != nil && !slices.Equal(r.recorded, p.options.Args)
 }
 
 // PID is the process id of the last start, which is also its group's id; 0 before the first.
@@ -311,6 +319,8 @@ type run struct {
 	pid      int
 	birth    string
 	logStart int64
+	// recorded are the arguments of a process that was adopted.
+	recorded []string
 
 	// ended is closed when a process that we started is gone, after exit is set.
 	// It is nil for a process that was adopted: that one is asked for.

@@ -67,7 +67,7 @@ func (p *Process) adopt() error {
 	if p.options.Path == "" {
 		p.options.Path, p.options.Args, p.options.Env = rec.Path, rec.Args, rec.Env
 	}
-	if r := (&run{pid: rec.PID, birth: rec.Birth}); rec.PID > 0 && r.alive() {
+	if r := (&run{pid: rec.PID, birth: rec.Birth, recorded: rec.Args}); rec.PID > 0 && r.alive() {
 		p.run = r
 	}
 	return nil

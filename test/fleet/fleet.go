@@ -27,6 +27,7 @@ const (
 	// RegistrationNamespace is where clusters register on the hub.
 	RegistrationNamespace = "clusters"
 
+	hubName           = "hub"
 	registrationToken = "new-token"
 	mastersGroup      = "system:masters"
 	loopback          = "127.0.0.1"
@@ -53,11 +54,14 @@ type Options struct {
 	// Tunnel is which way the members' tunnels go: one of the constants Tunnel*. Empty
 	// means TunnelNative.
 	Tunnel string
-	// GatewayArgs are further flags of the gateways.
-	GatewayArgs []string
+	// GatewayArgs and AgentArgs are further flags of the gateways and of the agents. One
+	// that runs with others, from an earlier Start, is started again.
+	GatewayArgs, AgentArgs []string
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int
+	// Audit has the hub record the metadata of every request, for package audit.
+	Audit bool
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
 }
@@ -87,7 +91,7 @@ type Member struct {
 }
 
 // Start makes the fleet in Dir run: what was never made is made, what does not
-// run is started, what runs is left alone. It returns when all members are registered.
+// run is started, what runs with the same flags is left alone. It returns when all members are registered.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -107,7 +111,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 
 // startClusters starts the control planes, all at the same time.
 func (f *Fleet) startClusters(ctx context.Context) error {
-	names := append([]string{"hub"}, f.Options.Members...)
+	names := append([]string{hubName}, f.Options.Members...)
 	clusters := make([]*env.Cluster, len(names))
 	group, groupCtx := errgroup.WithContext(ctx)
 	for i, name := range names {
@@ -129,8 +133,9 @@ func (f *Fleet) startClusters(ctx context.Context) error {
 func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
 	options := env.Options{
 		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: cmp.Or(f.HubBinDir, f.BinDir), Progress: f.Progress,
+		Audit: f.Audit && name == hubName,
 	}
-	if name != "hub" {
+	if name != hubName {
 		options.Nodes, options.BinDir = 1, cmp.Or(f.MemberBinDir, f.BinDir)
 	}
 	cluster, err := env.Load(options.Dir)

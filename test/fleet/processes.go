@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,14 +111,14 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 	}
 	return env.NewProcess(env.ProcessOptions{
 		Name: m.Name + "-agent", Dir: f.Dir, Path: cmp.Or(f.AgentPath, f.binary("agent")), Detached: f.Detached,
-		Args: append(f.agentTunnelArgs(),
-			"--member-kubeconfig="+kubeconfig,
-			"--bootstrap-file="+f.valuesFile(m),
-			"--client-id="+clientID(m),
-			"--metrics-bind-address="+onLoopback(m.ports[agentMetrics]),
-			"--health-probe-bind-address="+onLoopback(m.ports[agentProbes]),
+		Args: slices.Concat(f.agentTunnelArgs(), []string{
+			"--member-kubeconfig=" + kubeconfig,
+			"--bootstrap-file=" + f.valuesFile(m),
+			"--client-id=" + clientID(m),
+			"--metrics-bind-address=" + onLoopback(m.ports[agentMetrics]),
+			"--health-probe-bind-address=" + onLoopback(m.ports[agentProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
-		),
+		}, f.AgentArgs),
 		Ready: probe(onLoopback(m.ports[agentProbes])),
 	})
 }

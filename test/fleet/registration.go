@@ -35,8 +35,11 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	if err := f.startBalancers(); err != nil {
 		return err
 	}
-	if f.Gateway.Running() {
+	if f.Gateway.Running() && !f.Gateway.Outdated() {
 		return nil
+	}
+	if err := f.Gateway.Stop(ctx); err != nil {
+		return err
 	}
 	breakGlass := filepath.Join(f.Hub.Dir, env.BreakGlass+".kubeconfig")
 	if _, err := f.Kubectl(ctx, breakGlass, gatewayRBAC, "apply", "--filename=-"); err != nil {
@@ -76,8 +79,11 @@ func (f *Fleet) registerAll(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range f.Members {
-		if m.Agent.Running() {
+		if m.Agent.Running() && !m.Agent.Outdated() {
 			continue
+		}
+		if err := m.Agent.Stop(ctx); err != nil {
+			return err
 		}
 		if err := f.fetchValues(ctx, m); err != nil {
 			return fmt.Errorf("registering %s: %w", m.Name, err)

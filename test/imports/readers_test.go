@@ -37,9 +37,9 @@ var readOtherwise = map[string]string{
 	"pkg/cluster/kubeconfig/parse.go":             "what it loads is the reader's JSON",
 	"pkg/placement/helmchart/engine/render.go":    "it runs in a process of its own, with limits of time and memory",
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
-	"cmd/gateway/app/options.go":                  "it reads the kubeconfig that whoever starts it gives it",
+	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that whoever starts it gives it",
 	"cmd/agent/app/options.go":                    "it reads the kubeconfig that whoever starts it gives it",
-	"cmd/gateway/app/kubeconfig.go":               "it reads a kubeconfig of whoever runs the command, on their own machine",
+	"cmd/gateway/app/commands/kubeconfig.go":      "it reads a kubeconfig of whoever runs the command, on their own machine",
 }
 
 // TestTextOfOthersIsReadWithinBounds keeps YAML from being read past pkg/untrusted.

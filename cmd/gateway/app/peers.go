@@ -25,11 +25,11 @@ import (
 
 // servePeers links the replicas of this gateway. They believe each other's serving
 // certificates, whose authority only gateways can read.
-func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
+func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	ctx, cancel := whileCarrying(ctx, parts.drained)
+	ctx, cancel := whileCarrying(ctx, t.drained)
 	defer cancel()
 	var roots atomic.Pointer[x509.CertPool]
 	trust := func(ca []byte) {
@@ -42,18 +42,18 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 		return ignoreEnd(ctx, err)
 	}
 	trust(ca)
-	peers := tunnel.NewPeers(parts.registry, tunnel.PeerOptions{
-		Name:        parts.port.replica,
+	peers := tunnel.NewPeers(t.registry, tunnel.PeerOptions{
+		Name:        t.port.replica,
 		Certificate: func() (*tls.Certificate, error) { return g.certificates.GetCertificate(nil) },
 		Roots:       roots.Load,
-		ServerName:  g.Service + "." + g.Namespace + ".svc",
+		ServerName:  g.Serving.ServerName(g.Hub.Namespace),
 		OnChange: func(replicas int) {
-			parts.port.setReplicas(replicas)
-			parts.registry.TellAll()
+			t.port.setReplicas(replicas)
+			t.registry.TellAll()
 		},
 	})
 	var l net.ListenConfig
-	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.BindAddress, strconv.Itoa(g.PeerPort)))
+	listener, err := l.Listen(ctx, "tcp", g.Serving.Listen(g.Tunnels.PeerPort))
 	if err != nil {
 		return explain(fmt.Errorf("listening for other replicas: %w", err))
 	}
@@ -62,8 +62,8 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 	group.Go(func() error { return peers.Serve(ctx, listener) })
 	group.Go(func() error { return peers.Run(ctx, addresses) })
 	group.Go(func() error { return g.followAuthority(ctx, ca, trust) })
-	if len(g.Peers) > 0 {
-		addresses <- g.Peers
+	if len(g.Tunnels.Peers) > 0 {
+		addresses <- g.Tunnels.Peers
 	} else {
 		group.Go(func() error { return g.followEndpoints(ctx, addresses) })
 	}
@@ -87,9 +87,9 @@ func whileCarrying(ctx context.Context, drained <-chan struct{}) (context.Contex
 // followEndpoints sends the addresses of the Service's endpoints whenever they
 // change. Only the latest count.
 func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(g.clientset, 0, informers.WithNamespace(g.Namespace),
+	factory := informers.NewSharedInformerFactoryWithOptions(g.clientset, 0, informers.WithNamespace(g.Hub.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: g.Service}.String()
+			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: g.Serving.Service}.String()
 		}))
 	endpoints := factory.Discovery().V1().EndpointSlices()
 	tell := func() {
@@ -101,12 +101,12 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []string) 
 		case <-addresses:
 		default:
 		}
-		addresses <- addressesOf(found, g.PeerPort)
+		addresses <- addressesOf(found, g.Tunnels.PeerPort)
 	}
 	if _, err := endpoints.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
 	}); err != nil {
-		return fmt.Errorf("watching the endpoints of Service %s: %w", g.Service, err)
+		return fmt.Errorf("watching the endpoints of Service %s: %w", g.Serving.Service, err)
 	}
 	factory.Start(ctx.Done())
 	<-ctx.Done()

@@ -8,12 +8,12 @@ import (
 	"errors"
 	"net/http"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/utils/clock"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
@@ -21,7 +21,7 @@ import (
 // addPolicies serves ImmutabilityPolicies in every replica, and keeps their
 // webhooks and their status in the leader.
 func (g *gateway) addPolicies(ctx context.Context) error {
-	if !g.serves(apiAdmission) || !g.runs(componentWebhook) && !g.runs(componentControllers) {
+	if !g.Parts.Serves(options.APIAdmission) || !g.Parts.Runs(options.ComponentWebhook) && !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
 	compiler, err := immutability.NewCompiler()
@@ -29,19 +29,19 @@ func (g *gateway) addPolicies(ctx context.Context) error {
 		return err
 	}
 	policies := immutability.NewPolicies(compiler)
-	if g.runs(componentWebhook) {
+	if g.Parts.Runs(options.ComponentWebhook) {
 		if err := g.servePolicies(ctx, compiler, policies); err != nil {
 			return err
 		}
 	}
-	if !g.runs(componentControllers) {
+	if !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
-	failClosed := sets.New(g.FailClosedGroups...)
+	failClosed := sets.New(g.Reviews.FailClosedGroups...)
 	return g.setUp([]controller{
 		&immutability.WebhookReconciler{
-			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.policyClientConfig,
-			FailClosed: failClosed, Namespace: g.Namespace, Clock: clock.RealClock{},
+			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.reviews.ClientConfig,
+			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
 			Client: g.manager.GetClient(), Policies: policies, Mapper: g.manager.GetRESTMapper(),
@@ -61,7 +61,7 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 	}
 	handler := &immutability.Handler{
 		Policies: policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
-		FailClosed: sets.New(g.FailClosedGroups...), Namespace: g.Namespace, Clock: clock.RealClock{},
+		FailClosed: sets.New(g.Reviews.FailClosedGroups...), Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
 	server.Register(immutability.PathPrefix, handler.Serving())
@@ -74,13 +74,4 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 		}
 		return nil
 	})
-}
-
-// policyClientConfig says where the hub's API server asks, now.
-func (g *gateway) policyClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
-	endpoint, err := g.reviewsEndpoint(ctx)
-	if err != nil {
-		return k8sadmissionv1.WebhookClientConfig{}, err
-	}
-	return endpoint.ClientConfig(""), nil
 }

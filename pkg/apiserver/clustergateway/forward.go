@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -82,7 +83,7 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 	}
 	refusal, err := x.link.grants.ensure(ctx, x.as)
 	if err != nil {
-		return failureOf(ctx, x.request.Member, err, h.notConnected)
+		return h.failureOf(ctx, x.request, err)
 	}
 	if refusal != "" {
 		return x.refused(refusal)
@@ -135,7 +136,7 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x := exchangeFrom(ctx)
-	failure := failureOf(ctx, x.request.Member, err, h.notConnected)
+	failure := h.failureOf(ctx, x.request, err)
 	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", printable(failure.Error(), 512))
 	h.refuse(w, r, failure)
 }
@@ -146,19 +147,28 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(499)
 		return
 	}
-	if p, ok := parsedFrom(r.Context()); ok && apierrors.IsForbidden(err) && isDiscovery(p.request) {
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		http.Error(w, err.Error(), http.StatusForbidden)
+	if p, ok := parsedFrom(r.Context()); ok && inText(p.request, err) {
+		http.Error(w, err.Error(), int(responsewriters.ErrorToAPIStatus(err).Code))
 		return
 	}
 	responsewriters.RespondWithError(w, r, err, h.serializer)
 }
 
-// isDiscovery is true for the requests with which kubectl and client-go begin.
-// They decode nothing but what they asked for: of a 403 with a Status they tell
-// their user "unknown", of one in plain text they tell the text.
+// inText is true for refusals of the requests with which kubectl and client-go begin.
+// They decode nothing but what they asked for: of a refusal with a Status they tell
+// their user "unknown", or a sentence of their own, of one in plain text they tell the
+// text.
+func inText(request *Request, err error) bool {
+	return apierrors.IsForbidden(err) && isDiscovery(request) || apierrors.ReasonForError(err) == reasonAway
+}
+
 func isDiscovery(request *Request) bool {
 	return request != nil && (request.Path == "/api" || request.Path == "/apis")
+}
+
+// describesMember is true for what clients ask about a server as a whole, discovery and more.
+func describesMember(request *Request) bool {
+	return isDiscovery(request) || request.Path == "/version" || strings.HasPrefix(request.Path, "/openapi/")
 }
 
 // countedWriter remembers the code and counts the bytes. Everything else of the

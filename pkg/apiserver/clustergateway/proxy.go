@@ -61,6 +61,9 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are if no agent of the member is
 	// connected.
 	NotConnected error
+	// Expected says whether the agent of a member that is not connected may well be back
+	// in seconds; nil expects all.
+	Expected func(member string) bool
 	// MaxInFlight is how many short requests for one member may be under way, by
 	// default DefaultMaxInFlight.
 	MaxInFlight int
@@ -96,6 +99,7 @@ type Handler struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
+	expected     func(member string) bool
 	short, long  limits
 	reviews      *reviews
 	inner        bool
@@ -116,7 +120,7 @@ func New(c Config) (*Handler, error) {
 	}
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
-		notConnected: c.NotConnected, serverName: c.ServerName, metrics: metrics,
+		notConnected: c.NotConnected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
 		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "ask again",
@@ -132,6 +136,9 @@ func New(c Config) (*Handler, error) {
 	}
 	if h.record == nil {
 		h.record = func(context.Context, Record) {}
+	}
+	if h.expected == nil {
+		h.expected = func(string) bool { return true }
 	}
 	if h.serverName == "" {
 		h.serverName = MemberServerName

@@ -20,6 +20,10 @@ import (
 // answer as a member should.
 const ReasonBadGateway metav1.StatusReason = "BadGateway"
 
+// reasonAway is the reason of a 502 that is told in plain text (see inText): of 503 and 504
+// clients tell sentences of their own only.
+const reasonAway metav1.StatusReason = "MemberAway"
+
 const retryAfterSeconds = 1
 
 var proxyResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "clustergateways/proxy"}
@@ -56,9 +60,25 @@ var errClientGone = errors.New("the caller has gone")
 // errStopping is the cause with which the gateway ends long requests.
 var errStopping = errors.New("the gateway is stopping")
 
+// away answers for a member without an agent. Who is expected back is worth another try:
+// client-go makes ten, one for each second, of what says Retry-After. Who is not is told
+// once, to clients that begin with discovery in a form that they pass on.
+func (h *Handler) away(request *Request) *apierrors.StatusError {
+	err := unavailable(request.Member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member))
+	switch {
+	case h.expected(request.Member):
+	case describesMember(request):
+		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, err.ErrStatus.Message)
+	default:
+		err.ErrStatus.Details.RetryAfterSeconds = 0
+	}
+	return err
+}
+
 // failureOf turns what went wrong on the way to the member into a Status. The
 // error's text may come from a member, so it is bounded.
-func failureOf(ctx context.Context, member string, err, notConnected error) error {
+func (h *Handler) failureOf(ctx context.Context, request *Request, err error) error {
+	member := request.Member
 	var status *apierrors.StatusError
 	var certificate *tls.CertificateVerificationError
 	var network net.Error
@@ -66,8 +86,8 @@ func failureOf(ctx context.Context, member string, err, notConnected error) erro
 	switch {
 	case errors.As(err, &status):
 		return status
-	case notConnected != nil && errors.Is(err, notConnected):
-		return unavailable(member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", member))
+	case h.notConnected != nil && errors.Is(err, h.notConnected):
+		return h.away(request)
 	case errors.Is(context.Cause(ctx), errRightLost):
 		return apierrors.NewForbidden(proxyResource, member, context.Cause(ctx))
 	case errors.Is(context.Cause(ctx), errStopping):

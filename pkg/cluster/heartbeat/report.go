@@ -46,10 +46,12 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
 	agent.LastReceivedHeartbeat = metav1.NewTime(now)
-	setCondition(agent, imc.Generation, joined(), now)
-	setCondition(agent, imc.Generation, healthy(f.health), now)
+	setCondition(&agent.Conditions, imc.Generation, joined(), now)
+	setCondition(&agent.Conditions, imc.Generation, healthy(f.health), now)
+	// Clients compare the agent's conditions as a whole, so that of the tunnel is the member's. The version before had it here.
+	meta.RemoveStatusCondition(&agent.Conditions, clusterv1beta1.ConditionTunnelConnected)
 	if f.tunnel != nil {
-		setCondition(agent, imc.Generation, *f.tunnel, now)
+		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
 	}
 	observe(&status, f, now)
 	return status
@@ -60,7 +62,7 @@ func leftReport(imc *clusterv1beta1.InternalMemberCluster, err error, now time.T
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
 	agent.LastReceivedHeartbeat = metav1.NewTime(now)
-	setCondition(agent, imc.Generation, left(err), now)
+	setCondition(&agent.Conditions, imc.Generation, left(err), now)
 	return status
 }
 
@@ -69,7 +71,7 @@ func failedReport(imc *clusterv1beta1.InternalMemberCluster, err error, now time
 	status := *imc.Status.DeepCopy()
 	agent := agentOf(&status)
 	agent.LastReceivedHeartbeat = metav1.NewTime(now)
-	setCondition(agent, imc.Generation, metav1.Condition{
+	setCondition(&agent.Conditions, imc.Generation, metav1.Condition{
 		Type:    clusterv1beta1.ConditionJoined,
 		Status:  metav1.ConditionUnknown,
 		Reason:  clusterv1beta1.ReasonInternalMemberClusterFailedToJoin,
@@ -86,12 +88,12 @@ func agentOf(status *clusterv1beta1.InternalMemberClusterStatus) *clusterv1beta1
 	return &status.AgentStatus[len(status.AgentStatus)-1]
 }
 
-func setCondition(agent *clusterv1beta1.AgentStatus, generation int64, condition metav1.Condition, now time.Time) {
+func setCondition(conditions *[]metav1.Condition, generation int64, condition metav1.Condition, now time.Time) {
 	condition.ObservedGeneration = generation
-	if old := meta.FindStatusCondition(agent.Conditions, condition.Type); old == nil || old.Status != condition.Status {
+	if old := meta.FindStatusCondition(*conditions, condition.Type); old == nil || old.Status != condition.Status {
 		condition.LastTransitionTime = metav1.NewTime(now)
 	}
-	meta.SetStatusCondition(&agent.Conditions, condition)
+	meta.SetStatusCondition(conditions, condition)
 }
 
 func joined() metav1.Condition {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -73,8 +74,18 @@ func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
 	look := func() facts { return facts{health: health{ok: true}, tunnel: tunnel.condition()} }
 	report := func(now time.Time) *metav1.Condition {
 		imc.Status = joinedReport(imc, look(), now)
-		return meta.FindStatusCondition(imc.Status.AgentStatus[0].Conditions, clusterv1beta1.ConditionTunnelConnected)
+		var kinds []string
+		for _, c := range imc.Status.AgentStatus[0].Conditions {
+			kinds = append(kinds, c.Type)
+		}
+		if diff := cmp.Diff([]string{clusterv1beta1.ConditionJoined, clusterv1beta1.ConditionHealthy}, kinds); diff != "" {
+			t.Errorf("the agent's own conditions (-want +got):\n%s", diff)
+		}
+		return meta.FindStatusCondition(imc.Status.Conditions, clusterv1beta1.ConditionTunnelConnected)
 	}
+	imc.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+		{Type: clusterv1beta1.ConditionTunnelConnected, Status: metav1.ConditionTrue, Reason: "OfTheVersionBefore"},
+	}}}
 
 	tunnel.Down(errors.New(strings.Repeat("x", 2*maxTunnelReason)))
 	down := report(first)

@@ -3,6 +3,13 @@
 
 package membership
 
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
 // Reasons of the condition ReadyToJoin beside those of the API's reference.
 const (
 	// ReasonNameInvalid goes with False: a namespace cannot be named after the
@@ -15,3 +22,17 @@ const (
 	// can be given.
 	ReasonIdentityInvalid = "IdentityInvalid"
 )
+
+// tunnelAmong is what an agent says of its tunnel among its own conditions, as those of
+// the version before do. It is shown among the member's.
+func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Condition {
+	agent := report.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return nil
+	}
+	tunnel := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTunnelConnected)
+	if tunnel == nil {
+		return nil
+	}
+	return []metav1.Condition{*tunnel}
+}

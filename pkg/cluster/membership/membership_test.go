@@ -161,6 +161,33 @@ func TestDesiredStatusIsBoundedAndKeepsTheHubsConditions(t *testing.T) {
 	}
 }
 
+func TestTheTunnelsConditionIsTheMembersWhereverItsAgentReportsIt(t *testing.T) {
+	tunnel := func(reason string) metav1.Condition {
+		return metav1.Condition{Type: clusterv1beta1.ConditionTunnelConnected, Status: metav1.ConditionTrue, Reason: reason}
+	}
+	now, before := agentSays(metav1.ConditionTrue, 3), agentSays(metav1.ConditionTrue, 3)
+	before[0].Conditions = append(before[0].Conditions, tunnel("OfTheVersionBefore"))
+	tests := map[string]struct {
+		report clusterv1beta1.InternalMemberClusterStatus
+		want   string
+	}{
+		"of this version":   {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: now, Conditions: []metav1.Condition{tunnel("Now")}}, "Now"},
+		"of the one before": {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before}, "OfTheVersionBefore"},
+		"taken back to it":  {clusterv1beta1.InternalMemberClusterStatus{AgentStatus: before, Conditions: []metav1.Condition{tunnel("Stale")}}, "OfTheVersionBefore"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := desiredStatus(&clusterv1beta1.MemberCluster{}, &tt.report)
+			if shown := meta.FindStatusCondition(got.Conditions, clusterv1beta1.ConditionTunnelConnected); shown == nil || shown.Reason != tt.want {
+				t.Errorf("the member shows %+v, want reason %s", shown, tt.want)
+			}
+			if len(got.AgentStatus[0].Conditions) != len(now[0].Conditions) {
+				t.Errorf("the agent's own conditions are %+v", got.AgentStatus[0].Conditions)
+			}
+		})
+	}
+}
+
 func TestAStatusWithoutAgentsStays(t *testing.T) {
 	mc := &clusterv1beta1.MemberCluster{}
 	mc.Status.AgentStatus = agentSays(metav1.ConditionTrue, 1)

@@ -141,6 +141,9 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 // reconcile returns how long until the member has to be heard of again, or zero if it
 // is silent.
 func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
+	if left := firstReport - r.Clock.Since(imc.CreationTimestamp.Time); left > 0 && isNew(mc, imc) {
+		return min(left, firstReport), nil
+	}
 	lease, err := r.lease(ctx, mc.Name)
 	if err != nil {
 		return 0, err
@@ -151,6 +154,15 @@ func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.Mem
 	}
 	r.pulses.show(mc.Name, d.from)
 	return d.left, r.writeTaint(ctx, mc, d.silent)
+}
+
+// firstReport is how long a new member's agent may take to report until the MemberCluster
+// says that it has not: mostly it has, and that is one write less.
+const firstReport = 2 * time.Second
+
+// isNew reports whether nothing was heard of a member yet, and nothing told of it.
+func isNew(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
+	return len(imc.Status.AgentStatus) == 0 && meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined) == nil
 }
 
 // decision is what follows from what an agent has written by now.
@@ -267,8 +279,7 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 	if equality.Semantic.DeepEqual(base.Status, mc.Status) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
+	if err := r.Client.Status().Update(ctx, mc); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
 	before := joinedStatus(base.Status.Conditions)
@@ -340,7 +351,8 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 	status.ResourceUsage = desiredUsage(report.ResourceUsage)
 	status.Properties = withInfrastructure(desiredProperties(report.Properties), mc)
 	status.Namespaces = bounded(report.Namespaces, maxNamespaces)
-	for _, condition := range desiredConditions(report.Conditions, mc.Generation) {
+	reported := append(desiredConditions(report.Conditions, mc.Generation), desiredConditions(tunnelAmong(report), mc.Generation)...)
+	for _, condition := range reported {
 		known := meta.FindStatusCondition(status.Conditions, condition.Type) != nil
 		if isHubCondition(condition.Type) || !known && len(status.Conditions) >= maxConditions {
 			continue
@@ -395,10 +407,10 @@ func joinedStatus(conditions []metav1.Condition) metav1.ConditionStatus {
 func desiredAgentStatus(reported []clusterv1beta1.AgentStatus, generation int64) []clusterv1beta1.AgentStatus {
 	var agents []clusterv1beta1.AgentStatus
 	for _, agent := range reported[:min(len(reported), maxAgents)] {
+		conditions := desiredConditions(agent.Conditions, generation)
+		meta.RemoveStatusCondition(&conditions, clusterv1beta1.ConditionTunnelConnected)
 		agents = append(agents, clusterv1beta1.AgentStatus{
-			Type:                  agent.Type,
-			Conditions:            desiredConditions(agent.Conditions, generation),
-			LastReceivedHeartbeat: agent.LastReceivedHeartbeat,
+			Type: agent.Type, Conditions: conditions, LastReceivedHeartbeat: agent.LastReceivedHeartbeat,
 		})
 	}
 	return agents

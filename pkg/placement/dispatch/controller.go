@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,8 +51,11 @@ type Reconciler struct {
 	Charts Charts
 	// Scopes tells whether a kind of the hub lives in namespaces.
 	Scopes helmchart.Scopes
+	Clock  clock.PassiveClock
 	// Workers is how many bindings are looked at at a time.
 	Workers int
+
+	underway underway
 }
 
 // SetupWithManager registers the controller. It looks at a binding when its spec
@@ -85,8 +90,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	b := family.NewBinding(req.Namespace)
 	err := r.Client.Get(ctx, req.NamespacedName, b)
+	var again time.Duration
 	switch {
 	case apierrors.IsNotFound(err):
+		r.underway.told(req.NamespacedName)
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading binding %q: %w", req.Name, err)
@@ -95,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case b.GetSpec().ResourceSnapshotName == "":
 		return ctrl.Result{}, nil // The rollout has not come to it.
 	default:
-		err = r.dispatch(ctx, b)
+		again, err = r.dispatch(ctx, b)
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -103,33 +110,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case errors.Is(err, helmchart.ErrExhausted), errors.Is(err, helmchart.ErrUnreachable):
 		return ctrl.Result{RequeueAfter: helmchart.Pause}, nil
 	}
-	return ctrl.Result{}, err
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
-func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObject) error {
+func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObject) (again time.Duration, err error) {
 	works, err := r.worksOf(ctx, b)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	member, err := r.member(ctx, b.GetSpec().TargetCluster)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if b.GetSpec().State != placementv1beta1.BindingBound {
 		return r.writeStatus(ctx, b, dropped(b, member, works))
 	}
 	if member == nil {
-		return nil // The scheduler drops the binding of a member that leaves.
+		return 0, nil // The scheduler drops the binding of a member that leaves.
 	}
 	if err := r.ensureFinalizer(ctx, b); err != nil {
-		return err
+		return 0, err
 	}
 	works, err = r.sync(ctx, b, member, works)
 	if apierrors.IsConflict(err) {
-		return err
+		return 0, err
 	}
 	if errors.Is(err, helmchart.ErrRendering) {
-		return nil // That it is done is an event.
+		return 0, nil // That it is done is an event.
 	}
 	s := synced{works: works}
 	switch {
@@ -138,13 +145,11 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	case err != nil:
 		s.problem = err.Error()
 	}
-	if statusErr := r.writeStatus(ctx, b, s); statusErr != nil {
-		return statusErr
+	again, statusErr := r.writeStatus(ctx, b, s)
+	if statusErr != nil || waits(err) {
+		return again, statusErr
 	}
-	if waits(err) {
-		return nil
-	}
-	return err
+	return again, err
 }
 
 // dropped tells how the Works of a binding stand that is to go. If there is nothing on
@@ -164,7 +169,7 @@ func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberClus
 // waits reports whether nothing helps but a change by the user, which is an event;
 // the condition tells what.
 func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, errEnvelope, errChart, errPaused, errForeign} {
+	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, override.ErrInvalid, errEnvelope, errChart, errPaused, errForeign} {
 		if errors.Is(err, reason) {
 			return true
 		}
@@ -214,16 +219,24 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.Bin
 	return nil
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) error {
-	before := b.DeepCopyObject().(placementv1beta1.BindingObject)
-	*b.GetStatus() = desiredStatus(b, s)
-	if equality.Semantic.DeepEqual(before.GetStatus(), b.GetStatus()) {
-		return nil
+func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) (again time.Duration, err error) {
+	status, key := desiredStatus(b, s), client.ObjectKeyFromObject(b)
+	if equality.Semantic.DeepEqual(*b.GetStatus(), status) {
+		r.underway.told(key)
+		return 0, nil
 	}
-	if err := r.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
+	if s.problem == "" && s.misfit == "" && isUnderway(&status, b.GetGeneration()) {
+		if again = r.underway.wait(key, r.Clock.Now()); again > 0 {
+			return again, nil
+		}
 	}
-	return nil
+	*b.GetStatus() = status
+	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	if err := r.Client.Status().Update(ctx, b); err != nil {
+		return 0, fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
+	}
+	r.underway.told(key)
+	return 0, nil
 }
 
 // finalize deletes the binding's Works, and lets it go once they are gone: the

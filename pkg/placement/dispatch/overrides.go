@@ -40,6 +40,9 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 		if part.Manifests, err = set.Apply(part.Manifests, override.MemberOf(member)); err == nil {
 			err = sameChart(part, before)
 		}
+		if errors.Is(err, override.ErrInvalid) {
+			return nil, err // The rules fit, their outcome does not: that is the Work's trouble.
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errOverride, err)
 		}

@@ -6,6 +6,7 @@ package dispatch
 import (
 	"context"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,8 @@ type Options struct {
 	Charts Charts
 	// Scopes tells whether a kind of the hub lives in namespaces.
 	Scopes helmchart.Scopes
+	// Clock tells the time; nil is the real one.
+	Clock clock.PassiveClock
 	// Workers is how many bindings are looked at at a time; 0 means 64.
 	Workers int
 }
@@ -35,6 +38,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = 64
 	}
-	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes, Workers: o.Workers}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes,
+		Clock: o.Clock, Workers: o.Workers}
 	return r.SetupWithManager(mgr)
 }

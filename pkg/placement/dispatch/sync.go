@@ -65,6 +65,7 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		return have, err
 	}
 	charts.annotate(desired)
+	hold(desired, member)
 	if err := held(placement, member); err != nil {
 		return unchanged(have, desired, group, err)
 	}

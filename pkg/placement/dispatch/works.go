@@ -11,7 +11,9 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -97,13 +99,15 @@ func hashOf(value any) (string, error) {
 
 // ownersOf lets the hub's garbage collector delete Works whose binding went without
 // its finalizer. A namespaced binding cannot own a Work, which is in another
-// namespace: the collector would take it for an orphan.
+// namespace: the collector would take it for an orphan. The version is the one that the
+// collector reads, which is the first that the hub serves: for any other it would read
+// both objects once more.
 func ownersOf(b placementv1beta1.BindingObject) []metav1.OwnerReference {
 	if b.GetNamespace() != "" {
 		return nil
 	}
 	return []metav1.OwnerReference{{
-		APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourceBinding", Name: b.GetName(), UID: b.GetUID(),
+		APIVersion: placementv1beta1.GroupName + "/v1", Kind: "ClusterResourceBinding", Name: b.GetName(), UID: b.GetUID(),
 		BlockOwnerDeletion: new(true),
 	}}
 }
@@ -150,4 +154,16 @@ func overwrite(have, desired *placementv1beta1.Work) *placementv1beta1.Work {
 	delete(w.Annotations, manifestsHashKey)
 	w.Spec = *desired.Spec.DeepCopy()
 	return w
+}
+
+// hold gives new Works of a member that has joined the finalizer that its agent would
+// write first of all. A member that leaves, or is removed, loses it with its seat on the
+// hub (membership.Reconciler); one that never joined has no agent that could take it off.
+func hold(desired []*placementv1beta1.Work, member *clusterv1beta1.MemberCluster) {
+	if !meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		return
+	}
+	for _, w := range desired {
+		controllerutil.AddFinalizer(w, placementv1beta1.WorkCleanupFinalizer)
+	}
 }

@@ -15,6 +15,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
+// ErrInvalid is returned when every rule could be carried out and what comes of it is
+// an object that no API server takes. Clients tell that from a rule that does not fit.
+var ErrInvalid = errors.New("the overrides make it an object that no API server takes")
+
 // Apply returns the manifests as the member gets them, in their order; those that
 // a rule deletes are left out. What it is given stays as it is. An error tells
 // the author of the override what does not fit.
@@ -69,11 +73,11 @@ func (s Set) applyTo(raw []byte, id placementv1beta1.ResourceIdentifier, member 
 // which the resource was selected.
 func stillApplicable(before, after []byte, id placementv1beta1.ResourceIdentifier) error {
 	if len(after) > manifest.MaxBytes && len(after) > len(before) {
-		return fmt.Errorf("the overrides make it %d bytes long, the limit is %d", len(after), manifest.MaxBytes)
+		return fmt.Errorf("%w: %d bytes long, the limit is %d", ErrInvalid, len(after), manifest.MaxBytes)
 	}
 	is, err := identify(after)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if is != id {
 		return fmt.Errorf("the overrides make it %s: they may not change apiVersion, kind, name or namespace", nameOf(is))

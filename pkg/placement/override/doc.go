@@ -21,5 +21,6 @@
 // Rules are evaluated again when a member's labels change, variables also when its
 // annotations or properties do. What cannot be done (a patch that does not fit, a label
 // that the member lacks) keeps what the member has as it is, and the binding's condition
-// Overridden says why.
+// Overridden says why. A rule that can be carried out, and makes of an object something
+// that is none, is told where clients look for it, in the condition WorkSynchronized.
 package override

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,40 +118,77 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 type bindingSteps = Steps[placementv1beta1.BindingObject]
 
+// rollOut does what may be done now.
 func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (bindingSteps, error) {
-	spec := placement.GetSpec()
-	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
-	if err != nil {
-		return bindingSteps{}, err
-	}
-	latest := family.LatestResourceSnapshot(snapshots)
-	if latest == nil {
-		return bindingSteps{}, nil // It comes with an event.
-	}
 	bindings, err := family.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return bindingSteps{}, err
 	}
-	goal, err := r.goal(ctx, key, latest.Name, bindings)
-	if err != nil {
-		return bindingSteps{}, err
+	now, err := r.look(ctx, key, placement, bindings)
+	if now == nil || err != nil {
+		return bindingSteps{}, err // A snapshot comes with an event.
 	}
-	strategy := ApplyStrategyOf(spec)
-	brake, err := r.brake(ctx, placement)
-	if err != nil {
-		return bindingSteps{}, err
-	}
-	if pushed, err := r.pushStrategy(ctx, bindings, strategy, brake); pushed || err != nil {
+	if pushed, err := r.pushStrategy(ctx, bindings, now.strategy, now.brake); pushed || err != nil {
 		return bindingSteps{}, err // What was written comes back as an event.
 	}
-	pace, err := PaceOf(spec, bindings)
+	steps, err := now.plan(bindings)
 	if err != nil {
 		return bindingSteps{}, err
 	}
+	return steps, r.take(ctx, steps, now)
+}
+
+// situation is what a placement's rollout goes by at one time.
+type situation struct {
+	spec     *placementv1beta1.PlacementSpec
+	goal     goal
+	strategy *placementv1beta1.ApplyStrategy
+	brake    brake
+	// moves is Pace.Moves.
+	moves bool
+	at    time.Time
+}
+
+// look finds out what the rollout of a placement goes by, with these bindings; nil while
+// there is no snapshot to roll out.
+func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
+	snapshots, err := family.ResourceSnapshots(ctx, r.Client, key)
+	if err != nil {
+		return nil, err
+	}
+	latest := family.LatestResourceSnapshot(snapshots)
+	if latest == nil {
+		return nil, nil
+	}
 	terms, _ := failover.TermsOf(placement.GetAnnotations()) // What is wrong with them is failover's to tell.
-	pace.Moves = !terms.Never()
-	steps := Plan(bindings, goal.look(brake), pace, r.Clock.Now())
-	return steps, r.take(ctx, steps, goal, strategy, brake)
+	now := &situation{spec: placement.GetSpec(), strategy: ApplyStrategyOf(placement.GetSpec()), moves: !terms.Never(), at: r.Clock.Now()}
+	if now.goal, err = r.goal(ctx, key, latest.Name, bindings); err != nil {
+		return nil, err
+	}
+	if now.brake, err = r.brake(ctx, placement); err != nil {
+		return nil, err
+	}
+	return now, nil
+}
+
+func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingSteps, error) {
+	pace, err := PaceOf(s.spec, bindings)
+	if err != nil {
+		return bindingSteps{}, err
+	}
+	pace.Moves = s.moves
+	return Plan(bindings, s.goal.look(s.brake), pace, s.at), nil
+}
+
+// bind binds to the latest snapshot and overrides. The dispatcher's finalizer comes
+// along, which saves it a write; it tells with its own conditions that the rollout has
+// started, which saves one here.
+func (s *situation) bind(b placementv1beta1.BindingObject) {
+	spec := b.GetSpec()
+	spec.State = placementv1beta1.BindingBound
+	s.goal.write(spec)
+	spec.ApplyStrategy = s.strategy.DeepCopy()
+	controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
 }
 
 // pushStrategy gives a changed apply strategy to all bound bindings at once: it
@@ -172,11 +210,11 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries the steps out.
-func (r *Reconciler) take(ctx context.Context, steps bindingSteps, goal goal, strategy *placementv1beta1.ApplyStrategy, brake brake) error {
+func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situation) error {
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
-		group.Go(func() error { return r.update(ctx, b, goal, strategy) })
+		group.Go(func() error { return r.patch(ctx, b, func() { now.bind(b) }) })
 	}
 	for _, b := range steps.Remove {
 		group.Go(func() error { return r.remove(ctx, b) })
@@ -187,22 +225,9 @@ func (r *Reconciler) take(ctx context.Context, steps bindingSteps, goal goal, st
 		}
 	}
 	for _, b := range steps.Blocked {
-		group.Go(func() error { return r.blocked(ctx, b, brake) })
+		group.Go(func() error { return r.blocked(ctx, b, now.brake) })
 	}
 	return group.Wait()
-}
-
-// update binds to the latest snapshot and overrides. The dispatcher's finalizer comes
-// along, which saves it a write; it tells with its own conditions that the rollout has
-// started, which saves one here.
-func (r *Reconciler) update(ctx context.Context, b placementv1beta1.BindingObject, goal goal, strategy *placementv1beta1.ApplyStrategy) error {
-	return r.patch(ctx, b, func() {
-		spec := b.GetSpec()
-		spec.State = placementv1beta1.BindingBound
-		goal.write(spec)
-		spec.ApplyStrategy = strategy.DeepCopy()
-		controllerutil.AddFinalizer(b, placementv1beta1.WorkCleanupFinalizer)
-	})
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
@@ -228,12 +253,11 @@ func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObje
 }
 
 func (r *Reconciler) setCondition(ctx context.Context, b placementv1beta1.BindingObject, condition metav1.Condition) error {
-	before := b.DeepCopyObject().(client.Object)
 	condition.Type, condition.ObservedGeneration = placementv1beta1.ConditionRolloutStarted, b.GetGeneration()
 	if !meta.SetStatusCondition(&b.GetStatus().Conditions, condition) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Update(ctx, b); err != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
 	}
 	return nil

@@ -4,9 +4,12 @@
 package rollout
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
@@ -31,6 +34,83 @@ func TestARolloutNeverTakesMoreDownThanItMay(t *testing.T) {
 			several(replaced, scheduled, "", plain),
 		)
 		play(t, seed, dice, pace, all)
+	}
+}
+
+// New members' bindings may be bound when they are made: they take the turns of those that
+// the rollout would begin with, by name, and everything after it holds.
+func TestARolloutThatBeginsAsBindingsAreMadeNeverTakesMoreDownThanItMay(t *testing.T) {
+	begun, left := 0, 0
+	for seed := range uint64(500) {
+		dice := rand.New(rand.NewPCG(seed, 2))
+		pace := Pace{Target: 1 + dice.IntN(12), MaxUnavailable: dice.IntN(4), MaxSurge: dice.IntN(3)}
+		if pace.MaxUnavailable == 0 && pace.MaxSurge == 0 {
+			pace.MaxUnavailable = 1
+		}
+		replaced := dice.IntN(pace.Target + 1)
+		if pace.MaxUnavailable == 0 {
+			replaced = pace.Target
+		}
+		there := join(
+			several(pace.Target-replaced, bound, "old", maker.ready),
+			several(replaced, unscheduled, "old", maker.ready),
+		)
+		fresh := several(replaced, scheduled, "", plain)
+		for i := range fresh {
+			fresh[i].Name = fmt.Sprintf("fresh-%02d", i)
+		}
+		now := &situation{spec: specOf(pace), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
+		if err := now.begin(objects(there), objects(fresh)); err != nil {
+			t.Fatalf("seed %d: begin: %v", seed, err)
+		}
+		for i, m := range fresh {
+			switch {
+			case m.Spec.State != bound:
+				left++
+			case i > 0 && fresh[i-1].Spec.State != bound:
+				t.Fatalf("seed %d: %s was bound before its turn", seed, m.Name)
+			default:
+				begun++
+			}
+		}
+		play(t, seed, dice, pace, join(there, fresh))
+	}
+	if begun == 0 || left == 0 {
+		t.Errorf("%d were bound and %d waited: the seeds try one of them only", begun, left)
+	}
+}
+
+// specOf asks for a pace.
+func specOf(pace Pace) *placementv1beta1.PlacementSpec {
+	spec := &placementv1beta1.PlacementSpec{Policy: &placementv1beta1.PlacementPolicy{
+		PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(pace.Target))}}
+	spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{
+		MaxUnavailable: new(intstr.FromInt32(int32(pace.MaxUnavailable))), MaxSurge: new(intstr.FromInt32(int32(pace.MaxSurge)))}
+	return spec
+}
+
+func TestNoBindingIsBoundAsItIsMadeWhileOthersWait(t *testing.T) {
+	fresh := several(2, scheduled, "", plain)
+	now := &situation{spec: specOf(Pace{Target: 3}), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
+	if err := now.begin(objects(several(1, scheduled, "", plain)), objects(fresh)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range fresh {
+		if m.Spec.State != scheduled {
+			t.Errorf("%s is %s", m.Name, m.Spec.State)
+		}
+	}
+}
+
+func TestNoBindingIsBoundAsItIsMadeWhenUpdateRunsRollOut(t *testing.T) {
+	fresh := several(1, scheduled, "", plain)
+	placement := &placementv1beta1.ClusterResourcePlacement{Spec: *specOf(Pace{Target: 1})}
+	placement.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
+	if err := new(Reconciler).Begin(t.Context(), placement, nil, objects(fresh)); err != nil {
+		t.Fatal(err)
+	}
+	if fresh[0].Spec.State != scheduled {
+		t.Errorf("%s is %s", fresh[0].Name, fresh[0].Spec.State)
 	}
 }
 

@@ -37,6 +37,13 @@ const Name = "placement.scheduler"
 // writers is how many bindings of one placement are written at a time.
 const writers = 16
 
+// Rollout says with which bindings of a placement it begins at once.
+type Rollout interface {
+	// Begin binds those of fresh, which are not stored yet, that need not wait for others.
+	// They have to be stored before the rest of fresh.
+	Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error
+}
+
 // Reconciler schedules placements.
 type Reconciler struct {
 	// Client reads through the cache.
@@ -44,6 +51,8 @@ type Reconciler struct {
 	// Live reads without it, where nothing may be missed.
 	Live    client.Reader
 	Profile framework.Profile
+	// Rollout begins with new bindings; nil if somebody else rolls out.
+	Rollout Rollout
 	Clock   clock.PassiveClock
 	// Workers is how many placements are scheduled at a time.
 	Workers int
@@ -165,9 +174,6 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 	}
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
-	for _, member := range decision.Add {
-		group.Go(func() error { return r.create(ctx, desiredBinding(placement, policySnapshot, choices[member])) })
-	}
 	for _, member := range decision.Adopt {
 		group.Go(func() error {
 			return r.patch(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
@@ -176,7 +182,32 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 	for _, member := range decision.Drop {
 		group.Go(func() error { return r.patch(ctx, held[member], drop) })
 	}
-	return group.Wait()
+	err := group.Wait()
+	fresh := make([]placementv1beta1.BindingObject, 0, len(decision.Add))
+	for _, member := range decision.Add {
+		fresh = append(fresh, desiredBinding(placement, policySnapshot, choices[member]))
+	}
+	if err == nil && r.Rollout != nil {
+		err = r.Rollout.Begin(ctx, placement, bindings, fresh) // Those that it leaves, it comes to later.
+	}
+	return errors.Join(err, r.createAll(ctx, fresh))
+}
+
+// createAll makes bindings, those with which the rollout has begun first: it counts them
+// as soon as it sees one of the others.
+func (r *Reconciler) createAll(ctx context.Context, fresh []placementv1beta1.BindingObject) error {
+	var failures []error
+	for _, state := range []placementv1beta1.BindingState{placementv1beta1.BindingBound, placementv1beta1.BindingScheduled} {
+		var group errgroup.Group
+		group.SetLimit(writers)
+		for _, b := range fresh {
+			if b.GetSpec().State == state {
+				group.Go(func() error { return r.create(ctx, b) })
+			}
+		}
+		failures = append(failures, group.Wait())
+	}
+	return errors.Join(failures...)
 }
 
 func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObject) error {

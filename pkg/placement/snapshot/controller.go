@@ -223,7 +223,7 @@ func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.Placem
 	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
 		return nil, err
 	}
-	return latest, r.trimResources(ctx, key, existing, historyLimit(placement))
+	return latest, r.trimResources(ctx, key, existing, placement)
 }
 
 // ownedBy leaves out what the cache still has of an earlier placement of that name, and
@@ -294,26 +294,32 @@ func demotion() client.Patch {
 		[]byte(`{"metadata":{"labels":{"`+placementv1beta1.IsLatestSnapshotLabel+`":"false"}}}`))
 }
 
-func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, limit int) error {
+// trimResources deletes the groups beyond the limit, also those that members are still
+// bound to while a rolling update stands still: they keep what they have, and one whose
+// Works have to be made again goes to the latest group before its turn. Under an external
+// rollout members stay on older groups on purpose, and need them.
+func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, placement placementv1beta1.PlacementObject) error {
 	if len(existing) <= 1 {
 		return nil
 	}
-	bindings, err := family.Bindings(ctx, r.Client, key)
-	if err != nil {
-		return err
+	used := map[string]bool{}
+	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		bindings, err := family.Bindings(ctx, r.Client, key)
+		if err != nil {
+			return err
+		}
+		for _, b := range bindings {
+			used[b.GetSpec().ResourceSnapshotName] = true
+		}
 	}
 	needed, err := r.Users.Needed(ctx, key)
 	if err != nil {
 		return err
 	}
-	used := make(map[string]bool, len(bindings)+len(needed))
-	for _, b := range bindings {
-		used[b.GetSpec().ResourceSnapshotName] = true
-	}
 	for _, name := range needed {
 		used[name] = true
 	}
-	for _, s := range surplus(existing, limit, used) {
+	for _, s := range surplus(existing, historyLimit(placement), used) {
 		if err := r.Live.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting resource snapshot %q: %w", s.Name, err)
 		}

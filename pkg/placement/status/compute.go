@@ -87,12 +87,16 @@ func decision(placement placementv1beta1.PlacementObject, policy placementv1beta
 	return decided
 }
 
-// scheduled sets the first condition, and reports whether it is known.
+// scheduled sets the first condition, and reports whether it is known. With nobody to
+// choose it is not, and clients wait for somebody to be named.
 func (c *computation) scheduled() bool {
-	decided := decision(c.Placement, c.Policy)
+	decided, pending := decision(c.Placement, c.Policy), "The scheduler has not looked at the placement yet"
+	if policy := c.Placement.GetSpec().Policy; policy != nil && policy.PlacementType == placementv1beta1.PickFixed && len(policy.ClusterNames) == 0 {
+		decided, pending = nil, "The placement is on no member, since spec.policy.clusterNames is empty: name the members that it is for"
+	}
 	if decided == nil {
 		c.set(placementv1beta1.ConditionScheduled, metav1.Condition{
-			Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: "The scheduler has not looked at the placement yet",
+			Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending, Message: pending,
 		})
 		return false
 	}

@@ -104,14 +104,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, err
 	}
-	if wait := r.pace.wait(req.NamespacedName, r.Clock.Now()); wait > 0 {
+	wait := r.pace.wait(req.NamespacedName, r.Clock.Now())
+	if wait > 0 && r.pace.isLarge(req.NamespacedName) {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	observed, err := r.observe(ctx, req.NamespacedName, placement)
 	if err != nil || observed == nil {
 		return ctrl.Result{}, err
 	}
-	err = r.write(ctx, placement, Compute(observed))
+	status := Compute(observed)
+	if wait > 0 && !isNews(placement, status) {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	err = r.write(ctx, placement, status)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
@@ -203,7 +208,8 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 		return copyErr
 	}
 	r.pace.writes(client.ObjectKeyFromObject(placement), members, r.Clock.Now())
-	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	if err := r.Client.Status().Update(ctx, placement); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	for _, e := range eventsOf(before, placement) {

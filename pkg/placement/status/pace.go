@@ -7,26 +7,33 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 const (
-	// hastyMembers is up to how many members a status is written as soon as it
-	// changes.
+	// hastyMembers is up to how many members a placement's news are written as soon as
+	// they come.
 	hastyMembers = 200
-	// slowPace is how far apart the writes are of a placement on more: each is large,
-	// and during a rollout every member changes it several times.
-	slowPace = time.Second
+	// stride is how far apart other writes of a status are: during a rollout every member
+	// changes it several times.
+	stride = time.Second
 )
 
-// pace remembers when the statuses of large placements were written.
+// pace remembers when the statuses of placements were written.
 type pace struct {
 	mu    sync.Mutex
-	wrote map[types.NamespacedName]time.Time
+	wrote map[types.NamespacedName]lastWrite
 }
 
-// wait is for how long the status of a placement has to wait. Only one that was large
-// when it was written last does.
+type lastWrite struct {
+	at    time.Time
+	large bool
+}
+
+// wait is for how long the status of a placement has to wait.
 func (p *pace) wait(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,22 +41,49 @@ func (p *pace) wait(placement types.NamespacedName, now time.Time) time.Duration
 	if !ok {
 		return 0
 	}
-	return max(0, last.Add(slowPace).Sub(now))
+	return max(0, last.at.Add(stride).Sub(now))
+}
+
+// isLarge reports whether the status that was written last was of many members: each
+// write is large, and so is the work of computing it.
+func (p *pace) isLarge(placement types.NamespacedName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wrote[placement].large
 }
 
 // writes notes that the status of a placement is written.
 func (p *pace) writes(placement types.NamespacedName, members int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if members <= hastyMembers {
-		delete(p.wrote, placement)
-		return
-	}
 	if p.wrote == nil {
-		p.wrote = map[types.NamespacedName]time.Time{}
+		p.wrote = map[types.NamespacedName]lastWrite{}
 	}
-	p.wrote[placement] = now
+	p.wrote[placement] = lastWrite{at: now, large: members > hastyMembers}
 }
 
 // forget says that a placement is gone.
-func (p *pace) forget(placement types.NamespacedName) { p.writes(placement, 0, time.Time{}) }
+func (p *pace) forget(placement types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.wrote, placement)
+}
+
+// isNews reports whether a status tells what people wait for: where the resources go, or
+// that all is done. What comes between is gathered.
+func isNews(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) bool {
+	stages := stagesOf(placement.GetSpec())
+	return differs(placement, status, placementv1beta1.ConditionScheduled) ||
+		differs(placement, status, stages[len(stages)-1].kind) &&
+			meta.IsStatusConditionTrue(status.Conditions, placement.ConditionType(stages[len(stages)-1].kind))
+}
+
+// differs reports whether a condition of the placement says something else than before.
+func differs(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus, kind string) bool {
+	before := meta.FindStatusCondition(placement.GetStatus().Conditions, placement.ConditionType(kind))
+	after := meta.FindStatusCondition(status.Conditions, placement.ConditionType(kind))
+	if before == nil || after == nil {
+		return before != after
+	}
+	return before.Status != after.Status || before.Reason != after.Reason || before.ObservedGeneration != after.ObservedGeneration
+}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
@@ -129,32 +127,5 @@ func TestAStatusThatStandsIsNotMeasured(t *testing.T) {
 	trim(p, large)
 	if stands(large.DeepCopy(), large) {
 		t.Error("a trimmed status is not measured, and can never be whole again")
-	}
-}
-
-func TestLargePlacementsAreWrittenOnceASecond(t *testing.T) {
-	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
-	var p pace
-	if wait := p.wait(key, now); wait != 0 {
-		t.Errorf("the first write waits %s", wait)
-	}
-	p.writes(key, 201, now)
-	if wait := p.wait(key, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
-		t.Errorf("the second write waits %s, want 700ms", wait)
-	}
-	if wait := p.wait(types.NamespacedName{Name: "other"}, now); wait != 0 {
-		t.Errorf("another placement waits %s", wait)
-	}
-	if wait := p.wait(key, now.Add(slowPace)); wait != 0 {
-		t.Errorf("after a second it waits %s", wait)
-	}
-	p.writes(key, 200, now)
-	if wait := p.wait(key, now); wait != 0 {
-		t.Errorf("200 members wait %s", wait)
-	}
-	p.writes(key, 201, now)
-	p.forget(key)
-	if wait := p.wait(key, now); wait != 0 || len(p.wrote) != 0 {
-		t.Errorf("a placement that is gone is remembered: %v", p.wrote)
 	}
 }

@@ -68,7 +68,7 @@ func (mode GuardRails) Of(p Parameters) []client.Object {
 	case GuardRailsSelected:
 		return p.objects("selected-workloads")
 	case GuardRailsReference:
-		return p.objects("guard-workloads", "guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-member-objects", "guard-members")
+		return p.objects("guard-workloads", "guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-service-accounts", "guard-member-objects", "guard-members")
 	default:
 		return nil
 	}

@@ -24,8 +24,8 @@ const MaxOverrides = 100
 const (
 	tooManyClusterOverrides = "clusterResourceOverride limit has been reached: at most %d cluster resources can be created"
 	tooManyOverrides        = "resourceOverride limit has been reached: at most %d resources can be created"
-	overrideNeedsName       = "resource name is required for resource selection"
-	overrideNoLabels        = "label selector is not supported for resource selection"
+	overrideNeedsName       = "resource name is required for resource selection %+v"
+	overrideNoLabels        = "label selector is not supported for resource selection %+v"
 	selectorNotUnique       = "resource selector %+v already exists, and must be unique"
 	selectedTwice           = "invalid resource selector %+v: the resource has been selected by both %v and %v, which is not supported"
 	onlyLabels              = "only labelSelector is supported"
@@ -60,11 +60,11 @@ func ValidateClusterResourceOverride(override *placementv1beta1.ClusterResourceO
 	for i, selector := range override.Spec.ClusterResourceSelectors {
 		at := path.Index(i)
 		if selector.LabelSelector != nil {
-			all = append(all, field.Forbidden(at.Child("labelSelector"), overrideNoLabels))
+			all = append(all, field.Forbidden(at.Child("labelSelector"), fmt.Sprintf(overrideNoLabels, selector)))
 			continue
 		}
 		if selector.Name == "" {
-			all = append(all, field.Required(at.Child("name"), overrideNeedsName))
+			all = append(all, field.Required(at.Child("name"), fmt.Sprintf(overrideNeedsName, selector)))
 			continue
 		}
 		all = append(all, validateUnique(selector, override.Name, seen, taken, at)...)
@@ -158,7 +158,7 @@ func validateMemberSelector(selector *placementv1beta1.ClusterSelector, path *fi
 		if term.LabelSelector == nil {
 			all = append(all, field.Required(at.Child("labelSelector"), labelsNeeded))
 		}
-		all = append(all, validateLabelSelector(term.LabelSelector, at.Child("labelSelector"))...)
+		all = append(all, validateLabelSelector(term.LabelSelector, "cluster selector", at.Child("labelSelector"))...)
 	}
 	return all
 }

@@ -27,6 +27,9 @@ const (
 	placementTypeImmutable = "placement type is immutable"
 	tolerationsAppendOnly  = "tolerations have been updated/deleted, only additions to tolerations are allowed"
 	unknownSelector        = "failed to get GVR of the selector"
+	notClusterScoped       = "the resource is not found in schema (please retry) or it is not a cluster scoped resource: %v"
+	notNamespaced          = "the resource is not found in schema (please retry) or it is a cluster scoped resource: %v"
+	labelsInvalid          = "the labelSelector in %s %+v is invalid: %s"
 )
 
 // ValidatePlacement returns what is wrong with a placement; clusterScoped tells
@@ -89,26 +92,31 @@ func validateSelectors(selectors []placementv1beta1.ResourceSelectorTerm, cluste
 		if selector.Name != "" && selector.LabelSelector != nil {
 			all = append(all, field.Invalid(at, selector.Name, "name and labelSelector are mutually exclusive in a resource selector"))
 		}
-		all = append(all, validateLabelSelector(selector.LabelSelector, at.Child("labelSelector"))...)
+		all = append(all, validateLabelSelector(selector.LabelSelector, "resource selector", at.Child("labelSelector"))...)
 		kind := schema.GroupVersionKind{Group: selector.Group, Version: selector.Version, Kind: selector.Kind}
 		namespaced, err := scopes(kind)
 		switch {
 		case err != nil:
 			all = append(all, field.Invalid(at, kind.String(), fmt.Sprintf("%s: %v: install its CustomResourceDefinition on the hub first, or correct group, version and kind", unknownSelector, err)))
 		case clusterScoped && namespaced && !insideNamespace:
-			all = append(all, field.Invalid(at, kind.String(), "a ClusterResourcePlacement selects cluster-scoped resources: select the Namespace, which brings what is in it, or use a ResourcePlacement in that namespace"))
+			all = append(all, field.Invalid(at, kind.String(), fmt.Sprintf(notClusterScoped, kind)+": a ClusterResourcePlacement selects cluster-scoped resources: select the Namespace, which brings what is in it, or use a ResourcePlacement in that namespace"))
 		case !clusterScoped && !namespaced:
-			all = append(all, field.Invalid(at, kind.String(), "a ResourcePlacement selects resources of its own namespace: use a ClusterResourcePlacement for cluster-scoped ones"))
+			all = append(all, field.Invalid(at, kind.String(), fmt.Sprintf(notNamespaced, kind)+": a ResourcePlacement selects resources of its own namespace: use a ClusterResourcePlacement for cluster-scoped ones"))
 		}
 	}
 	return all
 }
 
-func validateLabelSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+// validateLabelSelector says of each problem in which kind of selector it is, and prints it, as clients compare it.
+func validateLabelSelector(selector *metav1.LabelSelector, in string, path *field.Path) field.ErrorList {
 	if selector == nil {
 		return nil
 	}
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	all := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	for _, problem := range all {
+		problem.Detail = fmt.Sprintf(labelsInvalid, in, selector, problem.Detail)
+	}
+	return all
 }
 
 func validatePolicy(policy *placementv1beta1.PlacementPolicy, path *field.Path) field.ErrorList {

@@ -5,6 +5,7 @@ package rules
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,6 +54,7 @@ func property(name string, operator placementv1beta1.PropertySelectorOperator, v
 
 func TestValidatePlacement(t *testing.T) {
 	const nodes = "kubernetes-fleet.io/node-count"
+	unparsable := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}
 	tests := map[string]struct {
 		spec       placementv1beta1.PlacementSpec
 		namespaced bool
@@ -86,6 +88,18 @@ func TestValidatePlacement(t *testing.T) {
 			spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace",
 				LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}}},
 			want: []string{"spec.resourceSelectors[0].labelSelector.matchExpressions[0].operator: not a valid selector operator"},
+		},
+		"cluster selectors that do not parse": {
+			spec: withPolicy(placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: ptr.To[int32](1), Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &placementv1beta1.ClusterSelector{ClusterSelectorTerms: []placementv1beta1.ClusterSelectorTerm{{LabelSelector: unparsable}}},
+				PreferredDuringSchedulingIgnoredDuringExecution: []placementv1beta1.PreferredClusterSelector{
+					{Weight: 1, Preference: placementv1beta1.ClusterSelectorTerm{LabelSelector: unparsable}},
+				},
+			}}}),
+			want: []string{
+				fmt.Sprintf("labelSelector.matchExpressions[0].values: the labelSelector in cluster selector %+v is invalid: ", unparsable),
+				fmt.Sprintf("labelSelector.matchExpressions[0].values: the labelSelector in preferred cluster selector %+v is invalid: ", unparsable),
+			},
 		},
 		"PickAll wants no number and no preference": {
 			spec: withPolicy(placementv1beta1.PlacementPolicy{NumberOfClusters: ptr.To[int32](1), Affinity: &placementv1beta1.Affinity{ClusterAffinity: &placementv1beta1.ClusterAffinity{

@@ -35,7 +35,7 @@ func validateAffinity(affinity *placementv1beta1.Affinity, path *field.Path) fie
 }
 
 func validateRequiredTerm(term *placementv1beta1.ClusterSelectorTerm, path *field.Path) field.ErrorList {
-	all := validateLabelSelector(term.LabelSelector, path.Child("labelSelector"))
+	all := validateLabelSelector(term.LabelSelector, "cluster selector", path.Child("labelSelector"))
 	if term.PropertySorter != nil {
 		all = append(all, field.Forbidden(path.Child("propertySorter"), "a required term filters clusters, it does not sort them"))
 	}
@@ -49,7 +49,7 @@ func validateRequiredTerm(term *placementv1beta1.ClusterSelectorTerm, path *fiel
 }
 
 func validatePreference(term *placementv1beta1.ClusterSelectorTerm, path *field.Path) field.ErrorList {
-	all := validateLabelSelector(term.LabelSelector, path.Child("labelSelector"))
+	all := validateLabelSelector(term.LabelSelector, "preferred cluster selector", path.Child("labelSelector"))
 	if term.PropertySelector != nil {
 		all = append(all, field.Forbidden(path.Child("propertySelector"), "a preferred term sorts clusters, it does not filter them"))
 	}

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -207,6 +208,18 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(masters.Create(ctx, settings)).To(Succeed())
 		Expect(user.Delete(ctx, settings)).To(refusal("DELETE", "/v1, Kind=ConfigMap", "", clusterv1beta1.SystemNamespace+"/settings"))
 		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
+	})
+
+	It("keep accounts of reserved namespaces, and their tokens, to the cluster's own", func(ctx SpecContext) {
+		const sentence = "writing service accounts in reserved namespaces or requesting tokens from such service accounts is disallowed"
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", GenerateName: "account-"}}
+		Eventually(func() error { return user.Create(ctx, account.DeepCopy(), client.DryRunAll) }).Should(beForbidden(sentence))
+		Expect(user.Create(ctx, account.DeepCopy(), client.DryRunAll)).To(refusal("CREATE", "/v1, Kind=ServiceAccount", "", "kube-system/"))
+		Expect(masters.Create(ctx, account)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, account)).To(Succeed()) })
+		Expect(user.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})).To(beForbidden(sentence))
+		Expect(user.Delete(ctx, account)).To(beForbidden(sentence))
+		Expect(user.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
 	})
 
 	It("leave Leases and Events to everybody", func(ctx SpecContext) {

@@ -21,6 +21,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
@@ -56,13 +57,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
 	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Members: []string{"member-1", "member-2", "member-3"}, Verbosity: 2,
+		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Members: []string{"member-1", "member-2", "member-3"}, Verbosity: 2, Audit: true,
 	})
 	if running != nil {
 		DeferCleanup(func(ctx context.Context) { Expect(running.Stop(ctx)).To(Succeed()) })
 	}
 	Expect(err).NotTo(HaveOccurred())
-	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
+	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme)
 	hub, err = running.Hub.Client(kinds...)
 	Expect(err).NotTo(HaveOccurred())
 	for _, m := range running.Members {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -305,6 +306,33 @@ var _ = Describe("What goes wrong", func() {
 		_, stderr, err := kubectl(ctx, hubConfig(editor), "", "get", "--raw", proxyPrefix+"nobody/proxy/api")
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(ContainSubstring(`clustergateways.cluster.core.oam.dev "nobody" not found`))
+	})
+
+	It("is told in the last words of kubectl, which does not come again for a member that nobody expects back", func(ctx SpecContext) {
+		const sentence = `is not connected: its agent has no tunnel to this hub`
+		config := configFor(lostName, editor)
+		for _, arguments := range [][]string{
+			{"get", "namespaces"}, {"version"}, {"get", "--raw", "/api/v1/namespaces"}, {"apply", "-f", "-"},
+		} {
+			_, stderr, err := kubectl(ctx, config, fmt.Sprintf(settings, "a", "red"), arguments...)
+			Expect(err).To(HaveOccurred())
+			lines := strings.Split(strings.TrimSpace(stderr), "\n")
+			Expect(lines[len(lines)-1]).To(ContainSubstring(sentence), "kubectl %v", arguments)
+		}
+		var answers atomic.Int64
+		counting := rest.CopyConfig(config)
+		counting.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				answers.Add(1)
+				return next.RoundTrip(r)
+			})
+		})
+		client := clientsetFor(counting)
+		_, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+		Expect(err).To(And(Satisfy(apierrors.IsServiceUnavailable), MatchError(ContainSubstring(sentence))))
+		_, err = client.Discovery().ServerGroups()
+		Expect(err).To(MatchError(ContainSubstring(sentence)))
+		Expect(answers.Load()).To(BeEquivalentTo(2), "client-go asks once each")
 	})
 
 	It("is ServiceUnavailable at once for a member that is away, which is back as soon as its agent is", func(ctx SpecContext) {

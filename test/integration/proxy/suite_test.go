@@ -37,6 +37,8 @@ const (
 	memberName = "member-1"
 	// awayName is a member whose agent never comes.
 	awayName = "member-2"
+	// lostName is one that nobody expects back.
+	lostName = "member-3"
 	// viewer may look at members on the hub, editor may do everything there.
 	viewer, editor = "viewer", "editor"
 	team           = "team-a"
@@ -153,7 +155,7 @@ func prepareHub(ctx context.Context) {
 	}
 	create(ctx, hubClient, &corev1.Namespace{ObjectMeta: named(namespace)},
 		&corev1.ServiceAccount{ObjectMeta: in(namespace, "deployer")})
-	for _, name := range []string{memberName, awayName} {
+	for _, name := range []string{memberName, awayName, lostName} {
 		admit(ctx, name, name)
 	}
 	gateways := func(verbs ...string) []rbacv1.PolicyRule {

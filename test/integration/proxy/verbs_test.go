@@ -95,7 +95,8 @@ func startGateway(ctx context.Context) *runningGateway {
 			return clustergateway.Credential(credential), err
 		}),
 		Dialer: g.registry, NotConnected: tunnel.ErrNotConnected, Connected: g.registry.Connected,
-		Tunnels: g.registry.UpgradeHandler, MembersOf: (&cluster.Members{Reader: informers, Seats: cluster.FleetSeats()}).MembersOf,
+		Expected: func(name string) bool { return name != lostName },
+		Tunnels:  g.registry.UpgradeHandler, MembersOf: (&cluster.Members{Reader: informers, Seats: cluster.FleetSeats()}).MembersOf,
 	}.Complete()
 	Expect(err).NotTo(HaveOccurred())
 	server, err := completed.New(ctx)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -80,6 +82,40 @@ var _ = Describe("Joining", func() {
 		Entry("a group", rbacv1.Subject{Kind: "Group", Name: "agents"}, "any-agent", "agents"),
 		Entry("an account of any namespace", rbacv1.Subject{Kind: "ServiceAccount", Name: "member-agent-sa", Namespace: "fleet-system"},
 			"system:serviceaccount:fleet-system:member-agent-sa", "system:serviceaccounts"),
+	)
+
+	DescribeTable("shows of an agent that it joined and is healthy, and of its tunnel elsewhere, since clients compare the whole list",
+		func(ctx SpecContext, report func(tunnel metav1.Condition, agent *clusterv1beta1.AgentStatus, status *clusterv1beta1.InternalMemberClusterStatus)) {
+			startGateway(gatewayOptions{})
+			mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "User", Name: "principal", APIGroup: rbacv1.GroupName})
+			expectReadyToJoin(ctx, mc.Name)
+			says := func(kind, reason string) metav1.Condition {
+				return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.Now(), ObservedGeneration: 1}
+			}
+			joined, healthy := says("Joined", "InternalMemberClusterJoined"), says("Healthy", "InternalMemberClusterHealthy")
+			imc, own := &clusterv1beta1.InternalMemberCluster{}, asUser("principal")
+			key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: mc.Name}
+			Eventually(func() error { return own.Get(ctx, key, imc) }).Should(Succeed())
+			agent := clusterv1beta1.AgentStatus{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now(), Conditions: []metav1.Condition{joined, healthy}}
+			report(says("TunnelConnected", clusterv1beta1.ReasonTunnelViaHub), &agent, &imc.Status)
+			imc.Status.AgentStatus = []clusterv1beta1.AgentStatus{agent}
+			Expect(own.Status().Update(ctx, imc)).To(Succeed())
+
+			want := []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{joined, healthy}}}
+			ignored := cmp.Options{cmpopts.IgnoreTypes(metav1.Time{}), cmpopts.IgnoreFields(metav1.Condition{}, "Message")}
+			Eventually(func(g Gomega) {
+				shown := getMember(ctx, mc.Name).Status
+				g.Expect(cmp.Diff(want, shown.AgentStatus, ignored)).To(BeEmpty(), "-want +got")
+				g.Expect(conditionOf(shown.Conditions, "TunnelConnected").Reason).To(Equal(clusterv1beta1.ReasonTunnelViaHub))
+				g.Expect(conditionOf(shown.Conditions, "Joined").Status).To(Equal(metav1.ConditionTrue))
+			}).Should(Succeed())
+		},
+		Entry("an agent of this version", func(tunnel metav1.Condition, _ *clusterv1beta1.AgentStatus, status *clusterv1beta1.InternalMemberClusterStatus) {
+			status.Conditions = []metav1.Condition{tunnel}
+		}),
+		Entry("an agent of the version before", func(tunnel metav1.Condition, agent *clusterv1beta1.AgentStatus, _ *clusterv1beta1.InternalMemberClusterStatus) {
+			agent.Conditions = append(agent.Conditions, tunnel)
+		}),
 	)
 
 	It("says so if the identity is nobody, and goes on when that is put right", func(ctx SpecContext) {

@@ -5,8 +5,8 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Reasons of the conditions that an agent reports about itself. Their types are
-// ConditionJoined, ConditionHealthy and ConditionTunnelConnected.
+// Reasons of the conditions that an agent reports: about itself ConditionJoined and
+// ConditionHealthy, about its member ConditionTunnelConnected.
 const (
 	// ReasonInternalMemberClusterJoined goes with Joined=True.
 	ReasonInternalMemberClusterJoined = "InternalMemberClusterJoined"

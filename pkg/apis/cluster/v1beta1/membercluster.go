@@ -11,8 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types of a MemberCluster. Its status shows ReadyToJoin and Joined;
-// Healthy and TunnelConnected are conditions of the agent, in status.agentStatus.
+// Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined and
+// TunnelConnected; an agent's own conditions, in status.agentStatus, are Joined and
+// Healthy and no others, since clients compare all of them.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
 	// place on the hub, and False once the member is leaving.

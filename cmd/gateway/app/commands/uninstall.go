@@ -1,0 +1,87 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/install"
+)
+
+// uninstallOptions are the flags of `gateway uninstall`.
+type uninstallOptions struct {
+	Kubeconfig string
+	Namespace  string
+	Stop       string
+}
+
+// newUninstallOptions returns the defaults.
+func newUninstallOptions() *uninstallOptions {
+	return &uninstallOptions{Namespace: clusterv1beta1.SystemNamespace}
+}
+
+// AddFlags binds the options to a command line.
+func (o *uninstallOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the hub. Empty: the account of the Pod that this runs in.")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
+	flags.StringVar(&o.Stop, "stop", o.Stop, "Deployment in --namespace to scale to none before, as the chart does. Empty: the gateways have been stopped.")
+}
+
+// newUninstallCommand returns the way out when no gateway answers any more.
+func newUninstallCommand() *cobra.Command {
+	options := newUninstallOptions()
+	command := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove from the hub what leads to a gateway",
+		Long: `Uninstall removes what gateways with --install have written to lead the hub's
+API server to them: webhook configurations, APIServices and admission policies. It
+needs no gateway and runs from anywhere with the rights to do so. Stop every gateway
+before, or name their Deployment. CustomResourceDefinitions, and all that is stored in them, stay.`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return options.run(command.Context(), command.OutOrStdout())
+		},
+	}
+	options.AddFlags(command.Flags())
+	return command
+}
+
+// run removes what leads the hub to a gateway, and prints a line for each
+// object that it removed.
+func (o *uninstallOptions) run(ctx context.Context, out io.Writer) error {
+	hub, err := options.LoadHub(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	kinds, err := scheme.New()
+	if err != nil {
+		return err
+	}
+	direct, err := client.New(hub, client.Options{Scheme: kinds})
+	if err != nil {
+		return fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
+	}
+	uninstaller := &install.Uninstaller{
+		Client: direct, Namespace: o.Namespace, Clock: clock.RealClock{},
+		Removed: func(kind, name string) { _, _ = fmt.Fprintf(out, "%s/%s removed\n", strings.ToLower(kind), name) },
+	}
+	if o.Stop != "" {
+		if err := uninstaller.Stop(ctx, o.Stop); err != nil {
+			return err
+		}
+	}
+	return uninstaller.Uninstall(ctx)
+}

@@ -1,0 +1,67 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
+)
+
+// Install says what the gateway puts on the hub.
+type Install struct {
+	Enabled bool
+	Adopt   bool
+	// ExternalName is that of a gateway outside the hub.
+	ExternalName string
+	GuardRails   string
+	// ConfirmDelete is what happens to deletions that are not confirmed of what is on
+	// more than ConfirmDeleteMembers members.
+	ConfirmDelete        string
+	ConfirmDeleteMembers int
+}
+
+func newInstall() Install {
+	return Install{
+		GuardRails: string(policies.GuardRailsSelected), ConfirmDelete: string(policies.ConfirmDeleteWarn), ConfirmDeleteMembers: 10,
+	}
+}
+
+// AddFlags binds the options to a command line.
+func (o *Install) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.Enabled, "install", o.Enabled, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
+	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
+	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet.")
+	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+policies.ConfirmDeleteAnnotation+"=true.")
+	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
+}
+
+// Validate returns every error at once.
+func (o *Install) Validate() []error {
+	var all []error
+	if o.Adopt && !o.Enabled {
+		all = append(all, errors.New("--adopt does nothing without --install"))
+	}
+	if o.ExternalName != "" && !o.Enabled {
+		all = append(all, errors.New("--external-name does nothing without --install"))
+	}
+	all = append(all, known("--guard-rails", []string{o.GuardRails}, texts(policies.AllGuardRails())),
+		known("--confirm-delete", []string{o.ConfirmDelete}, texts(policies.AllConfirmDelete())))
+	if o.ConfirmDeleteMembers < 0 {
+		all = append(all, fmt.Errorf("--confirm-delete-members %d is negative", o.ConfirmDeleteMembers))
+	}
+	return all
+}
+
+func texts[T ~string](modes []T) []string {
+	var all []string
+	for _, mode := range modes {
+		all = append(all, string(mode))
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+)
+
+const (
+	minTokenLifetime = 10 * time.Minute
+	maxTokenLifetime = 365 * 24 * time.Hour
+)
+
+// Members says what members get, when they count as lost, and to whom they are shown.
+type Members struct {
+	AgentTokenLifetime    time.Duration
+	AgentPriorityLevel    string
+	Silence               time.Duration
+	ForceDeleteWait       time.Duration
+	TaintUnreachable      bool
+	ArgoCDNamespace       string
+	ClusterProfileManager string
+}
+
+func newMembers() Members {
+	return Members{
+		AgentTokenLifetime:    7 * 24 * time.Hour,
+		Silence:               membership.DefaultSilence,
+		ForceDeleteWait:       membership.DefaultForceDeleteWait,
+		ArgoCDNamespace:       "argocd",
+		ClusterProfileManager: multiclusterv1alpha1.ClusterManager,
+	}
+}
+
+// AddFlags binds the options to a command line.
+func (o *Members) AddFlags(flags *pflag.FlagSet) {
+	flags.DurationVar(&o.AgentTokenLifetime, "agent-token-lifetime", o.AgentTokenLifetime, "Life of the tokens that members' agents hold, and renew every hour.")
+	flags.StringVar(&o.AgentPriorityLevel, "agents-priority-level", o.AgentPriorityLevel, "PriorityLevelConfiguration of the hub's API server for requests of members' agents: the gateway keeps FlowSchemas that lead them there, and their Leases to leader-election. Empty: it keeps none.")
+	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
+	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
+	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
+	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
+	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
+}
+
+// Validate returns every error at once.
+func (o *Members) Validate() []error {
+	var all []error
+	for _, problem := range validation.IsDNS1123Label(o.ArgoCDNamespace) {
+		all = append(all, fmt.Errorf("--argocd-namespace %q: %s", o.ArgoCDNamespace, problem))
+	}
+	if o.AgentTokenLifetime < minTokenLifetime || o.AgentTokenLifetime > maxTokenLifetime {
+		all = append(all, fmt.Errorf("--agent-token-lifetime %s is not between %s and %s", o.AgentTokenLifetime, minTokenLifetime, maxTokenLifetime))
+	}
+	if o.Silence <= 0 {
+		all = append(all, fmt.Errorf("--cluster-unhealthy-threshold %s is not above zero", o.Silence))
+	}
+	if o.ForceDeleteWait <= 0 {
+		all = append(all, fmt.Errorf("--force-delete-wait-time %s is not above zero", o.ForceDeleteWait))
+	}
+	return all
+}

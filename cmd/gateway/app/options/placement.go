@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+)
+
+// Whether the authors of placements and overrides are asked.
+const (
+	authorizeOn  = "on"
+	authorizeOff = "off"
+)
+
+// Placement says what may be placed, and of whom.
+type Placement struct {
+	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
+	ConfigMapEnvelopes bool
+	// HelmCharts renders annotated ConfigMaps and Secrets.
+	HelmCharts bool
+	// HelmChartRegistries are those from which charts may be fetched.
+	HelmChartRegistries []string
+	// HelmChartCredentials is a file with what to prove to them.
+	HelmChartCredentials string
+	// AuthorizeAuthors says whether the authors of placements and overrides are asked.
+	AuthorizeAuthors string
+	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
+	StrictEnvelopes bool
+}
+
+func newPlacement() Placement { return Placement{AuthorizeAuthors: authorizeOn} }
+
+// AddFlags binds the options to a command line.
+func (o *Placement) AddFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.ConfigMapEnvelopes, "configmap-envelopes", o.ConfigMapEnvelopes, "Take ConfigMaps with annotation "+placementv1beta1.ConfigMapEnvelopeAnnotation+"=true for envelopes, as hubs of 2023 did. Nobody checks what is in them: who may write ConfigMaps in a namespace that is placed decides then what members get.")
+	flags.BoolVar(&o.HelmCharts, "helm-charts", o.HelmCharts, "Render the Helm charts in ConfigMaps and Secrets with annotation "+placementv1beta1.HelmChartAnnotation+" for each member that they are placed on. Who writes that annotation needs the verb "+placementv1beta1.RenderVerb+" on the object.")
+	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
+	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
+	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, and who writes an override may update it. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
+	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
+}
+
+// Validate returns every error at once.
+func (o *Placement) Validate() []error {
+	all := []error{known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff})}
+	if err := oci.ParseAllowed(o.HelmChartRegistries); err != nil {
+		all = append(all, fmt.Errorf("--helm-chart-registries: %w", err))
+	}
+	if len(o.HelmChartRegistries) > 0 && !o.HelmCharts {
+		all = append(all, errors.New("--helm-chart-registries does nothing without --helm-charts"))
+	}
+	if o.HelmChartCredentials == "" {
+		return all
+	}
+	if len(o.HelmChartRegistries) == 0 {
+		all = append(all, errors.New("--helm-chart-credentials does nothing without --helm-chart-registries"))
+	}
+	if _, err := oci.ReadCredentials(o.HelmChartCredentials); err != nil {
+		all = append(all, fmt.Errorf("--helm-chart-credentials: %w", err))
+	}
+	return all
+}
+
+// TrustsAuthors is true where the authors of placements and overrides are not asked.
+func (o *Placement) TrustsAuthors() bool { return o.AuthorizeAuthors == authorizeOff }

@@ -1,0 +1,52 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/utils/clock"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+)
+
+// addPlacement decides what goes where, rolls it out and hands it to members.
+func (g *gateway) addPlacement(ctx context.Context) error {
+	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
+		return nil
+	}
+	charts, err := g.charts()
+	if err != nil {
+		return err
+	}
+	return placement.SetupWithManager(ctx, g.manager, placement.Options{
+		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
+	})
+}
+
+// chartPackages fetches charts from registries, nil if nobody allowed any.
+func (g *gateway) chartPackages() helmchart.Packages {
+	if len(g.Placement.HelmChartRegistries) == 0 {
+		return nil
+	}
+	return oci.NewRegistries(g.Placement.HelmChartRegistries, g.Placement.HelmChartCredentials, clock.RealClock{})
+}
+
+// charts is what renders Helm charts, nil if nobody asked for it.
+func (g *gateway) charts() (helmchart.Engine, error) {
+	if !g.Placement.HelmCharts {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("--helm-charts: finding the gateway's own program, which renders them: %w", err)
+	}
+	return &helmchart.Process{Path: self, Args: []string{commands.RenderChart}}, nil
+}

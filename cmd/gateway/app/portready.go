@@ -1,0 +1,20 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"net/http"
+)
+
+// portReady fails until the port that agents are told to come to is open: a replica whose
+// agents cannot come reaches no member.
+func (g *gateway) portReady(port *advertised) func(*http.Request) error {
+	return func(*http.Request) error {
+		if g.Tunnels.AgentsAddress != "" && port.info().Port == nil {
+			return errors.New("the port for agents is not open yet")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lease is a hub's, for all replicas.
+type lease struct {
+	mu     sync.Mutex
+	record *resourcelock.LeaderElectionRecord
+	slow   bool
+}
+
+// replica is one that takes part.
+type replica struct {
+	*lease
+	name string
+}
+
+func (r replica) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slow {
+		return nil, nil, errors.New("the hub does not answer")
+	}
+	if r.record == nil {
+		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "lease")
+	}
+	record := *r.record
+	return &record, []byte(record.HolderIdentity + record.RenewTime.String()), nil
+}
+
+func (r replica) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slow {
+		return errors.New("the hub does not answer")
+	}
+	r.record = &record
+	return nil
+}
+
+func (r replica) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return r.Update(ctx, record)
+}
+
+func (r replica) RecordEvent(string) {}
+func (r replica) Identity() string   { return r.name }
+func (r replica) Describe() string   { return "lease" }
+
+func (l *lease) setSlow(slow bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow = slow
+}
+
+func (l *lease) holder() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.record == nil {
+		return ""
+	}
+	return l.record.HolderIdentity
+}
+
+// terms records who led when, and fails if two did at once.
+type terms struct {
+	t *testing.T
+
+	mu  sync.Mutex
+	now string
+	all []string
+}
+
+func (s *terms) lead(name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		s.mu.Lock()
+		if s.now != "" {
+			s.t.Errorf("%s leads beside %s", name, s.now)
+		}
+		s.now, s.all = name, append(s.all, name)
+		s.mu.Unlock()
+		<-ctx.Done()
+		time.Sleep(time.Second) // Something is under way.
+		s.mu.Lock()
+		s.now = ""
+		s.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+func (s *terms) leads() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, s := &lease{}, &terms{t: t}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		runner := &Runner{Lock: replica{hub, "one"}, Lead: s.lead("one")}
+		go func() { ended <- runner.Start(ctx) }()
+		for range 2 {
+			time.Sleep(20 * time.Second)
+			if s.leads() != "one" {
+				t.Error("It does not lead.")
+			}
+			hub.setSlow(true)
+			time.Sleep(40 * time.Second)
+			if s.leads() != "" {
+				t.Error("It leads without the lease.")
+			}
+			select {
+			case err := <-ended:
+				t.Fatalf("It has ended: %v", err)
+			default:
+			}
+			hub.setSlow(false)
+		}
+		time.Sleep(20 * time.Second)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"one", "one", "one"}, s.all); diff != "" {
+			t.Errorf("terms (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, s := &lease{}, &terms{t: t}
+		stop := map[string]context.CancelFunc{}
+		ended := make(chan error, 2)
+		for _, name := range []string{"one", "two"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			stop[name] = cancel
+			runner := &Runner{Lock: replica{hub, name}, Lead: s.lead(name)}
+			go func() { ended <- runner.Start(ctx) }()
+			time.Sleep(10 * time.Second)
+		}
+		stop["one"]()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if hub.holder() == "one" {
+			t.Error("It keeps the lease.")
+		}
+		time.Sleep(5 * time.Second)
+		if s.leads() != "two" {
+			t.Errorf("%q leads", s.leads())
+		}
+		stop["two"]()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoNeverLedCanBeStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := &lease{}
+		hub.setSlow(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		runner := &Runner{Lock: replica{hub, "one"}, Lead: func(context.Context) error { t.Error("It leads."); return nil }}
+		go func() { ended <- runner.Start(ctx) }()
+		time.Sleep(time.Minute)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatFailsWhileItLeadsIsTold(t *testing.T) {
+	broken := errors.New("the hub is another product's")
+	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{&lease{}, "one"}, "without": nil} {
+		runner := &Runner{Lock: lock, Lead: func(context.Context) error { return broken }}
+		if err := runner.Start(t.Context()); !errors.Is(err, broken) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func answered(status metav1.ConditionStatus) *placementv1beta1.Work {
+	w := work("p-work")
+	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable} {
+		meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: "Told", ObservedGeneration: w.Generation})
+	}
+	return w
+}
+
+// A binding was told of twice for each Work: that it was sent, and a moment later that it
+// was applied.
+func TestTheStatusOfABindingIsWrittenOnceIfItsMemberAnswersInTime(t *testing.T) {
+	type look struct {
+		after  time.Duration
+		synced synced
+		again  time.Duration
+		writes int
+	}
+	sent := synced{works: []*placementv1beta1.Work{work("p-work")}}
+	well, failed := synced{works: []*placementv1beta1.Work{answered(metav1.ConditionTrue)}}, synced{works: []*placementv1beta1.Work{answered(metav1.ConditionFalse)}}
+	for name, looks := range map[string][]look{
+		"it answers soon":          {{0, sent, journey, 0}, {300 * time.Millisecond, well, 0, 1}, {0, well, 0, 1}},
+		"it answers late":          {{0, sent, journey, 0}, {400 * time.Millisecond, sent, journey - 400*time.Millisecond, 0}, {journey - 400*time.Millisecond, sent, 0, 1}, {time.Minute, well, 0, 2}},
+		"it refuses":               {{0, sent, journey, 0}, {0, failed, 0, 1}},
+		"the Works cannot be sent": {{0, synced{problem: "no"}, 0, 1}},
+		"an override is misfit":    {{0, synced{misfit: "no"}, 0, 1}},
+		"what was sent changes": {
+			{0, sent, journey, 0}, {0, well, 0, 1}, {time.Hour, sent, journey, 1}, {journey, sent, 0, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, writes := binding(), 0
+			hub := fake.NewClientBuilder().WithScheme(hubScheme(t)).WithObjects(b).WithStatusSubresource(b).WithInterceptorFuncs(interceptor.Funcs{
+				SubResourceUpdate: func(ctx context.Context, c client.Client, of string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+					writes++
+					return c.SubResource(of).Update(ctx, o, opts...)
+				}}).Build()
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+			r := &Reconciler{Client: hub, Live: hub, Clock: clock}
+			for i, l := range looks {
+				clock.SetTime(clock.Now().Add(l.after))
+				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+					t.Fatal(err)
+				}
+				again, err := r.writeStatus(t.Context(), b, l.synced)
+				if err != nil || again != l.again || writes != l.writes {
+					t.Fatalf("look %d: again = %s after %d writes, %v; want %s after %d", i, again, writes, err, l.again, l.writes)
+				}
+			}
+		})
+	}
+}
+
+func TestAWorkIsMadeWithItsAgentsFinalizerWhereThereIsAnAgent(t *testing.T) {
+	for status, want := range map[metav1.ConditionStatus][]string{
+		metav1.ConditionTrue:    {placementv1beta1.WorkCleanupFinalizer},
+		metav1.ConditionUnknown: nil,
+		metav1.ConditionFalse:   nil,
+		"":                      nil,
+	} {
+		member, w := &clusterv1beta1.MemberCluster{}, work("p-work")
+		if status != "" {
+			member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: status}}
+		}
+		hold([]*placementv1beta1.Work{w}, member)
+		if diff := cmp.Diff(want, w.Finalizers); diff != "" {
+			t.Errorf("Joined %q: finalizers (-want +got):\n%s", status, diff)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Begin is for who makes bindings: it binds those of fresh, which are not stored yet, with
+// which the rollout of the placement would begin at once, and leaves the others Scheduled.
+// bindings are all that there are. Under strategy External it binds none: that is for
+// update runs.
+//
+// The pace holds if those that are bound are stored before any of the others: who sees one
+// that waits then sees all that have begun. While some wait already it binds none, since
+// the controller may be about to begin with these.
+func (r *Reconciler) Begin(ctx context.Context, placement placementv1beta1.PlacementObject, bindings, fresh []placementv1beta1.BindingObject) error {
+	if len(fresh) == 0 || placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		return nil
+	}
+	all := slices.Concat(bindings, fresh)
+	now, err := r.look(ctx, client.ObjectKeyFromObject(placement), placement, all)
+	if now == nil || err != nil {
+		return err
+	}
+	return now.begin(bindings, fresh)
+}
+
+func (s *situation) begin(bindings, fresh []placementv1beta1.BindingObject) error {
+	if slices.ContainsFunc(bindings, waits) {
+		return nil
+	}
+	all := slices.Concat(bindings, fresh)
+	slices.SortFunc(all, func(a, b placementv1beta1.BindingObject) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	steps, err := s.plan(all)
+	if err != nil {
+		return err
+	}
+	for _, b := range steps.Update {
+		if slices.Contains(fresh, b) {
+			s.bind(b)
+		}
+	}
+	return nil
+}
+
+// waits reports whether a binding is there that the rollout has not begun with.
+func waits(b placementv1beta1.BindingObject) bool {
+	return b.GetDeletionTimestamp() == nil && b.GetSpec().State == placementv1beta1.BindingScheduled
+}

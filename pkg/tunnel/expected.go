@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"sync"
+	"time"
+)
+
+// expectedFor is how long a member is expected back that has no session any more: no agent
+// whose machine and network are well waits longer between two attempts.
+const expectedFor = reconnectCeiling
+
+// departures are the members that were lost a moment ago.
+type departures struct {
+	// began is when the gateway did: it does not know yet who is away then.
+	began time.Time
+
+	// mu guards the fields below it.
+	mu sync.Mutex
+	// lost holds who was lost since the time of that name, and before who was lost in the
+	// period before it: neither grows with members that never come back.
+	since        time.Time
+	lost, before map[string]time.Time
+}
+
+// Expected says whether the agent of a member that is not connected may well be back in
+// seconds: it was connected to this gateway, or to one that this gateway knows, a moment
+// ago, or this gateway itself has begun a moment ago. Who asks for another member does
+// better not to wait for it.
+func (r *Registry) Expected(member string) bool {
+	return r.departures.recent(member, time.Now())
+}
+
+// note remembers that a member has lost a session.
+func (d *departures) note(member string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.since) > expectedFor {
+		d.since, d.before, d.lost = now, d.lost, map[string]time.Time{}
+	}
+	d.lost[member] = now
+}
+
+func (d *departures) recent(member string, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := d.began
+	for _, lost := range []time.Time{d.before[member], d.lost[member]} {
+		if lost.After(last) {
+			last = lost
+		}
+	}
+	return now.Sub(last) <= expectedFor
+}

@@ -1,0 +1,81 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"crypto/tls"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// begun is a registry that has been there for longer than anybody is waited for.
+func begun(t *testing.T) *Registry {
+	t.Helper()
+	r, err := NewRegistry(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Expected("member") {
+		t.Error("A gateway that has just begun takes its members for away.")
+	}
+	time.Sleep(expectedFor + time.Second)
+	if r.Expected("member") {
+		t.Error("A member that never came is expected.")
+	}
+	return r
+}
+
+// wantExpected says that the member was lost just now.
+func wantExpected(t *testing.T, r *Registry, how string) {
+	t.Helper()
+	time.Sleep(expectedFor - time.Second)
+	if !r.Expected("member") {
+		t.Errorf("%s: its clients are not told to come again.", how)
+	}
+	time.Sleep(2 * time.Second)
+	if r.Expected("member") {
+		t.Errorf("%s: clients go on asking for it.", how)
+	}
+}
+
+func TestAMemberIsExpectedBackForAMomentAfterItWasLostAndNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begun(t)
+		s := &session{member: "member", meter: r.metrics.of("member")}
+		if err := r.add(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		r.remove(s)
+		wantExpected(t, r, "its agent has gone")
+	})
+}
+
+func TestAMemberThatAnotherGatewayHeldIsExpectedBackWhenThatGatewayGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begun(t)
+		p := NewPeers(r, PeerOptions{Name: "one", Certificate: func() (*tls.Certificate, error) { return nil, nil }})
+		p.add("two", &peerLink{members: map[string]struct{}{"member": {}}})
+		p.remove("two")
+		wantExpected(t, r, "the gateway that held it has gone")
+	})
+}
+
+func TestMembersThatNeverComeBackAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &departures{}
+		for i := range 1000 {
+			d.note(strconv.Itoa(i), time.Now())
+			time.Sleep(time.Second)
+		}
+		if kept := len(d.lost) + len(d.before); kept > 3*int(expectedFor/time.Second) {
+			t.Errorf("It remembers %d.", kept)
+		}
+		if !d.recent("990", time.Now()) || d.recent("900", time.Now()) {
+			t.Error("It remembers the wrong ones.")
+		}
+	})
+}

@@ -1,0 +1,175 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementfleet
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/test/audit"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// What is asked is counted by the hub's audit log. Counts do not depend on how busy the
+// machine is, but for statuses that wait for others to come along: of these the bound is
+// what is written if none comes.
+
+const (
+	// writesPerWork is what a Work costs on the hub until it is Available: binding and Work,
+	// the status of the Work, and one or two of the binding's.
+	writesPerWork = 5
+	// writesPerJoin is what a join costs until the member is Joined, of the gateway and the
+	// agent; the tokens that they ask for are not stored.
+	writesPerJoin = 18
+	// statusesPerPlacement is how often a placement's status is written until all is
+	// Available; the events are one for each stage.
+	statusesPerPlacement, eventsPerPlacement = 6, 8
+)
+
+var _ = Describe("What is written on the hub", func() {
+	It("is little for each Work until it is Available", func(ctx SpecContext) {
+		const placements = 6
+		began, works := time.Now(), placements*len(members)
+		for i := range placements {
+			shop(ctx, fmt.Sprintf("counted-%d", i))
+		}
+		for i := range placements {
+			place(ctx, fmt.Sprintf("counted-%d", i), func(*placementv1beta1.PlacementSpec) {})
+		}
+		for i := range placements {
+			Eventually(available).WithContext(ctx).WithArguments(fmt.Sprintf("counted-%d", i)).Should(BeTrue())
+		}
+		requests := settled(ctx, began)
+		ofWorks := func(r audit.Request) bool {
+			return strings.HasPrefix(r.Name, "counted-") && (r.Is("works") || r.Is("clusterresourcebindings"))
+		}
+		perWork := audit.Count(requests, func(r audit.Request) bool { return r.IsWrite() && ofWorks(r) })
+		perPlacement := audit.Count(requests, func(r audit.Request) bool {
+			return r.IsWrite() && strings.HasPrefix(r.Name, "counted-") && r.User == fleet.GatewayUser && !ofWorks(r)
+		})
+		collected := audit.Count(requests, func(r audit.Request) bool {
+			return ofWorks(r) && strings.HasSuffix(r.User, ":generic-garbage-collector")
+		})
+		report("for each Work", perWork, works)
+		report("for each placement of three members", perPlacement, placements)
+		report("by the garbage collector for each Work", collected, works)
+		Expect(perWork.Of("create clusterresourcebindings")).To(Equal(works))
+		Expect(perWork.Of("create works")).To(Equal(works))
+		Expect(perWork.Of("patch clusterresourcebindings", "patch works")).To(BeZero(), "they are made as they shall be")
+		Expect(perWork.Of()).To(BeNumerically("<=", writesPerWork*works))
+		Expect(collected.Of()).To(BeZero(), "owners are named in the version that the collector knows")
+		Expect(perPlacement.Of("create events")).To(BeNumerically("<=", eventsPerPlacement*placements))
+		Expect(perPlacement.Of("update clusterresourceplacements/status")).To(BeNumerically("<=", statusesPerPlacement*placements))
+	})
+
+	It("is little for each join until the member is Joined, and until all is there", func(ctx SpecContext) {
+		const clientID = "counted"
+		member, began := registrationv1alpha1.ClusterName(clientID), time.Now()
+		startAgent(ctx, clientID)
+		Eventually(isJoined).WithContext(ctx).WithArguments(member).Should(BeTrue())
+		all := settled(ctx, began)
+		until := untilJoined(all, member)
+		ofMember := func(r audit.Request) bool {
+			if !r.IsWrite() || r.Is("events") || r.Is("works") || r.Is("clusterresourcebindings") {
+				return false
+			}
+			return r.Namespace == clusterv1beta1.MemberNamespace(member) || r.Namespace == fleet.RegistrationNamespace ||
+				strings.Contains(r.Name, member)
+		}
+		ours := func(r audit.Request) bool {
+			return ofMember(r) && (r.User == fleet.GatewayUser || strings.HasPrefix(r.User, "system:serviceaccount:"+clusterv1beta1.MemberNamespace(member)+":") ||
+				strings.HasPrefix(r.User, "system:serviceaccount:"+fleet.RegistrationNamespace+":"))
+		}
+		counted := audit.Count(until, ours)
+		report("until Joined", counted, 1)
+		report("until Joined, by the hub itself", audit.Count(until, func(r audit.Request) bool { return ofMember(r) && !ours(r) }), 1)
+		report("in all", audit.Count(all, ours), 1)
+		Expect(counted.Of("create memberclusters")).To(Equal(1))
+		Expect(counted.Of()).To(BeNumerically("<=", writesPerJoin))
+		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "they are for members that are there")
+		Expect(audit.Count(all, ours).Of("create managedserviceaccounts", "create clusterprofiles")).To(Equal(2))
+	})
+})
+
+// settled returns all requests once nothing has been written for a while.
+func settled(ctx context.Context, began time.Time) []audit.Request {
+	GinkgoHelper()
+	const quiet = 6 * time.Second // An agent tells of its tunnel after five.
+	var all []audit.Request
+	last := -1
+	Eventually(func() (bool, error) {
+		var err error
+		all, err = audit.Requests(running.Hub.Dir, began)
+		before := last
+		last = audit.Count(all, func(r audit.Request) bool { return r.IsWrite() && !r.Is("leases") && !r.Is("events") }).Of()
+		return last == before, err
+	}).WithContext(ctx).WithPolling(quiet).Should(BeTrue())
+	return all
+}
+
+// untilJoined ends with the hub's first write of the member's status after the agent's first
+// report.
+func untilJoined(requests []audit.Request, member string) []audit.Request {
+	GinkgoHelper()
+	requests = slices.SortedFunc(slices.Values(requests), func(a, b audit.Request) int { return a.At.Compare(b.At) })
+	first := func(from int, resource string) int {
+		at := slices.IndexFunc(requests[from:], func(r audit.Request) bool {
+			return r.IsWrite() && strings.HasSuffix(r.What, " "+resource) && r.Name == member
+		})
+		Expect(at).To(BeNumerically(">=", 0))
+		return from + at
+	}
+	return requests[:first(first(0, "internalmemberclusters/status"), "memberclusters/status")+1]
+}
+
+func report(what string, c audit.Counted, n int) {
+	AddReportEntry("writes "+what, ReportEntryVisibilityAlways, c.Per(n))
+}
+
+func isJoined(ctx context.Context, member string) (bool, error) {
+	m := &clusterv1beta1.MemberCluster{}
+	err := hub.Get(ctx, client.ObjectKey{Name: member}, m)
+	return meta.IsStatusConditionTrue(m.Status.Conditions, clusterv1beta1.ConditionJoined), client.IgnoreNotFound(err)
+}
+
+// startAgent has one more cluster register, whose agent lives beside that of member-1. The
+// member goes again after the spec.
+func startAgent(ctx context.Context, clientID string) {
+	GinkgoHelper()
+	kubeconfig, err := running.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters")
+	Expect(err).NotTo(HaveOccurred())
+	agent, err := env.NewProcess(env.ProcessOptions{
+		Name: clientID, Dir: running.Dir, Path: filepath.Join(running.BinDir, "agent"),
+		Args: []string{
+			"--member-kubeconfig=" + kubeconfig, "--bootstrap-file=" + filepath.Join(running.Dir, "member-1-values.yaml"),
+			"--client-id=" + clientID, "--namespace=" + clientID, "--account-namespace=" + clientID + "-accounts",
+			"--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(agent.Start(ctx)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		cluster := &registrationv1alpha1.Cluster{}
+		cluster.Namespace, cluster.Name = fleet.RegistrationNamespace, registrationv1alpha1.ClusterName(clientID)
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, cluster))).To(Succeed())
+		Eventually(func(ctx context.Context) error {
+			return client.IgnoreNotFound(hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, &clusterv1beta1.MemberCluster{}))
+		}).WithContext(ctx).Should(Succeed())
+		Expect(agent.Stop(ctx)).To(Succeed())
+	})
+}
