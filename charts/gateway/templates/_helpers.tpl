@@ -11,6 +11,11 @@
 {{- printf "fleetgate:%s:%s" .Release.Namespace (include "gateway.name" .) -}}
 {{- end -}}
 
+{{/* Name of the policy that limits the gateway's account. */}}
+{{- define "gateway.accountPolicy" -}}
+{{- printf "fleetgate.%s.%s" .Release.Namespace (include "gateway.name" .) -}}
+{{- end -}}
+
 {{- define "gateway.selector" -}}
 app.kubernetes.io/name: fleetgate-gateway
 app.kubernetes.io/instance: {{ .Release.Name }}
