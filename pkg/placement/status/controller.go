@@ -104,6 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, err
 	}
+	if going, err := family.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
+		return ctrl.Result{}, err
+	}
 	if wait := r.pace.wait(req.NamespacedName, r.Clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
