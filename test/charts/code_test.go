@@ -7,19 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
 	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
-	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/version"
@@ -67,66 +63,6 @@ func TestEveryFlagThatValuesNameExists(t *testing.T) {
 				t.Errorf("the values of %s name the flag --%s, which there is not", name, match[1])
 			}
 		}
-	}
-}
-
-// TestTheGatewaysRightsAreOfOneSource keeps the chart's ClusterRole that of the fleet with
-// which everything else is tested.
-func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
-	fleets := strings.Split(read(t, root+"/test/fleet/gateway-rbac.yaml"), "\n---\n")
-	if len(fleets) != 4 {
-		t.Fatal("test/fleet/gateway-rbac.yaml is not two ClusterRoles with their bindings any more")
-	}
-	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	charts := map[string]rbacv1.ClusterRole{}
-	for document := range strings.SplitSeq(rendered, "\n---\n") {
-		role := rbacv1.ClusterRole{}
-		if unmarshal(t, document, &role); role.Kind == "ClusterRole" {
-			charts[role.Name] = role
-		}
-	}
-	for file, of := range map[string]struct{ fleets, role string }{
-		"rules.yaml":     {fleets[0], "fleetgate:fleet-system:gateway"},
-		"placeable.yaml": {fleets[2], "fleetgate:fleet-system:gateway:placeable"},
-	} {
-		_, rules, _ := strings.Cut(of.fleets, "\nrules:\n")
-		compare(t, chart("gateway")+"/files/"+file, strings.TrimSpace(rules)+"\n")
-		var fleet rbacv1.ClusterRole
-		unmarshal(t, of.fleets, &fleet)
-		if diff := cmp.Diff(fleet.Rules, charts[of.role].Rules); diff != "" || len(fleet.Rules) == 0 {
-			t.Errorf("ClusterRole %s of the chart is another one (-fleet +chart):\n%s", of.role, diff)
-		}
-	}
-}
-
-// TestANarrowedGatewayReadsWhatIsLabelled: beside its own kinds only what is gathered by label.
-func TestANarrowedGatewayReadsWhatIsLabelled(t *testing.T) {
-	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.placeable=aggregated")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gathered := 0
-	for document := range strings.SplitSeq(rendered, "\n---\n") {
-		role := rbacv1.ClusterRole{}
-		unmarshal(t, document, &role)
-		if role.Kind == "ClusterRole" && role.AggregationRule != nil {
-			gathered++
-			label := role.AggregationRule.ClusterRoleSelectors[0].MatchLabels[placementv1beta1.PlaceableLabel]
-			if role.Name != "fleetgate-placeable" || label != "true" || len(role.Rules) != 0 {
-				t.Errorf("ClusterRole %s gathers by %v", role.Name, role.AggregationRule)
-			}
-		}
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.APIGroups, "*") {
-				t.Errorf("ClusterRole %s allows %v in all groups", role.Name, rule.Verbs)
-			}
-		}
-	}
-	if gathered != 1 || !strings.Contains(rendered, "kind: ClusterRole\n  name: fleetgate-placeable") {
-		t.Errorf("%d ClusterRoles are gathered, or nobody is bound to it", gathered)
 	}
 }
 

@@ -11,6 +11,11 @@
 {{- printf "fleetgate:%s:%s" .Release.Namespace (include "gateway.name" .) -}}
 {{- end -}}
 
+{{/* Name of the policy that limits the gateway's account. */}}
+{{- define "gateway.accountPolicy" -}}
+{{- printf "fleetgate.%s.%s" .Release.Namespace (include "gateway.name" .) -}}
+{{- end -}}
+
 {{- define "gateway.selector" -}}
 app.kubernetes.io/name: fleetgate-gateway
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -38,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (.Values.tracing).samplingRatePerMillion (not .Values.tracing.endpoint) -}}
 {{- fail "tracing.samplingRatePerMillion does nothing without tracing.endpoint, the host:port of a collector" -}}
 {{- end -}}
-{{- if and (eq .Values.guardRails "reference") (not (or (hasPrefix "fleet-" .Release.Namespace) (hasPrefix "kube-" .Release.Namespace))) -}}
+{{- if and (hasPrefix "reference" .Values.guardRails) (not (or (hasPrefix "fleet-" .Release.Namespace) (hasPrefix "kube-" .Release.Namespace))) -}}
 {{- fail (printf "guardRails=reference keeps Pods out of every namespace but fleet-... and kube-..., also the gateway's own: install into fleet-system, not into %s" .Release.Namespace) -}}
 {{- end -}}
 {{- if and (ne .Values.agents.service.type "None") (not .Values.agents.address) -}}

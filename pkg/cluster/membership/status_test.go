@@ -238,3 +238,23 @@ func TestRefuseIdentity(t *testing.T) {
 		})
 	}
 }
+
+func TestThatANewMemberHasNotReportedIsToldOnlyOnceItCouldHave(t *testing.T) {
+	told := &clusterv1beta1.MemberCluster{}
+	meta.SetStatusCondition(&told.Status.Conditions, joinedCondition(nil))
+	reported := &clusterv1beta1.InternalMemberCluster{}
+	reported.Status.AgentStatus = agentSays(metav1.ConditionTrue, 1)
+	for name, tc := range map[string]struct {
+		mc   *clusterv1beta1.MemberCluster
+		imc  *clusterv1beta1.InternalMemberCluster
+		want bool
+	}{
+		"nothing was heard":                {&clusterv1beta1.MemberCluster{}, &clusterv1beta1.InternalMemberCluster{}, true},
+		"its agent has reported":           {&clusterv1beta1.MemberCluster{}, reported, false},
+		"it was told, and its seat is new": {told, &clusterv1beta1.InternalMemberCluster{}, false},
+	} {
+		if got := isNew(tc.mc, tc.imc); got != tc.want {
+			t.Errorf("%s: isNew = %t, want %t", name, got, tc.want)
+		}
+	}
+}

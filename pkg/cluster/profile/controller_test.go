@@ -53,3 +53,36 @@ func TestALeavingMemberIsLetGoWhoeverPublishedIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAMemberIsPublishedOnceItsAgentHasReported(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member-1"}}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(mc).WithStatusSubresource(mc, &multiclusterv1alpha1.ClusterProfile{}).Build()
+	r := &Reconciler{Client: hub, Namespace: "fleet-system", HubURL: "https://hub.example.org"}
+	published := func() bool {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(mc)}); err != nil {
+			t.Fatal(err)
+		}
+		err := hub.Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "member-1"}, &multiclusterv1alpha1.ClusterProfile{})
+		if client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	if published() {
+		t.Error("a member that nobody has heard of is published")
+	}
+	mc.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now()}}
+	if err := hub.Status().Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	if !published() {
+		t.Error("a member that has reported is not published")
+	}
+}

@@ -118,7 +118,7 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	if equality.Semantic.DeepEqual(cluster.Status, status) {
 		return 0, nil
 	}
-	if left := preparing(r.Clock, cluster); left > 0 && isExpected(mc) {
+	if left := preparing(r.Clock, cluster); left > 0 && isExpected(cluster, mc) {
 		return left, nil
 	}
 	cluster.Status = status
@@ -128,9 +128,13 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	return 0, nil
 }
 
-// isExpected reports whether nothing but the first report of a member's agent is missing.
-func isExpected(mc *clusterv1beta1.MemberCluster) bool {
-	return mc != nil && mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil
+// isExpected reports whether an agent has been let in, or is about to be, and has not
+// reported yet.
+func isExpected(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) bool {
+	if mc == nil {
+		return cluster.Annotations[AnnotationKey] != "" // Its member is being made.
+	}
+	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil
 }
 
 // shareMetadata keeps on the MemberCluster the labels of its Cluster.

@@ -107,6 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	case family.RefusedAsGoing(err):
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
 	case errors.Is(err, helmchart.ErrExhausted), errors.Is(err, helmchart.ErrUnreachable):
 		return ctrl.Result{RequeueAfter: helmchart.Pause}, nil
 	}

@@ -16,7 +16,11 @@
 // one on the hub finds it put right.
 //
 // A binding that is being deleted is held by a finalizer until its Works are
-// gone, which the members' agents hold until they have cleaned up.
+// gone, which the members' agents hold until they have cleaned up: the finalizer with
+// which they do is on the Works of members that have joined from the start.
+//
+// That Works are on their way a binding's status says only after a while without an answer
+// (underway.go): mostly one write tells all.
 //
 // The overrides that a binding lists are applied on the way; if they do not fit,
 // the Works stay as they are and the condition Overridden says why.

@@ -65,6 +65,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	default:
 		err = r.keep(ctx, override)
 	}
+	if family.RefusedAsGoing(err) {
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}

@@ -12,5 +12,8 @@
 // timer is a binding whose availability nobody can track, which counts as
 // available after a while.
 //
-// Under strategy External it does nothing: package updaterun decides.
+// Begin is for the scheduler: new bindings with which a rollout would begin at once are
+// bound before they are stored, which is one write instead of two.
+//
+// Under strategy External both do nothing: package updaterun decides.
 package rollout

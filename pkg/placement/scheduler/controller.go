@@ -94,12 +94,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case placement.GetDeletionTimestamp() != nil:
 		err = r.finalize(ctx, req.NamespacedName, placement)
 	default:
-		err = r.schedule(ctx, req.NamespacedName, placement)
+		err = r.scheduleUnlessGoing(ctx, req.NamespacedName, placement)
+	}
+	if family.RefusedAsGoing(err) {
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// scheduleUnlessGoing leaves a placement alone whose namespace is being deleted: its own
+// deletion comes next.
+func (r *Reconciler) scheduleUnlessGoing(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+	if going, err := family.NamespaceGoing(ctx, r.Client, key.Namespace); going || err != nil {
+		return err
+	}
+	return r.schedule(ctx, key, placement)
 }
 
 func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {

@@ -6,7 +6,7 @@
 //
 // It translates MemberClusters, policy and bindings into the terms of package
 // framework, has the decision made there, and carries it out: bindings are
-// created, adopted for a new policy, or marked Unscheduled for the rollout to
+// created (bound already, where the rollout says that they need not wait), adopted for a new policy, or marked Unscheduled for the rollout to
 // withdraw. At last the policy snapshot's status tells the decision.
 //
 // Nothing is remembered between two looks. A binding's name follows from the

@@ -111,10 +111,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, err
+	}
+	reader := client.Reader(r.Client)
+	if placement.GetDeletionTimestamp() != nil {
+		reader = r.Live // It went because its namespace does, which a cache may not know yet.
+	}
+	going, err := family.NamespaceGoing(ctx, reader, req.Namespace)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
 	case placement.GetDeletionTimestamp() != nil:
-		err = r.finalize(ctx, req.NamespacedName, placement)
-	default:
+		err = r.finalize(ctx, req.NamespacedName, placement, going)
+	case !going: // Else its own deletion comes next.
 		err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
+	}
+	if family.RefusedAsGoing(err) {
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
@@ -408,8 +420,8 @@ func historyLimit(placement placementv1beta1.PlacementObject) int {
 }
 
 // finalize deletes the snapshots of a placement that is being deleted and lets
-// it go. The bindings are the scheduler's.
-func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+// it go. The bindings are the scheduler's. Its namespace takes no event if it is going too.
+func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, going bool) error {
 	r.Selector.Forget(key)
 	if !controllerutil.ContainsFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer) {
 		return nil
@@ -428,6 +440,8 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("removing the finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
-	r.Recorder.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Deleted the snapshots of the placement")
+	if !going {
+		r.Recorder.Eventf(placement, nil, "Normal", "PlacementCleanupFinalizerRemoved", "Delete", "Deleted the snapshots of the placement")
+	}
 	return nil
 }

@@ -104,6 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || placement.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, err
 	}
+	if going, err := family.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
+		return ctrl.Result{}, err
+	}
 	wait := r.pace.wait(req.NamespacedName, r.Clock.Now())
 	if wait > 0 && r.pace.isLarge(req.NamespacedName) {
 		return ctrl.Result{RequeueAfter: wait}, nil

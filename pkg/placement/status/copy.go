@@ -35,7 +35,7 @@ func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1b
 	err := r.writeCopy(ctx, crp, namespace, withoutSynced(placement, status))
 	if err != nil && !apierrors.IsConflict(err) {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, placementv1beta1.ReasonStatusSyncFailed, err.Error()
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || family.RefusedAsGoing(err) {
 			err = nil // The namespace: what the placement selects changes when it is made.
 		}
 	}

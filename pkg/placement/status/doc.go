@@ -11,7 +11,8 @@
 // The Reconciler is the controller placement.status around it. It writes when
 // something settled, not on the way: while the snapshots for the placement's
 // present generation are not made, or the scheduler has not looked at them, the
-// status stays what it was.
+// status stays what it was. Where the resources go, and that all is done, it tells at once;
+// what happens between is gathered for a second (pace.go).
 //
 // The one condition it leaves alone is Scheduled=False with reason
 // InvalidResourceSelectors, which package snapshot sets and takes back.

@@ -87,7 +87,15 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	var served []*Compiled
 	for i := range policies.Items {
 		policy := &policies.Items[i]
-		if known := r.Policies.ensure(policy); policy.DeletionTimestamp == nil && asked(policy, known) {
+		if policy.DeletionTimestamp != nil {
+			continue
+		}
+		known := r.Policies.ensure(policy)
+		ask, err := r.asked(ctx, policy, known)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if ask {
 			served = append(served, known.compiled)
 		}
 	}
@@ -103,13 +111,13 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 
 // asked is true for a policy that the gateway is asked for: one that the API server
 // enforces itself is not, nor one whose match is not what the API server takes.
-func asked(policy *admissionv1alpha1.ImmutabilityPolicy, served entry) bool {
+func (r *WebhookReconciler) asked(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, served entry) (bool, error) {
 	if policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative {
-		if _, _, err := Export(policy); err == nil {
-			return false
+		if reason, err := notNative(ctx, r.Client, policy); err != nil || reason == nil {
+			return false, err
 		}
 	}
-	return !slices.ContainsFunc(served.problems, func(p *field.Error) bool { return strings.HasPrefix(p.Field, "spec.match") })
+	return !slices.ContainsFunc(served.problems, func(p *field.Error) bool { return strings.HasPrefix(p.Field, "spec.match") }), nil
 }
 
 func (r *WebhookReconciler) write(ctx context.Context, wanted []k8sadmissionv1.ValidatingWebhook) error {

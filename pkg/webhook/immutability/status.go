@@ -13,6 +13,7 @@ import (
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
@@ -123,13 +125,19 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 // keepExported makes and removes the native policy. The second error is for what
 // could not be done, the first for what cannot be.
 func (r *StatusReconciler) keepExported(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) (notExportable, failure error) {
-	native := policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative
-	exported, binding, err := Export(policy)
-	if err != nil && native {
-		return err, r.removeExported(ctx, policy)
-	}
-	if !native {
+	if policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative {
 		return nil, r.removeExported(ctx, policy)
+	}
+	reason, err := notNative(ctx, r.Client, policy)
+	if err != nil {
+		return nil, err
+	}
+	if reason != nil {
+		return reason, r.removeExported(ctx, policy)
+	}
+	exported, binding, err := Export(policy)
+	if err != nil {
+		return err, nil
 	}
 	owner := metav1.NewControllerRef(policy, admissionv1alpha1.GroupVersion.WithKind("ImmutabilityPolicy"))
 	for _, object := range []client.Object{exported, binding} {
@@ -150,7 +158,12 @@ func (r *StatusReconciler) removeExported(ctx context.Context, policy *admission
 		if err != nil || !metav1.IsControlledBy(object, policy) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())}); client.IgnoreNotFound(err) != nil {
+		err = r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+		if apierrors.IsForbidden(err) {
+			log.FromContext(ctx).Info("The gateway may not remove a policy that it once wrote for an ImmutabilityPolicy; the API server goes on enforcing it until you do", "name", object.GetName())
+			continue
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting the exported policy of %s: %w", policy.Name, err)
 		}
 	}

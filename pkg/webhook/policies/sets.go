@@ -4,6 +4,8 @@
 package policies
 
 import (
+	"fmt"
+
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -54,11 +56,14 @@ const (
 	// fleet's CustomResourceDefinitions and its members are for administrators and
 	// the cluster's own components.
 	GuardRailsReference GuardRails = "reference"
+	// GuardRailsReferenceWorkloads is the same without the first, as users of the public API
+	// know it where the hub has workloads of its own.
+	GuardRailsReferenceWorkloads GuardRails = "reference-with-workloads"
 )
 
 // AllGuardRails are the modes, in the order of how much they keep away.
 func AllGuardRails() []GuardRails {
-	return []GuardRails{GuardRailsOff, GuardRailsSelected, GuardRailsReference}
+	return []GuardRails{GuardRailsOff, GuardRailsSelected, GuardRailsReference, GuardRailsReferenceWorkloads}
 }
 
 // Of returns the policies of a mode. They answer before any webhook does, with the
@@ -68,7 +73,9 @@ func (mode GuardRails) Of(p Parameters) []client.Object {
 	case GuardRailsSelected:
 		return p.objects("selected-workloads")
 	case GuardRailsReference:
-		return p.objects("guard-workloads", "guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-service-accounts", "guard-member-objects", "guard-members")
+		return append(p.objects("guard-workloads"), GuardRailsReferenceWorkloads.Of(p)...)
+	case GuardRailsReferenceWorkloads:
+		return p.objects("guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-service-accounts", "guard-member-objects", "guard-members")
 	default:
 		return nil
 	}
@@ -77,12 +84,23 @@ func (mode GuardRails) Of(p Parameters) []client.Object {
 // Obsolete returns what other modes have put on the hub and this one has not.
 func (mode GuardRails) Obsolete(p Parameters) []client.Object {
 	var obsolete []client.Object
+	known := map[string]bool{}
+	for _, wanted := range mode.Of(p) {
+		known[kindAndName(wanted)] = true
+	}
 	for _, other := range AllGuardRails() {
-		if other != mode {
-			obsolete = append(obsolete, other.Of(p)...)
+		for _, object := range other.Of(p) {
+			if !known[kindAndName(object)] {
+				known[kindAndName(object)] = true
+				obsolete = append(obsolete, object)
+			}
 		}
 	}
 	return obsolete
+}
+
+func kindAndName(object client.Object) string {
+	return fmt.Sprintf("%T %s", object, object.GetName())
 }
 
 // ConfirmDelete says what happens when something is deleted that reaches many members,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -30,8 +31,9 @@ func lostOwner(record string) metav1.OwnerReference {
 }
 
 // mayOwn decides whether a Work may write an object that exists, by who owns it: nil, or
-// why not. compatible says whether the Work of another AppliedWork agrees to share.
-func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, compatible func(work string) bool) *engine.Refusal {
+// why not. shared says that the author of the object lets Works share it, compatible whether
+// the Work of another AppliedWork agrees to.
+func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *engine.Refusal {
 	if !s.Ours && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
 		return &engine.Refusal{Cause: engine.NotTakenOver,
 			Message: "The object was on the member before, and whenToTakeOver is Never: delete the object, or choose another whenToTakeOver"}
@@ -40,23 +42,37 @@ func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, compatib
 	if s.Ours {
 		cause = engine.NotShared
 	}
-	if text := mayShare(s, strategy, compatible); text != "" {
+	if text := mayShare(s, strategy, shared, compatible); text != "" {
 		return &engine.Refusal{Cause: cause, Message: text}
 	}
 	return nil
 }
 
-func mayShare(s engine.Standing, strategy placementv1beta1.ApplyStrategy, compatible func(work string) bool) string {
+// isShared reports whether a manifest is of an object that Works may share.
+func isShared(manifest *unstructured.Unstructured) bool {
+	return manifest.GetAnnotations()[placementv1beta1.SharedAnnotation] == placementv1beta1.SharedAmongPlacements
+}
+
+// shareRemedy is how two Works come to share an object.
+const shareRemedy = "take it out of one of the placements, or set allowCoOwnership in both and annotate the object on the hub with " +
+	placementv1beta1.SharedAnnotation + "=" + placementv1beta1.SharedAmongPlacements
+
+// mayShare is "" or why not. Clients of the reference's API expect that of two placements
+// the first has the object, whatever both allow: more takes a word of the object's author.
+// Works that share it already go on, as versions before let them without.
+func mayShare(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) string {
 	if !s.Shared() {
 		return ""
 	}
 	if !strategy.AllowCoOwnership {
 		if len(s.Works) > 0 {
-			return fmt.Sprintf("The object is already owned by another AppliedWork, %q: "+
-				"take it out of one of the placements, or set allowCoOwnership in both", s.Works[0])
+			return fmt.Sprintf("The object is already owned by another AppliedWork, %q: "+shareRemedy, s.Works[0])
 		}
 		return fmt.Sprintf("The object is owned by %s %q: set allowCoOwnership to own it together",
 			s.Others[0].Kind, s.Others[0].Name)
+	}
+	if len(s.Works) > 0 && !s.Ours && !shared {
+		return fmt.Sprintf("The object is already owned by another AppliedWork, %q: "+shareRemedy, s.Works[0])
 	}
 	for _, work := range s.Works {
 		if !compatible(work) {

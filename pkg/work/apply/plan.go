@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -83,8 +84,8 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 	return engine.Work{
 		Name:  work.Name,
 		Owner: owner,
-		May: func(s engine.Standing) *engine.Refusal {
-			return mayOwn(s, strategy, func(other string) bool { return others.shares(ctx, other, strategy) })
+		May: func(s engine.Standing, wanted *unstructured.Unstructured) *engine.Refusal {
+			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
 		Under:    under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),
 		Ledger:   ledger{r.records, record},

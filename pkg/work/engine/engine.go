@@ -43,7 +43,7 @@ type Engine struct {
 // task is what holds for all manifests of one work.
 type task struct {
 	owner  metav1.OwnerReference
-	may    func(Standing) *Refusal
+	may    func(Standing, *unstructured.Unstructured) *Refusal
 	memory *objects
 	// saw is what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
@@ -108,7 +108,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 		return e.reportDiff(ctx, t, it, live)
 	}
 	if live != nil {
-		if refused := mayWrite(t, live); refused != nil {
+		if refused := mayWrite(t, it, live); refused != nil {
 			out := seen(it, live, t.owner)
 			out.Refused = refused
 			return out, true
@@ -193,8 +193,8 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 }
 
 // mayWrite says why an object that exists must not be written, or nil.
-func mayWrite(t task, live *unstructured.Unstructured) *Refusal {
-	if refused := t.may(StandingOf(live.GetOwnerReferences(), t.owner)); refused != nil {
+func mayWrite(t task, it Item, live *unstructured.Unstructured) *Refusal {
+	if refused := t.may(StandingOf(live.GetOwnerReferences(), t.owner), it.object); refused != nil {
 		return refused
 	}
 	if live.GetDeletionTimestamp() == nil {

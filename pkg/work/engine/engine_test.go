@@ -40,7 +40,7 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 }
 
 // mayAlone shares with nobody.
-func mayAlone(s Standing) *Refusal {
+func mayAlone(s Standing, _ *unstructured.Unstructured) *Refusal {
 	if s.Shared() {
 		return &Refusal{TakenByOthers, "The object is owned by another AppliedWork"}
 	}

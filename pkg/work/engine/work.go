@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
@@ -24,8 +25,9 @@ type Work struct {
 	// Owner is the owner reference that every object of the work carries. Of a record that
 	// is lost only the kind and the name are needed.
 	Owner metav1.OwnerReference
-	// May says why an object may not be written that has these owners; nil if it may.
-	May func(Standing) *Refusal
+	// May says why a manifest may not be written to an object that has these owners; nil if
+	// it may.
+	May func(Standing, *unstructured.Unstructured) *Refusal
 	// Under is all that outcomes depend on besides manifest and object: under anything
 	// else, all is looked at anew.
 	Under string

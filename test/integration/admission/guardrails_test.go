@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -60,12 +61,27 @@ func everyUser(ctx context.Context, name string) client.Client {
 	verbs := []string{"create", "update", "patch", "delete", "get", "list"}
 	groups := []string{
 		"", "apps", "rbac.authorization.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io",
-		clusterv1beta1.GroupName, placementv1beta1.GroupName,
+		clusterv1beta1.GroupName, placementv1beta1.GroupName, "networking.fleet.azure.com",
 	}
 	bindClusterRole(ctx, name, name, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*"}, Verbs: append(verbs, "escalate", "bind")})
 	c := clientFor(config)
 	Eventually(func() error { return c.List(ctx, &corev1.NamespaceList{}) }).Should(Succeed())
 	return c
+}
+
+// networkingDefinition is of a kind of the reference's networking agents.
+func networkingDefinition() *apiextensionsv1.CustomResourceDefinition {
+	keep := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "internalserviceexports.networking.fleet.azure.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "networking.fleet.azure.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "internalserviceexports", Singular: "internalserviceexport", Kind: "InternalServiceExport", ListKind: "InternalServiceExportList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep},
+			}}},
+		},
+	}
 }
 
 // beForbidden matches 403 with a text.
@@ -220,6 +236,52 @@ var _ = Describe("The guard rails of the reference", Serial, Ordered, func() {
 		Expect(user.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})).To(beForbidden(sentence))
 		Expect(user.Delete(ctx, account)).To(beForbidden(sentence))
 		Expect(user.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "free"}}, client.DryRunAll)).To(Succeed())
+	})
+
+	It("keep what agents report out of namespaces that are no member's, and what networking agents do to members' own", func(ctx SpecContext) {
+		imc := &clusterv1beta1.InternalMemberCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "stray"},
+			Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin},
+		}
+		Eventually(func() error { return user.Create(ctx, imc.DeepCopy(), client.DryRunAll) }).Should(
+			refusal("CREATE", "cluster.kubernetes-fleet.io/v1beta1, Kind=InternalMemberCluster", "", clusterv1beta1.SystemNamespace+"/stray"))
+		Expect(masters.Create(ctx, imc.DeepCopy(), client.DryRunAll)).To(Succeed())
+
+		exports := networkingDefinition()
+		Expect(masters.Create(ctx, exports)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, exports)).To(Succeed()) })
+		member := memberCluster("networked")
+		member.Spec.Identity = rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "networked-identity"}
+		Expect(masters.Create(ctx, member)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, member)).To(Succeed()) })
+		namespace := clusterv1beta1.MemberNamespace("networked")
+		Expect(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		identity := everyUser(ctx, "networked-identity")
+		in := func(namespace string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "InternalServiceExport", "metadata": map[string]any{"namespace": namespace, "name": "web"},
+			}}
+		}
+		const kind = "networking.fleet.azure.com/v1alpha1, Kind=InternalServiceExport"
+		Eventually(func() error { return user.Create(ctx, in(namespace), client.DryRunAll) }).Should(refusal("CREATE", kind, "", namespace+"/web"))
+		Expect(user.Create(ctx, in("kube-system"), client.DryRunAll)).To(refusal("CREATE", kind, "", "kube-system/web"))
+		Expect(identity.Create(ctx, in(namespace), client.DryRunAll)).To(Succeed())
+		Expect(user.Create(ctx, in("default"), client.DryRunAll)).To(Succeed())
+	})
+
+	It("let Pods and ReplicaSets run on a hub with workloads of its own, and keep all else", func(ctx SpecContext) {
+		gateway.guardRails = policies.GuardRailsReferenceWorkloads
+		gateway.want(ctx)
+		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			gateway.guardRails = policies.GuardRailsReference
+			gateway.want(ctx)
+			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
+			Eventually(func() error { return masters.Create(ctx, podIn("default"), client.DryRunAll) }).Should(beForbidden("disallowed"))
+		})
+		Eventually(func() error { return user.Create(ctx, replicaSetIn("default"), client.DryRunAll) }).Should(Succeed())
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.SystemNamespace, Name: "settings"}}
+		Expect(user.Create(ctx, settings, client.DryRunAll)).To(refusal("CREATE", "/v1, Kind=ConfigMap", "", clusterv1beta1.SystemNamespace+"/settings"))
 	})
 
 	It("leave Leases and Events to everybody", func(ctx SpecContext) {

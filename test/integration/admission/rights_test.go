@@ -6,11 +6,20 @@ package admission_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
 var _ = Describe("The gateway's own account", func() {
@@ -36,6 +45,63 @@ var _ = Describe("The gateway's own account", func() {
 		Entry("a subresource of a kind that comes", authorizationv1.ResourceAttributes{Verb: "get", Group: "example.org", Resource: "widgets", Subresource: "console", Namespace: "default", Name: "w"}),
 		Entry("everything", authorizationv1.ResourceAttributes{Verb: "get", Group: "*", Resource: "*"}),
 	)
+
+	It("changes no policy and no webhook of others, and makes none", func(ctx SpecContext) {
+		fail, none := k8sadmissionv1.Fail, k8sadmissionv1.SideEffectClassNone
+		rules := []k8sadmissionv1.RuleWithOperations{{Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create}, Rule: k8sadmissionv1.Rule{
+			APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{"nothings"}}}}
+		meta := metav1.ObjectMeta{Name: "of-somebody-else"}
+		webhook := k8sadmissionv1.ValidatingWebhook{Name: "a.example.org", Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+			AdmissionReviewVersions: []string{"v1"}, ClientConfig: k8sadmissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}}
+		policy := &k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    &fail,
+			MatchConstraints: &k8sadmissionv1.MatchResources{ResourceRules: []k8sadmissionv1.NamedRuleWithOperations{{RuleWithOperations: rules[0]}}},
+			Validations:      []k8sadmissionv1.Validation{{Expression: "true"}},
+		}}
+		for _, object := range []client.Object{
+			&k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []k8sadmissionv1.ValidatingWebhook{webhook}},
+			&k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []k8sadmissionv1.MutatingWebhook{{Name: webhook.Name, Rules: rules,
+				FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: webhook.ClientConfig}}},
+			policy,
+			&k8sadmissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: k8sadmissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: meta.Name, ValidationActions: []k8sadmissionv1.ValidationAction{k8sadmissionv1.Deny}}},
+		} {
+			as := gateway.client
+			Expect(as.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)).To(Satisfy(apierrors.IsForbidden), "%T", object)
+			Expect(masters.Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, object)).To(Succeed()) })
+			label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))
+			Expect(as.Patch(ctx, object.DeepCopyObject().(client.Object), label)).To(Satisfy(apierrors.IsForbidden), "%T", object)
+			Expect(as.Update(ctx, object.DeepCopyObject().(client.Object))).To(Satisfy(apierrors.IsForbidden), "%T", object)
+			Expect(as.Delete(ctx, object.DeepCopyObject().(client.Object))).To(Satisfy(apierrors.IsForbidden), "%T", object)
+		}
+	})
+
+	It("is held by the policy of the chart when it has taken away the one that it wrote itself", Serial, func(ctx SpecContext) {
+		objects := policies.Gateway(policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: clusterv1beta1.SystemNamespace,
+			ArgoCD: types.NamespacedName{Namespace: "argocd", Name: argocd.Account}})
+		for _, object := range objects {
+			theirs := object.DeepCopyObject().(client.Object)
+			theirs.SetName("fleetgate.fleet-system.gateway") // as the chart names it
+			if binding, ok := theirs.(*k8sadmissionv1.ValidatingAdmissionPolicyBinding); ok {
+				binding.Spec.PolicyName = theirs.GetName()
+			}
+			Expect(masters.Create(ctx, theirs)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, theirs)).To(Succeed()) })
+			Expect(gateway.client.Delete(ctx, theirs.DeepCopyObject().(client.Object))).To(Satisfy(apierrors.IsForbidden))
+			Expect(gateway.client.Delete(ctx, object)).To(Succeed(), "its own")
+		}
+		DeferCleanup(func(ctx SpecContext) { Expect(gateway.installer.InstallServing(ctx)).To(Succeed()) })
+		namespace := newNamespace(ctx)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "admin"}}
+		Expect(masters.Create(ctx, account)).To(Succeed())
+		Eventually(func() error {
+			return gateway.client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		}).Should(MatchError(And(ContainSubstring("'fleetgate.fleet-system.gateway'"), ContainSubstring("requests tokens of members' accounts"))))
+		Consistently(func() error {
+			return gateway.client.SubResource("token").Create(ctx, account, &authenticationv1.TokenRequest{})
+		}, "1s", "100ms").Should(MatchError(ContainSubstring("requests tokens of members' accounts")))
+	})
 
 	It("reads any object all the same, by its name in a list", func(ctx SpecContext) {
 		clientset, err := kubernetes.NewForConfig(gateway.config)

@@ -6,6 +6,7 @@ package immutability_test
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
@@ -220,6 +222,50 @@ spec:
 			return masters.Get(ctx, client.ObjectKey{Name: immutability.ExportName("widgets")}, &k8sadmissionv1.ValidatingAdmissionPolicy{})
 		}).Should(Satisfy(apierrors.IsNotFound))
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Succeed())
+	})
+
+	It("with enforcement Native overwrites no policy of that name, and needs a right of the gateway's; it is enforced all the same", func(ctx SpecContext) {
+		foreign, binding, err := immutability.Export(policyFrom(widgetPolicy))
+		Expect(err).NotTo(HaveOccurred())
+		foreign.Spec.Validations = []k8sadmissionv1.Validation{{Expression: "true", Message: "somebody else's"}}
+		create(ctx, foreign)
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, foreign))).To(Succeed()) })
+		policy := policyFrom(widgetPolicy)
+		policy.Spec.Enforcement = admissionv1alpha1.EnforcementNative
+		create(ctx, policy)
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, policy)).To(Succeed()) })
+		enforced := func() string {
+			current := &admissionv1alpha1.ImmutabilityPolicy{}
+			if err := masters.Get(ctx, client.ObjectKeyFromObject(policy), current); err != nil {
+				return err.Error()
+			}
+			c := meta.FindStatusCondition(current.Status.Conditions, admissionv1alpha1.ConditionEnforced)
+			if c == nil {
+				return ""
+			}
+			return string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+		tooLarge := func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }
+		Eventually(enforced).Should(And(HavePrefix("True NotExportable"), ContainSubstring("give the policy another name")))
+		Eventually(tooLarge).Should(MatchError(ContainSubstring("admission webhook")))
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
+		Expect(foreign.Spec.Validations).To(ConsistOf(HaveField("Message", "somebody else's")))
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Satisfy(apierrors.IsNotFound))
+
+		By("a gateway without the right to policies of any name")
+		right := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-native-policies"}}
+		Expect(masters.Get(ctx, client.ObjectKeyFromObject(right), right)).To(Succeed())
+		Expect(masters.Delete(ctx, right)).To(Succeed())
+		right.ResourceVersion, right.UID = "", ""
+		DeferCleanup(func(ctx SpecContext) { Expect(masters.Create(ctx, right)).To(Succeed()) })
+		Expect(masters.Delete(ctx, foreign)).To(Succeed())
+		// Somebody touches the policy, or it takes until the next look.
+		touch := func() (string, error) {
+			err := masters.Patch(ctx, policy.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"touched":"`+time.Now().Format(time.StampNano)+`"}}}`)))
+			return enforced(), err
+		}
+		Eventually(touch).WithPolling(time.Second).Should(And(HavePrefix("True NotExportable"), ContainSubstring("rbac.nativePolicies")))
+		Eventually(tooLarge).Should(MatchError(ContainSubstring("admission webhook")))
 	})
 
 	It("fails open, or closed where an administrator allowed that, and leaves the hub alone", func(ctx SpecContext) {

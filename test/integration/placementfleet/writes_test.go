@@ -33,12 +33,15 @@ const (
 	// writesPerWork is what a Work costs on the hub until it is Available: binding and Work,
 	// the status of the Work, and one or two of the binding's.
 	writesPerWork = 5
-	// writesPerJoin is what a join costs until the member is Joined, of the gateway and the
-	// agent; the tokens that they ask for are not stored.
-	writesPerJoin = 18
-	// statusesPerPlacement is how often a placement's status is written until all is
-	// Available; the events are one for each stage.
-	statusesPerPlacement, eventsPerPlacement = 6, 8
+	// writesPerJoin is what gateway and agent write until the member is Joined, but for
+	// statuses; the tokens that they ask for are not stored.
+	writesPerJoin = 14
+	// statusesPerJoin are four, and as many that say what is awaited, if that takes long.
+	statusesPerJoin = 8
+	// statusesPerPlacement is how often the status of a placement of three members is written
+	// until all is Available: pending, scheduled, and two of each binding if none comes with
+	// another. The events are one for each stage.
+	statusesPerPlacement, eventsPerPlacement = 8, 8
 )
 
 var _ = Describe("What is written on the hub", func() {
@@ -100,7 +103,9 @@ var _ = Describe("What is written on the hub", func() {
 		report("until Joined, by the hub itself", audit.Count(until, func(r audit.Request) bool { return ofMember(r) && !ours(r) }), 1)
 		report("in all", audit.Count(all, ours), 1)
 		Expect(counted.Of("create memberclusters")).To(Equal(1))
-		Expect(counted.Of()).To(BeNumerically("<=", writesPerJoin))
+		statuses := counted.Of("patch clusterregistrations/status", "update clusters/status", "update memberclusters/status", "patch internalmemberclusters/status")
+		Expect(counted.Of() - statuses).To(BeNumerically("<=", writesPerJoin))
+		Expect(statuses).To(BeNumerically("<=", statusesPerJoin))
 		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "they are for members that are there")
 		Expect(audit.Count(all, ours).Of("create managedserviceaccounts", "create clusterprofiles")).To(Equal(2))
 	})

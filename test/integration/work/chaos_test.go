@@ -103,7 +103,7 @@ func (r rollout) manifests(work, version int) []string {
 		configMap(r.namespace, fmt.Sprintf("only-%d-in-%d", work, version), "version", value),
 	}
 	if r.shares(work) {
-		texts = append(texts, configMap(r.namespace, "shared", "version", "1"))
+		texts = append(texts, shared(configMap(r.namespace, "shared", "version", "1")))
 	}
 	return texts
 }

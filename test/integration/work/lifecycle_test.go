@@ -134,17 +134,38 @@ var _ = Describe("Objects that were there before", func() {
 		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "2"}))
 	})
 
+	It("are the first Work's though both allow co-ownership, until their author lets placements share them", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
+		createWork(ctx, "first", sharing, configMap(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "first")).Should(beDone())
+		createWork(ctx, "second", sharing, configMap(ns, "a", "x", "1"))
+		Eventually(reportedOf(ctx, "second")).Should(HaveExactElements(refused("FailedToTakeOver")))
+		Expect(message(ctx, "second", 0, "Applied")).To(And(ContainSubstring(`"first"`), ContainSubstring("fleetgate.io/shared=Placements")))
+		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Name", "first")))
+		Eventually(reported(ctx, "first")).Should(beDone())
+
+		changeWork(ctx, "second", shared(configMap(ns, "a", "x", "1")))
+		Eventually(reported(ctx, "second")).Should(beDone())
+
+		By("going on when the word of the author is taken back, as Works that shared before it was asked for")
+		changeWork(ctx, "second", configMap(ns, "a", "x", "1"))
+		Eventually(func() map[string]string { return getConfigMap(ctx, ns, "a").Annotations }).ShouldNot(HaveKey(placementv1beta1.SharedAnnotation))
+		Eventually(reported(ctx, "second")).Should(beDone())
+		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(2))
+	})
+
 	It("are shared when both Works allow it, and stay until the last goes", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
-		createWork(ctx, "shared-1", sharing, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		createWork(ctx, "shared-1", sharing, shared(configMap(ns, "a", "x", "1")), shared(configMap(ns, "b", "x", "1")))
 		Eventually(reported(ctx, "shared-1")).Should(beDone())
-		createWork(ctx, "shared-2", sharing, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		createWork(ctx, "shared-2", sharing, shared(configMap(ns, "a", "x", "1")), shared(configMap(ns, "b", "x", "1")))
 		Eventually(reported(ctx, "shared-2")).Should(beDone())
 		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(2))
 
 		By("leaving one object")
-		changeWork(ctx, "shared-2", configMap(ns, "b", "x", "1"))
+		changeWork(ctx, "shared-2", shared(configMap(ns, "b", "x", "1")))
 		Eventually(func() []metav1.OwnerReference { return getConfigMap(ctx, ns, "a").OwnerReferences }).
 			Should(HaveExactElements(HaveField("Name", "shared-1")))
 
@@ -324,4 +345,9 @@ func setState(ctx SpecContext, state clusterv1beta1.ClusterState) {
 	GinkgoHelper()
 	object := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
 	Expect(hubClient.Patch(ctx, object, mergePatch(fmt.Sprintf(`{"spec":{"state":%q}}`, state)))).To(Succeed())
+}
+
+// shared lets several placements own an object together, as the author of it does.
+func shared(text string) string {
+	return withAnnotation(text, placementv1beta1.SharedAnnotation, placementv1beta1.SharedAmongPlacements)
 }

@@ -294,13 +294,13 @@ var _ = Describe("A field that cannot be changed", func() {
 	It("leaves an object alone that another Work shares", func(ctx SpecContext) {
 		ns := freshNamespace(ctx)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
-		createWork(ctx, "recreate-1", sharing, recreate(deployment(ns, "web", "one")))
+		createWork(ctx, "recreate-1", sharing, shared(recreate(deployment(ns, "web", "one"))))
 		Eventually(reported(ctx, "recreate-1")).Should(beDone())
-		createWork(ctx, "recreate-2", sharing, recreate(deployment(ns, "web", "one")))
+		createWork(ctx, "recreate-2", sharing, shared(recreate(deployment(ns, "web", "one"))))
 		Eventually(reported(ctx, "recreate-2")).Should(beDone())
 		before, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
-		changeWork(ctx, "recreate-1", recreate(deployment(ns, "web", "two")))
+		changeWork(ctx, "recreate-1", shared(recreate(deployment(ns, "web", "two"))))
 		Eventually(reported(ctx, "recreate-1")).Should(beRefused())
 		Expect(message(ctx, "recreate-1", 0, "Applied")).To(ContainSubstring("others own it"))
 		after, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")

@@ -61,6 +61,15 @@ const (
 	ImmutableChangeRecreate = "Recreate"
 )
 
+// SharedAnnotation is on a manifest and lets Works of several placements own its object
+// together, if all of them have allowCoOwnership and the same type in their apply strategy.
+// Its author writes it, on the resource that is placed. Without it the first has the object.
+const (
+	SharedAnnotation = "fleetgate.io/shared"
+	// SharedAmongPlacements is the value that counts.
+	SharedAmongPlacements = "Placements"
+)
+
 // Annotations of an applied object, on the member.
 const (
 	// ManifestHashAnnotation is the hash of the manifest last applied.

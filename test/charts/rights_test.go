@@ -1,0 +1,157 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
+)
+
+// TestTheGatewaysRightsAreOfOneSource keeps the chart's ClusterRole that of the fleet with
+// which everything else is tested.
+func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
+	fleets := strings.Split(read(t, root+"/test/fleet/gateway-rbac.yaml"), "\n---\n")
+	if len(fleets) != 6 {
+		t.Fatal("test/fleet/gateway-rbac.yaml is not three ClusterRoles with their bindings any more")
+	}
+	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.nativePolicies=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	charts := map[string]rbacv1.ClusterRole{}
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		role := rbacv1.ClusterRole{}
+		if unmarshal(t, document, &role); role.Kind == "ClusterRole" {
+			charts[role.Name] = role
+		}
+	}
+	for file, of := range map[string]struct{ fleets, role string }{
+		"rules.yaml":           {fleets[0], "fleetgate:fleet-system:gateway"},
+		"placeable.yaml":       {fleets[2], "fleetgate:fleet-system:gateway:placeable"},
+		"native-policies.yaml": {fleets[4], "fleetgate:fleet-system:gateway:native-policies"},
+	} {
+		_, rules, _ := strings.Cut(of.fleets, "\nrules:\n")
+		compare(t, chart("gateway")+"/files/"+file, strings.TrimSpace(rules)+"\n")
+		var fleet rbacv1.ClusterRole
+		unmarshal(t, of.fleets, &fleet)
+		if diff := cmp.Diff(fleet.Rules, charts[of.role].Rules); diff != "" || len(fleet.Rules) == 0 {
+			t.Errorf("ClusterRole %s of the chart is another one (-fleet +chart):\n%s", of.role, diff)
+		}
+	}
+}
+
+// TestANarrowedGatewayReadsWhatIsLabelled: beside its own kinds only what is gathered by label.
+func TestANarrowedGatewayReadsWhatIsLabelled(t *testing.T) {
+	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.placeable=aggregated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gathered := 0
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		role := rbacv1.ClusterRole{}
+		unmarshal(t, document, &role)
+		if role.Kind == "ClusterRole" && role.AggregationRule != nil {
+			gathered++
+			label := role.AggregationRule.ClusterRoleSelectors[0].MatchLabels[placementv1beta1.PlaceableLabel]
+			if role.Name != "fleetgate-placeable" || label != "true" || len(role.Rules) != 0 {
+				t.Errorf("ClusterRole %s gathers by %v", role.Name, role.AggregationRule)
+			}
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.APIGroups, "*") {
+				t.Errorf("ClusterRole %s allows %v in all groups", role.Name, rule.Verbs)
+			}
+		}
+	}
+	if gathered != 1 || !strings.Contains(rendered, "kind: ClusterRole\n  name: fleetgate-placeable") {
+		t.Errorf("%d ClusterRoles are gathered, or nobody is bound to it", gathered)
+	}
+}
+
+// TestTheGatewayWritesItsOwnPoliciesOnly: whatever changes policies and webhooks of the hub is
+// given by name, and the names are those of the source.
+func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
+	var own []string
+	found, err := filepath.Glob(root + "/pkg/webhook/policies/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		own = append(own, regexp.MustCompile(`(?m)^  name: (\S+)$`).FindStringSubmatch(read(t, file))[1])
+	}
+	slices.Sort(own)
+	var rules []rbacv1.PolicyRule
+	unmarshal(t, read(t, chart("gateway")+"/files/rules.yaml"), &rules)
+	named := map[string][]string{}
+	for _, rule := range rules {
+		if !slices.Contains(rule.APIGroups, k8sadmissionv1.GroupName) {
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if len(rule.ResourceNames) == 0 && verb != "list" && verb != "watch" {
+				t.Errorf("the gateway may %s any of %v", verb, rule.Resources)
+			}
+		}
+		named[rule.Resources[0]] = append(named[rule.Resources[0]], rule.ResourceNames...)
+	}
+	want := map[string][]string{
+		"validatingadmissionpolicies":   own,
+		"mutatingwebhookconfigurations": {webhook.MutatingConfiguration, webhook.ValidatingConfiguration, immutability.Configuration},
+	}
+	if diff := cmp.Diff(want, named); diff != "" {
+		t.Errorf("the gateway's role names other objects than there are (-source +role):\n%s", diff)
+	}
+}
+
+// TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource: it is the one that the gateway
+// writes, under a name that the gateway may not touch.
+func TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource(t *testing.T) {
+	source := read(t, root+"/pkg/webhook/policies/gateway-account.yaml")
+	compare(t, chart("gateway")+"/files/gateway-account.yaml", source[strings.Index(source, "apiVersion:"):])
+	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/account.yaml", "--set=argocdNamespace=argo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered = rendered[strings.Index(rendered, "apiVersion:"):]
+	first, second, _ := strings.Cut(rendered, "\n---\n")
+	var policy k8sadmissionv1.ValidatingAdmissionPolicy
+	var binding k8sadmissionv1.ValidatingAdmissionPolicyBinding
+	unmarshal(t, first, &policy)
+	unmarshal(t, second, &binding)
+	objects := policies.Gateway(policies.Parameters{
+		GatewayUser: "system:serviceaccount:fleet-system:gateway", GatewayNamespace: "fleet-system",
+		ArgoCD: types.NamespacedName{Namespace: "argo", Name: argocd.Account},
+	})
+	wanted := objects[0].(*k8sadmissionv1.ValidatingAdmissionPolicy).Spec
+	// CEL takes both kinds of quotes.
+	quoted := func(text string) string { return strings.ReplaceAll(text, `"`, "'") }
+	wanted.MatchConditions[0].Expression = quoted(wanted.MatchConditions[0].Expression)
+	for i := range wanted.Variables {
+		wanted.Variables[i].Expression = quoted(wanted.Variables[i].Expression)
+	}
+	for i := range wanted.Validations {
+		wanted.Validations[i].Expression = quoted(wanted.Validations[i].Expression)
+	}
+	if diff := cmp.Diff(wanted, policy.Spec); diff != "" {
+		t.Errorf("the chart's policy is another one (-source +chart):\n%s", diff)
+	}
+	const name = "fleetgate.fleet-system.gateway"
+	if policy.Name != name || binding.Name != name || binding.Spec.PolicyName != name || !slices.Contains(binding.Spec.ValidationActions, k8sadmissionv1.Deny) {
+		t.Errorf("policy %s is bound by %s to %s, %v", policy.Name, binding.Name, binding.Spec.PolicyName, binding.Spec.ValidationActions)
+	}
+}

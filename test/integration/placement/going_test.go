@@ -1,0 +1,114 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// noted keeps what the gateway was refused to make, and what it logs.
+type noted struct {
+	mu      sync.Mutex
+	next    http.RoundTripper
+	refused []string
+	log     bytes.Buffer
+}
+
+func (n *noted) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := n.next.RoundTrip(request)
+	if err == nil && request.Method == http.MethodPost && response.StatusCode == http.StatusForbidden {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.refused = append(n.refused, request.URL.Path)
+	}
+	return response, err
+}
+
+func (n *noted) Write(line []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.log.Write(line)
+}
+
+// errorsAbout are the lines of errors that name something.
+func (n *noted) errorsAbout(name string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var found []string
+	for line := range strings.Lines(n.log.String()) {
+		if strings.Contains(line, name) && (strings.Contains(line, "ERROR") || strings.Contains(line, "Server rejected")) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+var _ = Describe("A namespace that is being deleted", func() {
+	It("gets nothing new from the placements in it, which go without an error", func(ctx SpecContext) {
+		n := &noted{}
+		plain := hubConf
+		hubConf = rest.CopyConfig(plain)
+		hubConf.Wrap(func(next http.RoundTripper) http.RoundTripper { n.next = next; return n })
+		gateway.stop()
+		gateway = startGateway()
+		GinkgoWriter.TeeTo(n)
+		DeferCleanup(func() {
+			GinkgoWriter.ClearTeeWriters()
+			hubConf = plain
+			gateway.stop()
+			gateway = startGateway()
+		})
+		shop(ctx, "gone-shop")
+		joinAll(ctx, "gone", nil)
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "gone-shop", Name: "held", Finalizers: []string{"example.com/held"}}}
+		Expect(hub.Create(ctx, held)).To(Succeed())
+		placement := placeIn(ctx, "gone-shop", "settings", "gone")
+		create(ctx, ofSettings("gone-shop", "colours", sets("", "/data/colour", `"blue"`)))
+		Eventually(namespacedSummary).WithContext(ctx).WithArguments("gone-shop", "settings").WithTimeout(soon).WithPolling(often).Should(
+			ContainElement("Available=True/ResourceAvailable"))
+
+		By("waiting for the events of the placement, which are sent when there is time")
+		Eventually(func(g Gomega) {
+			var events eventsv1.EventList
+			g.Expect(hub.List(ctx, &events, client.InNamespace("gone-shop"))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(HaveField("Reason", "PlacementRolloutCompleted")))
+		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gone-shop"}}
+		Expect(hub.Delete(ctx, namespace)).To(Succeed())
+		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(placement), placement) }).WithTimeout(soon).WithPolling(often).Should(
+			MatchError(ContainSubstring("not found")))
+		for _, list := range []client.ObjectList{&placementv1beta1.ResourceBindingList{}, &placementv1beta1.SchedulingPolicySnapshotList{}, &placementv1beta1.ResourceSnapshotList{}} {
+			Eventually(func() (int, error) {
+				err := hub.List(ctx, list, client.InNamespace("gone-shop"))
+				return meta.LenList(list), err
+			}).WithTimeout(soon).WithPolling(often).Should(BeZero())
+		}
+		n.mu.Lock()
+		Expect(n.refused).To(BeEmpty(), "the API server refuses what is made in such a namespace")
+		n.mu.Unlock()
+		Expect(n.errorsAbout("gone-shop")).To(BeEmpty())
+
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed(), "what is held kept the namespace")
+		held.Finalizers = nil
+		Expect(hub.Update(ctx, held)).To(Succeed())
+		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) }).WithTimeout(soon).WithPolling(often).Should(
+			MatchError(ContainSubstring("not found")))
+	})
+})
