@@ -181,7 +181,7 @@ func (g *runningGateway) start() {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		WebhookServer: intake.NewServer(intake.Options{
 			Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(g.port)), GetCertificate: g.certificates.GetCertificate,
-			FrontProxy: proxy, Unproved: g.handover.Unproved,
+			FrontProxy: proxy.FrontProxy, Unproved: g.handover.Unproved,
 		}),
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -35,6 +35,7 @@ func homeOf(config *rest.Config, files map[string]string) string {
 	own.CurrentContext = "hub"
 	Expect(clientcmd.WriteToFile(*own, filepath.Join(home, ".kube", "config"))).To(Succeed())
 	for name, content := range files {
+		Expect(os.MkdirAll(filepath.Dir(filepath.Join(home, name)), 0o700)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(home, name), []byte(content), 0o600)).To(Succeed())
 	}
 	return home
@@ -69,6 +70,10 @@ var _ = Describe("docs/access.md", func() {
 		Expect(files).To(HaveLen(2))
 		Expect(len(shown.Commands)).To(BeNumerically(">", 15))
 		files["gateway.crt"] = string(served.ca)
+		const people = "charts/gateway/files/people.yaml"
+		roles, err := os.ReadFile("../../../" + people)
+		Expect(err).NotTo(HaveOccurred())
+		files[people] = string(roles)
 		homes := map[string]string{"admin": homeOf(hub.Config(), files), "jane": homeOf(hubConfig("jane", "shop-developers"), files)}
 		programs, err := env.Program("kubectl")
 		Expect(err).NotTo(HaveOccurred())
@@ -88,7 +93,7 @@ var _ = Describe("docs/access.md", func() {
 				out, _ := command.CombinedOutput()
 				return string(out)
 			}
-			if strings.Contains(c.Line, " apply ") || strings.Contains(c.Line, "gateway kubeconfig") {
+			if strings.Contains(c.Line, " apply ") || strings.Contains(c.Line, " create ") && strings.Contains(c.Line, "binding ") || strings.Contains(c.Line, "gateway kubeconfig") {
 				tells.Expect(run(ctx)).To(MatchRegexp(c.Pattern()))
 				continue
 			}
