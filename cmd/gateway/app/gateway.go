@@ -74,6 +74,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
@@ -108,7 +109,9 @@ type gateway struct {
 	manager    ctrl.Manager
 	// members holds what the hub made for members.
 	members cache.Cache
-	spans   trace.TracerProvider
+	// policies are the ImmutabilityPolicies, compiled; nil where there are none.
+	policies *immutability.Policies
+	spans    trace.TracerProvider
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
@@ -136,8 +139,7 @@ func Run(ctx context.Context, config *options.Config) error {
 		g.addMembers,
 		g.addPolicies,
 		g.addProxy,
-		g.addMembership,
-		g.addPlacement,
+		g.addLeader,
 	} {
 		if err := add(ctx); err != nil {
 			return explain(err)
@@ -254,24 +256,9 @@ func identity() string {
 }
 
 func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
-	grace := shutdownGrace
-	settings := ctrl.Options{
-		Scheme:                        g.scheme,
-		Metrics:                       metricsserver.Options{BindAddress: g.Process.Metrics},
-		HealthProbeBindAddress:        g.Process.HealthProbes,
-		LivenessEndpointName:          "/livez",
-		LeaderElection:                g.Process.LeaderElect,
-		LeaderElectionID:              g.Parts.LeaseName(),
-		LeaderElectionNamespace:       g.Hub.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &grace,
-		Cache:                         cache.Options{ByObject: dispatch.CacheOptions()},
-		Client: client.Options{Cache: &client.CacheOptions{
-			// Secrets are never cached as a whole: a typed read would start a watch
-			// on every Secret of the hub.
-			DisableFor: []client.Object{&corev1.Secret{}},
-		}},
-	}
+	settings := g.managerOptions(shutdownGrace)
+	settings.Metrics.BindAddress = g.Process.Metrics
+	settings.HealthProbeBindAddress, settings.LivenessEndpointName = g.Process.HealthProbes, "/livez"
 	if g.Parts.TakesReviews() {
 		server, err := g.newIntake(ctx)
 		if err != nil {
@@ -286,8 +273,22 @@ func (g *gateway) newManager(ctx context.Context) (ctrl.Manager, error) {
 	return mgr, mgr.AddHealthzCheck("ping", healthz.Ping)
 }
 
-// addServing keeps the certificate current, and, in the leader, what leads the
-// hub's API server to it.
+// managerOptions are those of every manager; it serves nothing.
+func (g *gateway) managerOptions(grace time.Duration) ctrl.Options {
+	return ctrl.Options{
+		Scheme:                  g.scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		GracefulShutdownTimeout: &grace,
+		Cache:                   cache.Options{ByObject: dispatch.CacheOptions()},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// Secrets are never cached as a whole: a typed read would start a watch
+			// on every Secret of the hub.
+			DisableFor: []client.Object{&corev1.Secret{}},
+		}},
+	}
+}
+
+// addServing keeps the certificate current.
 func (g *gateway) addServing(context.Context) error {
 	if !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
 		return nil
@@ -295,16 +296,18 @@ func (g *gateway) addServing(context.Context) error {
 	if err := g.manager.Add(g.certificates); err != nil {
 		return err
 	}
-	if err := g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
+	return g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
 		_, err := g.certificates.GetCertificate(nil)
 		return err
-	}); err != nil {
-		return err
-	}
-	if !g.Install.Enabled {
+	})
+}
+
+// addInstall keeps what leads the hub's API server to the gateway as it should be.
+func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
+	if !g.Install.Enabled || !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
 		return nil
 	}
-	return g.manager.Add(manager.RunnableFunc(g.keepServingInstalled))
+	return mgr.Add(manager.RunnableFunc(g.keepServingInstalled))
 }
 
 // keepServingInstalled runs in the leader.
@@ -584,12 +587,12 @@ func (g *gateway) addMembers(context.Context) error {
 }
 
 // addMembership joins clusters, and gives the gateway an account on each.
-func (g *gateway) addMembership(context.Context) error {
+func (g *gateway) addMembership(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
-	hub, live := g.manager.GetClient(), g.manager.GetAPIReader()
-	recorder := g.manager.GetEventRecorder(membership.EventSource)
+	hub, live := mgr.GetClient(), mgr.GetAPIReader()
+	recorder := mgr.GetEventRecorder(membership.EventSource)
 	var controllers []controller
 	if g.Parts.Serves(options.APIFleet) {
 		controllers = append(controllers,
@@ -629,14 +632,14 @@ func (g *gateway) addMembership(context.Context) error {
 				HubURL: g.Hub.URL, HubCA: g.HubCA, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
 			},
 			&clusterapi.Importer{
-				Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
-				Client: hub, Live: live, Clusters: g.manager.GetCache(), Recorder: recorder,
+				Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()},
+				Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
 				Namespaces: g.Registration.Chosen(), Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 			},
 		)
 	}
 	if g.Parts.Serves(options.APIAzure) {
-		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: g.manager.GetEventRecorder(azurefleet.EventSource)})
+		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: mgr.GetEventRecorder(azurefleet.EventSource)})
 	}
 	if g.Parts.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
@@ -644,32 +647,32 @@ func (g *gateway) addMembership(context.Context) error {
 		})
 	}
 	if g.Parts.Serves(options.APIMSA) {
-		tokens, err := g.tokenControllers(g.members)
+		tokens, err := g.tokenControllers(mgr, g.members)
 		if err != nil {
 			return err
 		}
 		controllers = append(controllers, tokens...)
 	}
-	return g.setUp(controllers)
+	return setUp(mgr, controllers)
 }
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.
-func (g *gateway) tokenControllers(secretsOfMembers cache.Cache) ([]controller, error) {
-	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+func (g *gateway) tokenControllers(mgr ctrl.Manager, secretsOfMembers cache.Cache) ([]controller, error) {
+	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
-	if err := g.manager.Add(tokens); err != nil {
+	if err := mgr.Add(tokens); err != nil {
 		return nil, err
 	}
-	hub := g.manager.GetClient()
+	hub := mgr.GetClient()
 	return []controller{
 		&serviceaccount.Reconciler{Client: hub},
 		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
 		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Hub.Namespace},
 		&argocd.Reconciler{
-			Client: hub, Live: g.manager.GetAPIReader(), Secrets: secretsOfMembers, Clock: clock.RealClock{},
-			Recorder:  g.manager.GetEventRecorder(membership.EventSource),
+			Client: hub, Live: mgr.GetAPIReader(), Secrets: secretsOfMembers, Clock: clock.RealClock{},
+			Recorder:  mgr.GetEventRecorder(membership.EventSource),
 			Namespace: g.Members.ArgoCDNamespace, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		},
 	}, nil
@@ -701,7 +704,7 @@ func tunnelRules(member string) []rbacv1.PolicyRule {
 }
 
 // addPlacement decides what goes where, rolls it out and hands it to members.
-func (g *gateway) addPlacement(ctx context.Context) error {
+func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
 		return nil
 	}
@@ -709,7 +712,7 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return placement.SetupWithManager(ctx, g.manager, placement.Options{
+	return placement.SetupWithManager(ctx, mgr, placement.Options{
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 	})
 }
@@ -718,9 +721,9 @@ type controller interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-func (g *gateway) setUp(controllers []controller) error {
+func setUp(mgr ctrl.Manager, controllers []controller) error {
 	for _, c := range controllers {
-		if err := c.SetupWithManager(g.manager); err != nil {
+		if err := c.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("setting up a controller: %w", err)
 		}
 	}
