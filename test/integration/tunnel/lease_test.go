@@ -48,6 +48,17 @@ var _ = Describe("A gateway whose lease is taken away", func() {
 			_, err := hub.CoreV1().Namespaces().Get(ctx, clusterv1beta1.MemberNamespace(name), metav1.GetOptions{})
 			return err
 		}
+		// A placement of a kind that there is not is refused by the webhook, and by nobody else.
+		refusal := ContainSubstring("failed to get GVR of the selector")
+		reviewed := func() error {
+			return kinds.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: "wrong-"},
+				Spec: placementv1beta1.PlacementSpec{
+					ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Nothing", Name: "shop"}},
+				},
+			})
+		}
+		Eventually(reviewed).WithContext(ctx).Should(MatchError(refusal))
 
 		l := newLoad(f, object)
 		during(ctx, l, object, func() {
@@ -59,12 +70,7 @@ var _ = Describe("A gateway whose lease is taken away", func() {
 				Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+200))
 				// Nobody leads, so what only the leader does is not done; what each does, is.
 				Expect(made(name)).To(Satisfy(apierrors.IsNotFound))
-				Expect(kinds.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
-					ObjectMeta: metav1.ObjectMeta{Name: "wrong"},
-					Spec: placementv1beta1.PlacementSpec{
-						ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Nothing", Name: "shop"}},
-					},
-				})).To(MatchError(ContainSubstring("failed to get GVR of the selector")), "nobody reviews")
+				Expect(reviewed()).To(MatchError(refusal))
 				giveBack()
 				Eventually(scrape).WithContext(ctx).WithArguments(f.GatewayMetricsOf(0)).Should(HaveKeyWithValue(leading, 1.0))
 				Eventually(made).WithContext(ctx).WithArguments(name).Should(Succeed())
