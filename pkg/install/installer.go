@@ -37,7 +37,7 @@ type Installer struct {
 	Definitions []*apiextensionsv1.CustomResourceDefinition
 	// APIs are the aggregated APIs that this gateway serves.
 	APIs []GroupVersion
-	// Hub says how the API server reaches the gateway; its CABundle is filled in by the caller.
+	// Hub says how the API server reaches the gateway.
 	Hub Hub
 	// Extra are admission policies and webhook configurations, ready to apply.
 	Extra []client.Object

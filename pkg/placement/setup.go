@@ -88,7 +88,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	selector, watcher, err := selectorFor(mgr, o.Settle)
+	selector, watcher, err := selectorFor(mgr, live, o.Settle)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, AskAuthors: o.AskAuthors, Workers: o.Workers}
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
@@ -169,7 +169,7 @@ func unthrottled(mgr ctrl.Manager) *rest.Config {
 	return config
 }
 
-func selectorFor(mgr ctrl.Manager, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
+func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
 	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -184,6 +184,6 @@ func selectorFor(mgr ctrl.Manager, settle time.Duration) (*selection.Selector, *
 		return nil, nil, fmt.Errorf("making a dynamic client of the hub: %w", err)
 	}
 	kinds := selection.NewKinds(discoverer)
-	watcher := selection.NewWatcher(kinds, metadataClient, settle)
+	watcher := selection.NewWatcher(kinds, metadataClient, rights, settle)
 	return selection.NewSelector(kinds, watcher, dynamicClient), watcher, nil
 }

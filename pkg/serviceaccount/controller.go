@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -57,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managedserviceaccount.gateway").
-		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reported()))).
 		WatchesMetadata(&corev1.Namespace{}, memberOf).
 		Watches(&msav1beta1.ManagedServiceAccount{}, memberOf, builder.WithPredicates(ownAccount)).
 		Complete(r)
@@ -68,6 +69,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var member clusterv1beta1.MemberCluster
 	if err := r.Client.Get(ctx, request.NamespacedName, &member); err != nil || !member.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !hasReported(&member) {
+		return ctrl.Result{}, nil // Until then nobody could make a token, and the hub has enough to write.
 	}
 	account := &msav1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
@@ -91,4 +95,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("asking for the gateway's account on member %q: %w", member.Name, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// hasReported tells whether a member's agent has been heard of.
+func hasReported(member *clusterv1beta1.MemberCluster) bool {
+	return member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
+}
+
+// reported tells of the first time.
+func reported() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
+			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
+			return ok && also && hasReported(before) != hasReported(after)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }

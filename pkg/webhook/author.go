@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,7 +102,11 @@ func (c *contents) Holds(ctx context.Context, namespace string, kind selection.K
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
 	for {
-		if err := c.live.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
+		err := c.live.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue))
+		if apierrors.IsForbidden(err) {
+			return false, nil // Nothing is placed that the gateway may not list.
+		}
+		if err != nil {
 			return false, fmt.Errorf("looking for %s in namespace %q: %w", kind.GVR().GroupResource(), namespace, err)
 		}
 		for i := range list.Items {

@@ -31,20 +31,28 @@ type Hub struct {
 	Mapper meta.RESTMapper
 	// Discovery asks for them.
 	Discovery discovery.DiscoveryInterface
+	Strictness
+}
+
+// Strictness is what hubs choose of what their handlers let through.
+type Strictness struct {
 	// TrustAuthors has nobody asked whether the authors of placements and overrides may
 	// have delivered what these select.
 	TrustAuthors bool
+	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them,
+	// which else are taken with a warning.
+	StrictEnvelopes bool
 }
 
 // Register adds every handler for our own kinds to the manager's webhook server.
-func Register(mgr ctrl.Manager, trustAuthors bool) error {
+func Register(mgr ctrl.Manager, strictness Strictness) error {
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making a discovery client of the hub: %w", err)
 	}
 	hub := Hub{
 		Scheme: mgr.GetScheme(), Live: mgr.GetAPIReader(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper(),
-		Discovery: discoverer, TrustAuthors: trustAuthors,
+		Discovery: discoverer, Strictness: strictness,
 	}
 	for path, handler := range Handlers(hub) {
 		mgr.GetWebhookServer().Register(path, handler)
@@ -57,15 +65,15 @@ func Register(mgr ctrl.Manager, trustAuthors bool) error {
 func Handlers(hub Hub) map[string]http.Handler {
 	authors, resources := authors{reviews: hub.Reviews}, resourcesOf(hub.Mapper)
 	overrides := overrides{live: hub.Live, resources: resources, authors: authors, trusting: hub.TrustAuthors}
-	disruption, envelopes := disruption{live: hub.Live}, envelopes{resources: resources, authors: authors}
+	disruption, envelopes := disruption{live: hub.Live}, envelopes{resources: resources, authors: authors, strict: hub.StrictEnvelopes}
 	asked := author.Hub{Resources: resources, Contents: newContents(hub.Discovery, hub.Live)}
 	handlers := map[string]http.Handler{
 		pathOf("validate", "ClusterResourceOverride"):                  validating(hub, "ClusterResourceOverride", overrides.cluster),
 		pathOf("validate", "ResourceOverride"):                         validating(hub, "ResourceOverride", overrides.namespaced),
 		pathOf("validate", "ClusterResourcePlacementEviction"):         validating(hub, "ClusterResourcePlacementEviction", disruption.eviction),
 		pathOf("validate", "ClusterResourcePlacementDisruptionBudget"): validating(hub, "ClusterResourcePlacementDisruptionBudget", disruption.budget),
-		pathOf("validate", "ClusterResourceEnvelope"):                  validating(hub, "ClusterResourceEnvelope", envelopes.cluster),
-		pathOf("validate", "ResourceEnvelope"):                         validating(hub, "ResourceEnvelope", envelopes.namespaced),
+		pathOf("validate", "ClusterResourceEnvelope"):                  enveloping(hub, "ClusterResourceEnvelope", envelopes, entriesOfCluster),
+		pathOf("validate", "ResourceEnvelope"):                         enveloping(hub, "ResourceEnvelope", envelopes, entriesOfNamespaced),
 	}
 	addPlacements[*placementv1beta1.ClusterResourcePlacement](handlers, hub, asked, "ClusterResourcePlacement", true)
 	addPlacements[*placementv1beta1.ResourcePlacement](handlers, hub, asked, "ResourcePlacement", false)

@@ -110,8 +110,11 @@ func TestAnEnvelopeOfWhoMayNothingIsRefusedWithItsPaths(t *testing.T) {
 	for _, cause := range answer.Response.Result.Details.Causes {
 		fields = append(fields, cause.Field)
 	}
-	if want := "data[two].metadata.namespace data[one]"; strings.Join(fields, " ") != want {
+	if want := "data[one] data[two]"; strings.Join(fields, " ") != want {
 		t.Errorf("causes are %v, want %s", fields, want)
+	}
+	if said := strings.Join(answer.Response.Warnings, "\n"); !strings.HasPrefix(said, "data[two].metadata.namespace: ") {
+		t.Errorf("the author is warned of %q, want what does not fit", said)
 	}
 	if answer.Response.Result.Reason != metav1.StatusReasonInvalid {
 		t.Errorf("reason %q, want Invalid", answer.Response.Result.Reason)

@@ -22,6 +22,8 @@ type rulesOf[T client.Object] func(ctx context.Context, older *T, newer T) (fiel
 type validator[T client.Object] struct {
 	kind  schema.GroupKind
 	rules rulesOf[T]
+	// warnings, if set, are what whoever writes the object is told though it is taken.
+	warnings func(older *T, newer T) admission.Warnings
 }
 
 // ValidateCreate returns 422 with every error of a new object.
@@ -46,7 +48,11 @@ func (v validator[T]) answer(ctx context.Context, older *T, newer T) (admission.
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return nil, invalid(v.kind, newer, problems)
+	var warnings admission.Warnings
+	if v.warnings != nil {
+		warnings = v.warnings(older, newer)
+	}
+	return warnings, invalid(v.kind, newer, problems)
 }
 
 // invalid is 422 with a cause for each problem, or nil without any.

@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit counts what was written on a cluster of package env that keeps an audit
-// log: who wrote which object how often. Requests are counted, so a busy machine counts
+// Package audit counts what was asked of a cluster of package env that keeps an audit
+// log: who read or wrote which object how often. Requests are counted, so a busy machine counts
 // the same as an idle one.
 package audit
 
@@ -22,23 +22,38 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// Write is a request that changed something.
-type Write struct {
-	User, Agent string
+// Request is one for an object, or for some of a kind, that was not refused.
+type Request struct {
+	User string
 	// What is the verb and the resource with its subresource, as in "patch works/status".
 	What            string
 	Namespace, Name string
 	At              time.Time
 }
 
-// asked are resources that are created to ask something: nothing is stored.
+// IsWrite reports whether it changed something.
+func (r Request) IsWrite() bool {
+	verb, _, _ := strings.Cut(r.What, " ")
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, verb)
+}
+
+// Is reports whether it was for that resource, or for a subresource of it.
+func (r Request) Is(resource string) bool {
+	_, what, _ := strings.Cut(r.What, " ")
+	what, _, _ = strings.Cut(what, "/")
+	return what == resource
+}
+
+// asked are resources, with their subresources, that are created to ask something: nothing
+// is stored.
 var asked = map[string]bool{
-	"subjectaccessreviews": true, "selfsubjectaccessreviews": true, "localsubjectaccessreviews": true,
+	"serviceaccounts/token": true,
+	"subjectaccessreviews":  true, "selfsubjectaccessreviews": true, "localsubjectaccessreviews": true,
 	"tokenreviews": true, "selfsubjectreviews": true,
 }
 
-// Writes are those that the cluster in a folder took after a time, and did not refuse.
-func Writes(dir string, after time.Time) (all []Write, err error) {
+// Requests are those that the cluster in a folder got after a time.
+func Requests(dir string, after time.Time) (all []Request, err error) {
 	file, err := os.Open(filepath.Join(dir, "audit.log"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -57,45 +72,46 @@ func Writes(dir string, after time.Time) (all []Write, err error) {
 		if err := json.Unmarshal(line, &event); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if w, ok := writeOf(&event); ok && w.At.After(after) {
-			all = append(all, w)
+		if r, ok := requestOf(&event); ok && r.At.After(after) {
+			all = append(all, r)
 		}
 	}
 }
 
-func writeOf(event *auditv1.Event) (Write, bool) {
+func requestOf(event *auditv1.Event) (Request, bool) {
 	const firstFailure = 300
 	object, response := event.ObjectRef, event.ResponseStatus
-	changes := slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, event.Verb)
-	if event.Stage != auditv1.StageResponseComplete || !changes || object == nil || asked[object.Resource] ||
-		response == nil || response.Code >= firstFailure {
-		return Write{}, false
+	if event.Stage != auditv1.StageResponseComplete || object == nil || response == nil || response.Code >= firstFailure {
+		return Request{}, false
 	}
-	what := event.Verb + " " + object.Resource
+	what := object.Resource
 	if object.Subresource != "" {
 		what += "/" + object.Subresource
 	}
-	return Write{
-		User: event.User.Username, Agent: event.UserAgent, What: what,
+	if asked[what] {
+		return Request{}, false
+	}
+	return Request{
+		User: event.User.Username, What: event.Verb + " " + what,
 		Namespace: object.Namespace, Name: object.Name, At: event.RequestReceivedTimestamp.Time,
 	}, true
 }
 
-// Counted is how often each was written.
+// Counted is how often each was asked.
 type Counted map[string]int
 
-// Count counts those of writes that which wants.
-func Count(writes []Write, which func(Write) bool) Counted {
+// Count counts those of requests that which wants.
+func Count(requests []Request, which func(Request) bool) Counted {
 	c := Counted{}
-	for _, w := range writes {
-		if which(w) {
-			c[w.What]++
+	for _, r := range requests {
+		if which(r) {
+			c[r.What]++
 		}
 	}
 	return c
 }
 
-// Of is how often the named were written together; with no name, all.
+// Of is how often the named were asked together; with no name, all.
 func (c Counted) Of(what ...string) int {
 	sum := 0
 	for name, n := range c {
@@ -106,7 +122,7 @@ func (c Counted) Of(what ...string) int {
 	return sum
 }
 
-// Per is a table for people: how often each was written for each of n.
+// Per is a table for people: how often each was asked for each of n.
 func (c Counted) Per(n int) string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(c)) {

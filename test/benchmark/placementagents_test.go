@@ -13,10 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -171,52 +168,4 @@ func (a *agents) report(ctx context.Context, name string) error {
 	}
 	target := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}}
 	return a.hub.Status().Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
-}
-
-// share is every write of one worker. Its first one of a kind makes the object that later
-// ones change, as the writes of a controller go to few objects.
-func (s sameWrites) share(ctx context.Context, worker int) error {
-	targets := map[bool]client.Object{}
-	nth := 0
-	for _, w := range s.counted {
-		custom := strings.HasSuffix(w.resource, ".kubernetes-fleet.io")
-		for range w.count {
-			if nth++; nth%concurrency != worker {
-				continue
-			}
-			payload := strconv.Itoa(nth) + strings.Repeat("x", w.bytes/w.count)
-			if w.verb == "create" || targets[custom] == nil {
-				targets[custom] = s.object(custom, payload)
-				if err := s.client.Create(ctx, targets[custom]); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := s.client.Patch(ctx, targets[custom], client.RawPatch(types.MergePatchType, patchOf(custom, payload))); err != nil && !apierrors.IsConflict(err) {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s sameWrites) object(custom bool, payload string) client.Object {
-	name := metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "written-"}
-	if !custom {
-		return &corev1.ConfigMap{ObjectMeta: name, Data: map[string]string{"payload": payload}}
-	}
-	work := &placementv1beta1.Work{ObjectMeta: name}
-	work.Spec.Workload.Manifests = []placementv1beta1.Manifest{{RawExtension: runtime.RawExtension{Raw: manifestOf(payload)}}}
-	return work
-}
-
-func manifestOf(payload string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"written"},"data":{"payload":%q}}`, payload)
-}
-
-func patchOf(custom bool, payload string) []byte {
-	if !custom {
-		return fmt.Appendf(nil, `{"data":{"payload":%q}}`, payload)
-	}
-	return fmt.Appendf(nil, `{"spec":{"workload":{"manifests":[%s]}}}`, manifestOf(payload))
 }

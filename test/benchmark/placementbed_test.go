@@ -57,10 +57,9 @@ type placementBed struct {
 	running  sync.WaitGroup
 	end      func()
 
-	tookWorks, tookAvailable   time.Duration
-	untilWorks, untilAvailable []written
-	available                  map[string]float64
-	figures                    []figure
+	tookWorks, tookAvailable time.Duration
+	available                map[string]float64
+	figures                  []figure
 }
 
 func newPlacementBed(b *testing.B, placements, members int) *placementBed {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 
 	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
 	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/version"
@@ -97,6 +99,34 @@ func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
 		if diff := cmp.Diff(fleet.Rules, charts[of.role].Rules); diff != "" || len(fleet.Rules) == 0 {
 			t.Errorf("ClusterRole %s of the chart is another one (-fleet +chart):\n%s", of.role, diff)
 		}
+	}
+}
+
+// TestANarrowedGatewayReadsWhatIsLabelled: beside its own kinds only what is gathered by label.
+func TestANarrowedGatewayReadsWhatIsLabelled(t *testing.T) {
+	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.placeable=aggregated")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gathered := 0
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		role := rbacv1.ClusterRole{}
+		unmarshal(t, document, &role)
+		if role.Kind == "ClusterRole" && role.AggregationRule != nil {
+			gathered++
+			label := role.AggregationRule.ClusterRoleSelectors[0].MatchLabels[placementv1beta1.PlaceableLabel]
+			if role.Name != "fleetgate-placeable" || label != "true" || len(role.Rules) != 0 {
+				t.Errorf("ClusterRole %s gathers by %v", role.Name, role.AggregationRule)
+			}
+		}
+		for _, rule := range role.Rules {
+			if slices.Contains(rule.APIGroups, "*") {
+				t.Errorf("ClusterRole %s allows %v in all groups", role.Name, rule.Verbs)
+			}
+		}
+	}
+	if gathered != 1 || !strings.Contains(rendered, "kind: ClusterRole\n  name: fleetgate-placeable") {
+		t.Errorf("%d ClusterRoles are gathered, or nobody is bound to it", gathered)
 	}
 }
 

@@ -159,7 +159,7 @@ func TestFilesStartWithTheLicence(t *testing.T) {
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	spec := regexp.MustCompile(`\b(?:It|Entry|Specify)\("([^"]+)"`)
+	spec := regexp.MustCompile(`\b(?:It|Entry|Specify|DescribeTable)\("([^"]+)"`)
 	names := map[string]bool{}
 	walk(t, "_test.go", func(_, text string) {
 		for _, match := range append(function.FindAllStringSubmatch(text, -1), spec.FindAllStringSubmatch(text, -1)...) {

@@ -108,6 +108,34 @@ func TestEveryMetricIsListed(t *testing.T) {
 	}
 }
 
+// TestEveryReasonIsExplained compares the reasons of conditions in the code, constants
+// that are called so, with the rows of docs/reasons.md, both ways.
+func TestEveryReasonIsExplained(t *testing.T) {
+	constant := regexp.MustCompile(`(?m)^\t(?:[A-Za-z]*Reason[A-Z]\w*|[A-Z]\w+ Reason)(?: \w+)? *= "([A-Za-z]+)"$`)
+	single := regexp.MustCompile(`(?m)^const Reason[A-Z]\w* = "([A-Za-z]+)"$`)
+	want := map[string]bool{}
+	for _, folder := range []string{"pkg/apis", "pkg/cluster"} {
+		walkIn(t, folder, ".go", func(_, text string) {
+			for _, match := range append(constant.FindAllStringSubmatch(text, -1), single.FindAllStringSubmatch(text, -1)...) {
+				want[match[1]] = true
+			}
+		})
+	}
+	const least = 150
+	if len(want) < least {
+		t.Fatalf("The code has %d reasons, at least %d are known: this test looks for the wrong constants", len(want), least)
+	}
+	got := map[string]bool{}
+	for _, row := range tables(read(t, "docs/reasons.md")) {
+		if reason := strings.Trim(row[0], "`"); reason != row[0] {
+			got[reason] = true
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("docs/reasons.md explains other reasons than the code has (-code +document):\n%s", diff)
+	}
+}
+
 // TestEveryProbeIsListed looks for the checks that the commands add to their probes.
 func TestEveryProbeIsListed(t *testing.T) {
 	probes := section(t, read(t, "docs/operations.md"), "## Probes")

@@ -41,7 +41,7 @@ func (g *gateway) addLeader(context.Context) error {
 // lead runs the leader's part until it is another's. It has a manager of its own for each
 // time: a controller cannot be started twice.
 func (g *gateway) lead(ctx context.Context) error {
-	settings := g.managerOptions(leadGrace)
+	settings := managerOptions(g.hub, leadGrace)
 	settings.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return g.manager.GetRESTMapper(), nil }
 	// Their names are those of the time before.
 	again := true
@@ -53,7 +53,7 @@ func (g *gateway) lead(ctx context.Context) error {
 	for _, add := range []func(context.Context, ctrl.Manager) error{
 		g.addInstall,
 		g.addPolicyControllers,
-		g.addMembership,
+		g.addMemberControllers,
 		g.addPlacement,
 	} {
 		if err := add(ctx, mgr); err != nil {

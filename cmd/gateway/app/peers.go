@@ -25,11 +25,11 @@ import (
 
 // servePeers links the replicas of this gateway. They believe each other's serving
 // certificates, whose authority only gateways can read.
-func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
+func (g *gateway) servePeers(ctx context.Context, t *tunnels) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
-	ctx, cancel := whileCarrying(ctx, parts.drained)
+	ctx, cancel := whileCarrying(ctx, t.drained)
 	defer cancel()
 	var roots atomic.Pointer[x509.CertPool]
 	trust := func(ca []byte) {
@@ -42,18 +42,18 @@ func (g *gateway) servePeers(ctx context.Context, parts *tunnelParts) error {
 		return ignoreEnd(ctx, err)
 	}
 	trust(ca)
-	peers := tunnel.NewPeers(parts.registry, tunnel.PeerOptions{
-		Name:        parts.port.replica,
+	peers := tunnel.NewPeers(t.registry, tunnel.PeerOptions{
+		Name:        t.port.replica,
 		Certificate: func() (*tls.Certificate, error) { return g.certificates.GetCertificate(nil) },
 		Roots:       roots.Load,
-		ServerName:  g.Serving.Service + "." + g.Hub.Namespace + ".svc",
+		ServerName:  g.Serving.ServerName(g.Hub.Namespace),
 		OnChange: func(replicas int) {
-			parts.port.setReplicas(replicas)
-			parts.registry.TellAll()
+			t.port.setReplicas(replicas)
+			t.registry.TellAll()
 		},
 	})
 	var l net.ListenConfig
-	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Tunnels.PeerPort)))
+	listener, err := l.Listen(ctx, "tcp", g.Serving.Listen(g.Tunnels.PeerPort))
 	if err != nil {
 		return explain(fmt.Errorf("listening for other replicas: %w", err))
 	}

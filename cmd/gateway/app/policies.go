@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/utils/clock"
@@ -44,7 +43,7 @@ func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) erro
 	failClosed := sets.New(g.Reviews.FailClosedGroups...)
 	return setUp(mgr, []controller{
 		&immutability.WebhookReconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies, ClientConfig: g.policyClientConfig,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies, ClientConfig: g.reviews.ClientConfig,
 			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
@@ -78,13 +77,4 @@ func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Comp
 		}
 		return nil
 	})
-}
-
-// policyClientConfig says where the hub's API server asks, now.
-func (g *gateway) policyClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
-	endpoint, err := g.reviewsEndpoint(ctx)
-	if err != nil {
-		return k8sadmissionv1.WebhookClientConfig{}, err
-	}
-	return endpoint.ClientConfig(""), nil
 }

@@ -6,11 +6,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
+	"net/http"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
@@ -19,70 +20,73 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
 
 // reviewsAPI is the aggregated group by which reviews come in.
-func (g *gateway) reviewsAPI() install.GroupVersion {
-	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(g.Serving.WebhookPort)}
+func reviewsAPI(config *options.Config) install.GroupVersion {
+	return install.GroupVersion{Group: intake.GroupVersion.Group, Version: intake.GroupVersion.Version, Port: int32(config.Serving.WebhookPort)}
+}
+
+// newReviews is the way on which reviews come, which is another one than before where an
+// older gateway had them sent without proof.
+func newReviews(config *options.Config, direct client.Client, certificates *serving.Certificates) *webhook.Reviews {
+	reviews := &webhook.Reviews{
+		Direct: webhook.Endpoint{
+			Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
+			TrustAuthors: config.Placement.TrustsAuthors(),
+		},
+		CABundle: certificates.CABundle,
+	}
+	if config.Reviews.Caller == options.CallerLoopback {
+		reviews.Handover = &intake.Handover{
+			Hub: direct, Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
+			ServerName: config.Serving.ServerName(config.Hub.Namespace),
+			Mutating:   []string{webhook.MutatingConfiguration},
+			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
+			Clock:      clock.RealClock{},
+		}
+	}
+	return reviews
 }
 
 // newIntake returns the server for reviews.
-func (g *gateway) newIntake(ctx context.Context) (*intake.Server, error) {
+func newIntake(ctx context.Context, config *options.Config, clientset kubernetes.Interface, certificates *serving.Certificates, handover *intake.Handover) (*intake.Server, error) {
 	serving := intake.Options{
-		Address:        net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Serving.WebhookPort)),
-		GetCertificate: g.certificates.GetCertificate,
+		Address:        config.Serving.Listen(config.Serving.WebhookPort),
+		GetCertificate: certificates.GetCertificate,
 	}
-	if g.Reviews.Caller == options.CallerCertificate {
-		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", g.Reviews.ClientCAFile)
+	if handover == nil {
+		file, err := dynamiccertificates.NewDynamicCAContentFromFile("--webhook-client-ca-file", config.Reviews.ClientCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
 		}
 		serving.ClientCA = file
 		return intake.NewServer(serving), nil
 	}
-	published, err := frontproxy.Read(ctx, g.clientset)
+	published, err := frontproxy.Read(ctx, clientset)
 	if err != nil {
 		return nil, err
 	}
-	serving.FrontProxy, serving.Unproved = published.FrontProxy, g.handover.Unproved
+	serving.FrontProxy, serving.Unproved = published.FrontProxy, handover.Unproved
 	return intake.NewServer(serving), nil
 }
 
-func (g *gateway) newHandover() *intake.Handover {
-	return &intake.Handover{
-		Hub: g.direct, Namespace: g.Hub.Namespace, Service: g.Serving.Service, Port: int32(g.Serving.WebhookPort),
-		ServerName: g.Serving.Service + "." + g.Hub.Namespace + ".svc",
-		Mutating:   []string{webhook.MutatingConfiguration},
-		Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
-		Clock:      clock.RealClock{},
+func (g *gateway) addWebhooks(ctx context.Context) error {
+	if g.Placement.TrustsAuthors() && g.Parts.Serves(options.APIFleet) {
+		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
 	}
-}
-
-// reviewsEndpoint says where configurations send reviews now, in the leader. Where an
-// older gateway's still send them without proof, that goes on until all is ready.
-func (g *gateway) reviewsEndpoint(ctx context.Context) (webhook.Endpoint, error) {
-	ca, err := g.certificates.CABundle(ctx)
-	if err != nil {
-		return webhook.Endpoint{}, err
+	if !g.Parts.Runs(options.ComponentWebhook) || !g.Parts.Serves(options.APIFleet) {
+		return nil
 	}
-	direct := webhook.Endpoint{Namespace: g.Hub.Namespace, Service: g.Serving.Service, Port: int32(g.Serving.WebhookPort), CABundle: ca}
-	if g.Reviews.Caller == options.CallerCertificate {
-		return direct, nil
+	if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}); err != nil {
+		return err
 	}
-	aggregated := webhook.Endpoint{Aggregated: true}
-	if g.handedOver.Load() {
-		return aggregated, nil
-	}
-	before, err := g.handover.Direct(ctx)
-	if err != nil {
-		return webhook.Endpoint{}, err
-	}
-	if before {
-		if err := g.handover.Ready(ctx, ca); err != nil {
-			log.FromContext(ctx).Info("Reviews still come to the webhooks' port without proof of who sends them, since an older gateway had them sent so", "waitsFor", err.Error())
-			return direct, nil
+	started := g.manager.GetWebhookServer().StartedChecker()
+	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {
+		if _, err := g.certificates.GetCertificate(nil); err != nil {
+			return err
 		}
-	}
-	g.handedOver.Store(true)
-	return aggregated, nil
+		return started(req)
+	})
 }

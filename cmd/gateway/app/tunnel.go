@@ -10,102 +10,89 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	toolscache "k8s.io/client-go/tools/cache"
-	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
+	tunnelsapi "fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
 
-// tunnelParts are what the gateway needs to hold tunnels.
-type tunnelParts struct {
+// tunnels is where members' tunnels are, and what has to do with all of them.
+type tunnels struct {
 	registry *tunnel.Registry
 	members  *cluster.Members
 	port     *advertised
-	// disconnect ends a member's tunnels of every protocol.
-	disconnect func(member string)
+	// konnectivity are Konnectivity's agents and clients, as far as flags let them in.
+	konnectivity *konnectivityServers
 	// drained is closed when the registry is: no stream is left then that this replica
 	// carries for another one.
 	drained chan struct{}
-	// others take over connections to the agents' port, by their protocol.
-	others map[string]func(context.Context, *tls.Conn)
 }
 
-// newTunnels makes the registry, has tunnels end whose agent's identity is taken
-// away, and opens the agents' port if it is advertised.
-func (g *gateway) newTunnels() (*tunnelParts, error) {
-	parts := &tunnelParts{
-		port: &advertised{replica: identity(), replicas: 1}, members: &cluster.Members{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()},
-		drained: make(chan struct{}),
-	}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: parts.port.info})
+// newTunnels makes the registry, which every way in and out shares.
+func (g *gateway) newTunnels() (*tunnels, error) {
+	port := &advertised{replica: identity(), replicas: 1}
+	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}
-	parts.registry, parts.disconnect = registry, registry.Disconnect
-	client, err := metadata.NewForConfig(g.REST)
+	members := &cluster.Members{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()}
+	servers, err := g.newKonnectivity(registry, members, port)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", g.REST.Host, err)
-	}
-	revocation := &tunnels.Revocation{Client: client, Disconnect: func(member string) { parts.disconnect(member) }}
-	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
 		return nil, err
 	}
+	return &tunnels{registry: registry, members: members, port: port, konnectivity: servers, drained: make(chan struct{})}, nil
+}
+
+// disconnect ends a member's tunnels of every protocol.
+func (t *tunnels) disconnect(member string) {
+	t.registry.Disconnect(member)
+	if agents := t.konnectivity.agents; agents != nil {
+		agents.Disconnect(member)
+	}
+}
+
+// others take over connections to the agents' port, by their protocol.
+func (t *tunnels) others() map[string]func(context.Context, *tls.Conn) {
+	if t.konnectivity.agents == nil {
+		return nil
+	}
+	return map[string]func(context.Context, *tls.Conn){konnectivity.Protocol: t.konnectivity.agents.Take}
+}
+
+// addTunnels adds every way in and out besides the aggregated API.
+func (g *gateway) addTunnels(t *tunnels) error {
+	client, err := metadata.NewForConfig(g.REST)
+	if err != nil {
+		return fmt.Errorf("reaching the hub at %s: %w", g.REST.Host, err)
+	}
+	revocation := &tunnelsapi.Revocation{Client: client, Disconnect: t.disconnect}
+	if err := g.manager.Add(everywhere(revocation.Run)); err != nil {
+		return err
+	}
 	if g.Tunnels.PeerPort != 0 {
-		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.servePeers(ctx, parts) })); err != nil {
-			return nil, err
+		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.servePeers(ctx, t) })); err != nil {
+			return err
 		}
 	}
-	if g.Tunnels.AgentsAddress == "" {
-		return parts, nil
+	if g.Tunnels.AgentsAddress != "" {
+		if err := g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, t) })); err != nil {
+			return err
+		}
 	}
-	return parts, g.manager.Add(everywhere(func(ctx context.Context) error { return g.serveAgents(ctx, parts) }))
-}
-
-// proxyDialer dials members' API servers without waiting for their agents: the TLS
-// handshake that follows hears of a refusal, and the first request of a connection
-// comes a round trip earlier.
-type proxyDialer struct{ *tunnel.Registry }
-
-// DialMember opens a stream to a target of the member.
-func (d proxyDialer) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	if target == tunnel.APIServer {
-		return d.DialEagerly(ctx, member, target)
-	}
-	return d.Registry.DialMember(ctx, member, target)
-}
-
-// endOnNewIdentity ends the tunnels of members that are given to another identity.
-func endOnNewIdentity(informer ctrlcache.Informer, disconnect func(member string)) error {
-	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(before, after any) {
-			old, _ := before.(*clusterv1beta1.MemberCluster)
-			current, _ := after.(*clusterv1beta1.MemberCluster)
-			if old != nil && current != nil && old.Spec.Identity != current.Spec.Identity {
-				disconnect(current.Name)
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watching the identities of members: %w", err)
-	}
-	return nil
+	return g.addKonnectivity(t)
 }
 
 // serveAgents runs the agents' port, and tells agents of it once it is open.
-func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
+func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -119,24 +106,24 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 		config.ClientCAs.AppendCertsFromPEM(g.AgentsClientCA)
 	}
 	var l net.ListenConfig
-	listener, err := l.Listen(ctx, "tcp", net.JoinHostPort(g.Serving.BindAddress, strconv.Itoa(g.Tunnels.AgentsPort)))
+	listener, err := l.Listen(ctx, "tcp", g.Serving.Listen(g.Tunnels.AgentsPort))
 	if err != nil {
 		return explain(fmt.Errorf("listening for agents: %w", err))
 	}
 	tell := func(ca []byte) {
-		parts.port.set(&tunnel.PortInfo{
-			Address: g.Tunnels.AgentsAddress, CA: string(ca), ServerName: g.Serving.Service + "." + g.Hub.Namespace + ".svc",
+		t.port.set(&tunnel.PortInfo{
+			Address: g.Tunnels.AgentsAddress, CA: string(ca), ServerName: g.Serving.ServerName(g.Hub.Namespace),
 		})
-		parts.registry.TellAll()
+		t.registry.TellAll()
 	}
 	tell(ca)
 	port := &tunnel.Port{
-		Registry:     parts.registry,
+		Registry:     t.registry,
 		TLS:          config,
 		Path:         memberOfPath,
-		Authenticate: tunnelUser(g.clientset),
-		MembersOf:    parts.members.MembersOf,
-		Others:       parts.others,
+		Authenticate: userOf(tunnelsapi.Tokens(g.clientset.AuthenticationV1(), tunnelv1alpha1.TokenAudience)),
+		MembersOf:    t.members.MembersOf,
+		Others:       t.others(),
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return port.Serve(ctx, listener) })
@@ -144,7 +131,7 @@ func (g *gateway) serveAgents(ctx context.Context, parts *tunnelParts) error {
 		return g.followAuthority(ctx, ca, func(ca []byte) {
 			tell(ca)
 			// Sessions that the old authority vouched for are made anew, none is cut.
-			parts.registry.Renew()
+			t.registry.Renew()
 		})
 	})
 	return group.Wait()
@@ -213,12 +200,10 @@ func memberOfPath(path string) (string, bool) {
 	return member, ok && member != "" && !strings.Contains(member, "/")
 }
 
-// tunnelUser asks the hub whose token it is. Only tokens that were made for tunnels
-// count: one for the hub's API is worth nothing here.
-func tunnelUser(hub kubernetes.Interface) func(context.Context, string) (string, bool, error) {
-	reviews := &tokenReviews{client: hub, audience: tunnelv1alpha1.TokenAudience}
+// userOf leaves of an identity what agents are known by.
+func userOf(identify tunnelsapi.Identify) func(context.Context, string) (string, bool, error) {
 	return func(ctx context.Context, token string) (string, bool, error) {
-		id, ok, err := reviews.identify(ctx, token)
+		id, ok, err := identify(ctx, token)
 		return id.Name, ok, err
 	}
 }

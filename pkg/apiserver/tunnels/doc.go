@@ -10,4 +10,7 @@
 // that belong to this very identity, and hands the connection over; what is
 // spoken on it is no business of this package. The resource tunnels itself is
 // read-only and tells whether a member is connected to this replica.
+//
+// At ports of the gateway's own nobody has asked the hub before: Tokens and Dials do, for
+// agents that come there, and for Konnectivity's clients, which dial through tunnels.
 package tunnels

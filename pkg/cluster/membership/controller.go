@@ -159,11 +159,17 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	return ctrl.Result{}, r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
 }
 
+// Mark puts on a MemberCluster what it has to have before anything is made for it. Who
+// makes one with it saves a write.
+func Mark(mc *clusterv1beta1.MemberCluster) {
+	controllerutil.AddFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
+	metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
+}
+
 // ensureMarks adds the finalizer before anything is made that it must clean up.
 func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
 	base := mc.DeepCopy()
-	controllerutil.AddFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
-	metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
+	Mark(mc)
 	if equality.Semantic.DeepEqual(base, mc) {
 		return nil
 	}
@@ -193,13 +199,11 @@ func readyToJoin(refused *refusal) metav1.Condition {
 // writeReadyToJoin writes that one condition, if it changed.
 func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
 	was := meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
-	base := mc.DeepCopy()
 	condition.ObservedGeneration = mc.Generation
 	if !meta.SetStatusCondition(&mc.Status.Conditions, condition) {
 		return nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, mc, patch); err != nil {
+	if err := r.Client.Status().Update(ctx, mc); err != nil {
 		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
 	if condition.Status == metav1.ConditionTrue && !was {

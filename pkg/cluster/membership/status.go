@@ -141,6 +141,9 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 // reconcile returns how long until the member has to be heard of again, or zero if it
 // is silent.
 func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
+	if left := firstReport - r.Clock.Since(imc.CreationTimestamp.Time); left > 0 && isNew(mc, imc) {
+		return min(left, firstReport), nil
+	}
 	lease, err := r.lease(ctx, mc.Name)
 	if err != nil {
 		return 0, err
@@ -151,6 +154,15 @@ func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.Mem
 	}
 	r.pulses.show(mc.Name, d.from)
 	return d.left, r.writeTaint(ctx, mc, d.silent)
+}
+
+// firstReport is how long a new member's agent may take to report until the MemberCluster
+// says that it has not: mostly it has, and that is one write less.
+const firstReport = 2 * time.Second
+
+// isNew reports whether nothing was heard of a member yet, and nothing told of it.
+func isNew(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {
+	return len(imc.Status.AgentStatus) == 0 && meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined) == nil
 }
 
 // decision is what follows from what an agent has written by now.

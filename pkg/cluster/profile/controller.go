@@ -100,6 +100,9 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 		log.FromContext(ctx).Info("A ClusterProfile of another manager has the member's name; the member is not published", "manager", profile.Spec.ClusterManager.Name)
 		return nil
 	}
+	if missing && mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil {
+		return nil // It is published once its agent has reported, which is an event.
+	}
 	if err := r.ensure(ctx, mc, profile, missing); err != nil {
 		return err
 	}

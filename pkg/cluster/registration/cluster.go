@@ -96,34 +96,41 @@ func (r *ClusterReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	err := r.reconcile(ctx, &cluster)
+	again, err := r.reconcile(ctx, &cluster)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
-	return ctrl.Result{}, err
+	return ctrl.Result{RequeueAfter: again}, err
 }
 
-func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) (again time.Duration, err error) {
 	if !cluster.DeletionTimestamp.IsZero() {
-		return r.finalize(ctx, cluster)
+		return 0, r.finalize(ctx, cluster)
 	}
 	mc, err := r.memberOf(ctx, cluster)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := r.shareMetadata(ctx, mc, cluster); err != nil {
-		return err
+		return 0, err
 	}
-	base := cluster.DeepCopy()
-	cluster.Status = desiredClusterStatus(cluster, mc, r.Clock.Now())
-	if equality.Semantic.DeepEqual(base.Status, cluster.Status) {
-		return nil
+	status := desiredClusterStatus(cluster, mc, r.Clock.Now())
+	if equality.Semantic.DeepEqual(cluster.Status, status) {
+		return 0, nil
 	}
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, cluster, patch); err != nil {
-		return fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+	if left := preparing(r.Clock, cluster); left > 0 && isExpected(mc) {
+		return left, nil
 	}
-	return nil
+	cluster.Status = status
+	if err := r.Client.Status().Update(ctx, cluster); err != nil {
+		return 0, fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+	}
+	return 0, nil
+}
+
+// isExpected reports whether nothing but the first report of a member's agent is missing.
+func isExpected(mc *clusterv1beta1.MemberCluster) bool {
+	return mc != nil && mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil
 }
 
 // shareMetadata keeps on the MemberCluster the labels of its Cluster.

@@ -9,13 +9,10 @@ import (
 	"fmt"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -163,6 +160,9 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.reason == registrationv1alpha1.RegistrationReasonWaiting {
+		return ctrl.Result{RequeueAfter: left}, nil // Mostly the answer comes before: that it is awaited is not worth a write.
+	}
 	condition := grantedCondition(refused)
 	condition.ObservedGeneration = request.Generation
 	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
@@ -172,6 +172,16 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 		}
 	}
 	return r.keepRefused(ctx, request, condition.Reason)
+}
+
+// preparation is how long what a newcomer needs mostly takes to be made: until then
+// nothing says that it is under way.
+const preparation = 2 * time.Second
+
+// preparing is how much of that is left for an object that was just made, by a clock that
+// may be off.
+func preparing(clock clock.PassiveClock, object metav1.Object) time.Duration {
+	return min(preparation-clock.Since(object.GetCreationTimestamp().Time), preparation)
 }
 
 // keepRefused deletes a refused request when its time is over: nobody else would, and
@@ -238,110 +248,6 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	return nil, nil
 }
 
-// clusterFor returns the Cluster that is the request's: the one that its key has, or
-// was handed on to it, or else the one that its token lets it have.
-func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
-	var clusters registrationv1alpha1.ClusterList
-	// Not copied, but for the one that is found.
-	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
-	}
-	cluster := clusterOf(clusters.Items, request.Spec.ClientID)
-	if cluster != nil {
-		cluster = cluster.DeepCopy()
-		if refused := refuseCluster(cluster); refused != nil {
-			return nil, refused, nil
-		}
-		if cluster.Annotations[AnnotationKey] == sealing.Fingerprint(request.Spec.PublicKey) {
-			return cluster, nil, nil
-		}
-		if isHandedOn(cluster, request) {
-			return cluster, nil, r.claim(ctx, cluster, request, terms{approved: true})
-		}
-	}
-	terms, refused, err := r.termsFor(ctx, request)
-	if refused != nil || err != nil {
-		return nil, refused, err
-	}
-	if refused := refuseTerms(terms, cluster); refused != nil {
-		return nil, refused, nil
-	}
-	if cluster == nil {
-		return r.createCluster(ctx, request, terms)
-	}
-	if refused, err := r.spend(ctx, request, cluster.Name, terms); refused != nil || err != nil {
-		return nil, refused, err
-	}
-	return cluster, nil, r.claim(ctx, cluster, request, terms)
-}
-
-// createCluster makes the Cluster for a new clientID. A hashed name says little: only
-// the full clientID counts.
-func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, terms terms) (*registrationv1alpha1.Cluster, *refusal, error) {
-	wanted := desiredCluster(request, terms)
-	var taken registrationv1alpha1.Cluster
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
-	if err == nil {
-		return nil, conflict("Cluster %q has the name for this client ID but another client ID: start the agent with another one", wanted.Name), nil
-	}
-	if !apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("reading Cluster %q: %w", wanted.Name, err)
-	}
-	if refused, err := r.spend(ctx, request, wanted.Name, terms); refused != nil || err != nil {
-		return nil, refused, err
-	}
-	if err := r.Client.Create(ctx, wanted); err != nil {
-		return nil, nil, fmt.Errorf("creating Cluster %q: %w", wanted.Name, err)
-	}
-	log.FromContext(ctx).Info("Created a Cluster for a new client ID", "cluster", wanted.Name)
-	return wanted, nil, nil
-}
-
-func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal {
-	if !cluster.DeletionTimestamp.IsZero() {
-		return waiting("Cluster %q is being deleted; the request is looked at again when it is gone", cluster.Name)
-	}
-	if cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
-		return conflict("Cluster %q is registered by another manager, as its label %s says",
-			cluster.Name, registrationv1alpha1.LabelClusterManagement)
-	}
-	if sentence := refuseMemberName(cluster.Name); sentence != "" {
-		return conflict("%s", sentence)
-	}
-	return nil
-}
-
-// claim records the key that has the Cluster from now on, before anything is made for
-// it. The write fails if anybody else wrote in between. What a former key was given is
-// revoked first: no two agents are the same member.
-func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, terms terms) error {
-	if cluster.Annotations[AnnotationKey] != "" {
-		if err := r.revoke(ctx, cluster); err != nil {
-			return err
-		}
-	}
-	base := cluster.DeepCopy()
-	record(&cluster.ObjectMeta, request, terms)
-	return patchCluster(ctx, r.Client, cluster, base)
-}
-
-// revoke ends every token of the Cluster's member: pkg/cluster/membership makes the
-// Secret to which they are bound anew.
-func (r *GrantReconciler) revoke(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
-	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
-	if mc == nil || err != nil || !isOrigin(mc, cluster) {
-		return err
-	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
-	}}
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, secret)); err != nil {
-		return fmt.Errorf("revoking the credential of member %q: %w", mc.Name, err)
-	}
-	log.FromContext(ctx).Info("Moved a Cluster to another agent and revoked the former one's credential", "cluster", cluster.Name, "member", mc.Name)
-	return nil
-}
-
 // memberOf returns the Cluster's MemberCluster, making it if there never was one.
 func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal, error) {
 	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
@@ -397,6 +303,7 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 			cluster.Name, errors.New("it has changed since it was read"))
 	}
 	mc := desiredMember(cluster, name, r.Labels)
+	membership.Mark(mc) // It would be the first thing to be written there.
 	if err := r.Client.Create(ctx, mc); err != nil {
 		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
 	}
@@ -420,71 +327,6 @@ func (r *GrantReconciler) getMember(ctx context.Context, name string) (*clusterv
 	return &mc, nil
 }
 
-// credentialSecret reads the Secret to which the member's tokens are bound; nil if there
-// is none.
-func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
-	var secret corev1.Secret
-	err := r.Live.Get(ctx, client.ObjectKey{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
-	}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
-	}
-	return &secret, nil
-}
-
-// credentialFor requests a token of the member's account, bound to the Secret whose
-// deletion revokes it.
-func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster, bound types.UID) (sealing.Credential, error) {
-	seconds := int64(r.lifetime().Seconds())
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: &seconds,
-		BoundObjectRef: &authenticationv1.BoundObjectReference{
-			APIVersion: "v1",
-			Kind:       "Secret",
-			Name:       clusterv1beta1.AgentCredentialSecret,
-			UID:        bound,
-		},
-	}}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
-		Name:      clusterv1beta1.AgentAccount,
-	}}
-	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
-		return sealing.Credential{}, fmt.Errorf("requesting a token for member %q: %w", mc.Name, err)
-	}
-	return sealing.Credential{
-		Member:  mc.Name,
-		Token:   request.Status.Token,
-		Expires: request.Status.ExpirationTimestamp.Time,
-	}, nil
-}
-
-// recordExpiry writes down when the credential expires if the API server granted less
-// than was asked for; otherwise it follows from the time of the grant.
-func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, expires time.Time) error {
-	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
-		return nil
-	}
-	base := request.DeepCopy()
-	metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
-	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, request, patch); err != nil {
-		return fmt.Errorf("recording on ClusterRegistration %q: %w", request.Name, err)
-	}
-	return nil
-}
-
-func (r *GrantReconciler) lifetime() time.Duration {
-	if r.AgentTokenLifetime == 0 {
-		return DefaultAgentTokenLifetime
-	}
-	return r.AgentTokenLifetime
-}
-
 // keepGranted deletes a granted request when what it carries is worthless, so that
 // its agent can ask again.
 func (r *GrantReconciler) keepGranted(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
@@ -502,30 +344,6 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 	}
 	log.FromContext(ctx).Info("Deleting a ClusterRegistration whose credential has expired or was revoked")
 	return ctrl.Result{}, r.forget(ctx, request)
-}
-
-// isRevoked tells whether the credential of a granted request was ended before its
-// time: the Cluster or its member is gone, or the Secret to which the credential was
-// bound was made anew. All of it is read live, since the grant may be newer than a
-// cache.
-func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
-	var cluster registrationv1alpha1.Cluster
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading Cluster %q: %w", request.Status.ClusterName, err)
-	}
-	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
-	if err != nil {
-		return false, err
-	}
-	if mc == nil || !isOrigin(mc, &cluster) {
-		return true, nil
-	}
-	bound, err := r.credentialSecret(ctx, mc)
-	return bound != nil && request.Status.CredentialUID != "" && bound.UID != request.Status.CredentialUID, err
 }
 
 func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {

@@ -15,8 +15,9 @@ import (
 )
 
 // journey is how long a binding's status waits that could only say that its Works are on
-// their way: most members answer before, and then it is written once and not twice.
-const journey = time.Second
+// their way: most members answer before, and then it is written once and not twice. What
+// people wait for is told within two seconds all the same.
+const journey = 1500 * time.Millisecond
 
 // underway remembers since when the Works of bindings are on their way and nothing has
 // been told of it. A gateway that starts begins anew.

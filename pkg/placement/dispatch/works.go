@@ -99,13 +99,15 @@ func hashOf(value any) (string, error) {
 
 // ownersOf lets the hub's garbage collector delete Works whose binding went without
 // its finalizer. A namespaced binding cannot own a Work, which is in another
-// namespace: the collector would take it for an orphan.
+// namespace: the collector would take it for an orphan. The version is the one that the
+// collector reads, which is the first that the hub serves: for any other it would read
+// both objects once more.
 func ownersOf(b placementv1beta1.BindingObject) []metav1.OwnerReference {
 	if b.GetNamespace() != "" {
 		return nil
 	}
 	return []metav1.OwnerReference{{
-		APIVersion: placementv1beta1.GroupVersion.String(), Kind: "ClusterResourceBinding", Name: b.GetName(), UID: b.GetUID(),
+		APIVersion: placementv1beta1.GroupName + "/v1", Kind: "ClusterResourceBinding", Name: b.GetName(), UID: b.GetUID(),
 		BlockOwnerDeletion: new(true),
 	}}
 }

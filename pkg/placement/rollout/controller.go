@@ -253,12 +253,11 @@ func (r *Reconciler) blocked(ctx context.Context, b placementv1beta1.BindingObje
 }
 
 func (r *Reconciler) setCondition(ctx context.Context, b placementv1beta1.BindingObject, condition metav1.Condition) error {
-	before := b.DeepCopyObject().(client.Object)
 	condition.Type, condition.ObservedGeneration = placementv1beta1.ConditionRolloutStarted, b.GetGeneration()
 	if !meta.SetStatusCondition(&b.GetStatus().Conditions, condition) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Update(ctx, b); err != nil {
 		return fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
 	}
 	return nil

@@ -65,6 +65,9 @@ type Selected struct {
 	// Withheld names the resources, each with its namespace, of which something would be
 	// selected if the bound covered it. It is not nil.
 	Withheld []string
+	// Unreadable are the kinds that are selected, or would be with a namespace, and that
+	// the gateway may not read, sorted. Nothing of them is in Objects.
+	Unreadable []Kind
 }
 
 // Select returns what the selectors of a placement select now, as far as the bound
@@ -90,8 +93,9 @@ func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, t
 	if err != nil {
 		return Selected{}, err
 	}
+	unreadable := s.watcher.unreadable(kinds)
 	objects, err := s.read(ctx, candidates)
-	return Selected{Objects: objects, Withheld: withheld}, err
+	return Selected{Objects: objects, Withheld: withheld, Unreadable: unreadable}, err
 }
 
 // Forget says that the placement is gone.
@@ -332,6 +336,9 @@ func (s *Selector) get(ctx context.Context, c candidate) (*unstructured.Unstruct
 	object, err := byname.Get(ctx, s.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
+	}
+	if apierrors.IsForbidden(err) {
+		s.watcher.refused(ctx, c.kind.GVR(), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading what is selected: %w", err)

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -37,6 +40,7 @@ var ErrUnreadable = errors.New("selected resources cannot be read")
 type Watcher struct {
 	kinds  *Kinds
 	client metadata.Interface
+	rights client.Writer
 	settle time.Duration
 
 	// started is closed once run and queue may be used.
@@ -55,6 +59,9 @@ type Watcher struct {
 type informer struct {
 	cache.SharedIndexInformer
 	stop context.CancelFunc
+	// refused is true once the hub has said that the gateway may not list or watch the kind.
+	// It has stopped then.
+	refused atomic.Bool
 }
 
 // interest is what one placement selects.
@@ -68,10 +75,11 @@ var (
 	_ manager.LeaderElectionRunnable = (*Watcher)(nil)
 )
 
-// NewWatcher returns a Watcher. Changes are gathered for the duration settle
-// before a placement is queued.
-func NewWatcher(kinds *Kinds, client metadata.Interface, settle time.Duration) *Watcher {
-	return &Watcher{kinds: kinds, client: client, settle: settle,
+// NewWatcher returns a Watcher, which creates SelfSubjectAccessReviews where it was
+// refused a kind. Changes are gathered for the duration settle before a placement is
+// queued.
+func NewWatcher(kinds *Kinds, client metadata.Interface, rights client.Writer, settle time.Duration) *Watcher {
+	return &Watcher{kinds: kinds, client: client, rights: rights, settle: settle,
 		started:   make(chan struct{}),
 		informers: map[schema.GroupVersionResource]*informer{},
 		interests: map[types.NamespacedName]interest{},
@@ -123,8 +131,9 @@ func notify(changed chan<- struct{}) {
 // followTypes asks discovery again whenever a type came or went, and has all
 // placements look again.
 func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
-	timer := time.NewTimer(0)
+	timer, rights := time.NewTimer(0), time.NewTicker(askAgainAfter)
 	timer.Stop()
+	defer rights.Stop()
 	step := 0
 	for {
 		select {
@@ -136,6 +145,9 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 			w.kinds.Invalidate()
 			w.queueAll()
 			step++
+		case <-rights.C:
+			w.askAgain(ctx)
+			continue
 		}
 		if step < len(typeSettling) {
 			timer.Reset(typeSettling[step])
@@ -144,8 +156,8 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 }
 
 // watch declares what the placement selects now and waits until the informers
-// for it are filled; informers that nobody needs any more stop. kinds are the
-// types of the wants, contents of namespaces included.
+// for it are filled, or refused; informers that nobody needs any more stop. kinds
+// are the types of the wants, contents of namespaces included.
 func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wants []want, kinds []Kind) error {
 	select {
 	case <-w.started:
@@ -161,7 +173,7 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 		return err
 	}
 	for gvr, inf := range started {
-		if !cache.WaitForCacheSync(ctx.Done(), inf.HasSynced) {
+		if !cache.WaitForCacheSync(ctx.Done(), func() bool { return inf.HasSynced() || inf.refused.Load() }) {
 			return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, gvr.GroupResource())
 		}
 	}
@@ -228,8 +240,19 @@ func (w *Watcher) inform(ctx context.Context, gvr schema.GroupVersionResource, c
 		return nil, fmt.Errorf("watching %s: %w", gvr.GroupResource(), err)
 	}
 	ctx, stop := context.WithCancel(ctx)
+	inf := &informer{SharedIndexInformer: shared, stop: stop}
+	if err := shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) {
+			w.refuse(ctx, gvr, inf, err)
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}); err != nil {
+		stop()
+		return nil, fmt.Errorf("watching %s: %w", gvr.GroupResource(), err)
+	}
 	w.running.Go(func() { shared.RunWithContext(ctx) })
-	return &informer{SharedIndexInformer: shared, stop: stop}, nil
+	return inf, nil
 }
 
 func handlerFor(changed func(metav1.Object)) cache.ResourceEventHandler {
@@ -318,13 +341,16 @@ func (w *Watcher) namespaceLabels(name string) map[string]string {
 }
 
 // list returns the objects of a kind; namespace "" means cluster-scoped ones, or
-// all.
+// all. Of one that the gateway may not read there are none.
 func (w *Watcher) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	w.mu.Lock()
 	inf, ok := w.informers[kind.GVR()]
 	w.mu.Unlock()
 	if !ok {
 		return nil, fmt.Errorf("listing %s: it is not watched", kind.GVR().GroupResource())
+	}
+	if inf.refused.Load() {
+		return nil, nil // What it held may be old.
 	}
 	found := inf.GetStore().List()
 	if namespace != "" {

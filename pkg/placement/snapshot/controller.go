@@ -65,6 +65,10 @@ type Reconciler struct {
 	// AskAuthors confines placements to what their authors were found to be allowed, and
 	// has those named that nobody was asked about.
 	AskAuthors bool
+	// Snapshots reads what was selected before.
+	Snapshots interface {
+		Group(ctx context.Context, master types.NamespacedName) (*Group, error)
+	}
 	// Workers is how many placements are looked at at a time.
 	Workers int
 }
@@ -182,7 +186,7 @@ func (r *Reconciler) reconcileResources(ctx context.Context, key types.Namespace
 }
 
 // Take makes a group of resource snapshots of what a placement selects now, unless
-// the latest group holds just that, and returns the metadata of the latest master.
+// the latest group holds just that, or what the gateway may not read any more, and returns the metadata of the latest master.
 // The error is a selection.InvalidError if the selectors are at fault. Somebody else
 // may be doing the same: then it is a conflict, or AlreadyExists.
 func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
@@ -194,15 +198,22 @@ func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.Placem
 	if err := r.reportAuthor(ctx, placement, selected.Withheld); err != nil {
 		return nil, err
 	}
-	manifests, err := manifestsOf(selected.Objects)
-	if err != nil {
-		return nil, err
-	}
 	existing, err := family.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, err
 	}
 	latest := family.LatestResourceSnapshot(ownedBy(placement, existing))
+	stays, err := r.holds(ctx, latest, selected.Unreadable)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.reportRights(ctx, placement, selected.Unreadable, stays); err != nil || stays {
+		return latest, err
+	}
+	manifests, err := manifestsOf(selected.Objects)
+	if err != nil {
+		return nil, err
+	}
 	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
 			return nil, err
@@ -212,7 +223,7 @@ func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.Placem
 	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
 		return nil, err
 	}
-	return latest, r.trimResources(ctx, key, existing, historyLimit(placement))
+	return latest, r.trimResources(ctx, key, existing, placement)
 }
 
 // ownedBy leaves out what the cache still has of an earlier placement of that name, and
@@ -283,26 +294,32 @@ func demotion() client.Patch {
 		[]byte(`{"metadata":{"labels":{"`+placementv1beta1.IsLatestSnapshotLabel+`":"false"}}}`))
 }
 
-func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, limit int) error {
+// trimResources deletes the groups beyond the limit, also those that members are still
+// bound to while a rolling update stands still: they keep what they have, and one whose
+// Works have to be made again goes to the latest group before its turn. Under an external
+// rollout members stay on older groups on purpose, and need them.
+func (r *Reconciler) trimResources(ctx context.Context, key types.NamespacedName, existing []*metav1.PartialObjectMetadata, placement placementv1beta1.PlacementObject) error {
 	if len(existing) <= 1 {
 		return nil
 	}
-	bindings, err := family.Bindings(ctx, r.Client, key)
-	if err != nil {
-		return err
+	used := map[string]bool{}
+	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
+		bindings, err := family.Bindings(ctx, r.Client, key)
+		if err != nil {
+			return err
+		}
+		for _, b := range bindings {
+			used[b.GetSpec().ResourceSnapshotName] = true
+		}
 	}
 	needed, err := r.Users.Needed(ctx, key)
 	if err != nil {
 		return err
 	}
-	used := make(map[string]bool, len(bindings)+len(needed))
-	for _, b := range bindings {
-		used[b.GetSpec().ResourceSnapshotName] = true
-	}
 	for _, name := range needed {
 		used[name] = true
 	}
-	for _, s := range surplus(existing, limit, used) {
+	for _, s := range surplus(existing, historyLimit(placement), used) {
 		if err := r.Live.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting resource snapshot %q: %w", s.Name, err)
 		}

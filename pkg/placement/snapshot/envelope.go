@@ -112,6 +112,9 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placemen
 		if err == nil {
 			inner, err = Identify(content)
 		}
+		if err == nil && !isNamed(content, inner) {
+			err = errors.New("it is no object with kind and metadata.name")
+		}
 		if err == nil {
 			err = belongsInside(id, inner)
 		}
@@ -150,12 +153,17 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 	return content, nil
 }
 
+// isNamed lets pass what wants a name made for it: that it gets none is said by the
+// member's agent, where clients look for it.
+func isNamed(content []byte, id placementv1beta1.ResourceIdentifier) bool {
+	var object metav1.PartialObjectMetadata
+	return id.Kind != "" && (id.Name != "" || json.Unmarshal(content, &object) == nil && object.GenerateName != "")
+}
+
 // belongsInside checks an object by its namespace: nothing is filled in for the
 // user, since what is meant would be a guess.
 func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 	switch {
-	case inner.Kind == "" || inner.Name == "":
-		return errors.New("it is no object with kind and metadata.name")
 	case envelopeType(inner) != "":
 		return errors.New("an envelope cannot be inside another")
 	case envelope.Kind == string(placementv1beta1.ConfigMapEnvelopeType) && inner.Namespace == "":

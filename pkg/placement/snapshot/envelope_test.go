@@ -106,6 +106,17 @@ func TestAnEnvelopeIsAPartOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestWhatWantsANameMadeForItIsLeftToTheMembersAgent(t *testing.T) {
+	group := &Group{}
+	generated := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"x-","namespace":"shop"}}`
+	if err := group.add(snapshotOf(envelope("ResourceEnvelope", "shop", `{"a":`+generated+`}`)), Envelopes{}); err != nil || group.Fault != nil {
+		t.Fatal(err, group.Fault)
+	}
+	if diff := cmp.Diff(generated, string(group.Parts[len(group.Parts)-1].Manifests[0].Raw)); diff != "" {
+		t.Errorf("it is brought otherwise (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
 	cases := map[string]struct{ manifest, want string }{
 		"a namespaced object in a cluster-scoped one":   {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},

@@ -164,6 +164,7 @@ func (r *StatusReconciler) forbiddenLookup(ctx context.Context, policy *admissio
 		if !ok {
 			continue
 		}
+		attributes.Verb = "list" // It reads one object as a list of one.
 		question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 		if err := r.Client.Create(ctx, question); err != nil {
 			return "", fmt.Errorf("asking for the right to make lookup %s: %w", lookup.Name, err)

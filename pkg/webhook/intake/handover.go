@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
@@ -38,7 +39,7 @@ const (
 
 // Handover is the way from reviews without proof, as a gateway asked for them that knew
 // none, to proved ones, and back if that gateway returns: no review is lost on it. Every
-// replica asks Unproved, the leader Direct and Ready.
+// replica asks Unproved, the leader Over.
 type Handover struct {
 	// Hub reads the API server itself.
 	Hub client.Reader
@@ -51,6 +52,10 @@ type Handover struct {
 	Mutating, Validating []string
 	Clock                clock.PassiveClock
 
+	// over is true once configurations may send reviews with proof.
+	over atomic.Bool
+
+	// mu guards the fields below it.
 	mu        sync.Mutex
 	asked     time.Time
 	openUntil time.Time
@@ -80,6 +85,27 @@ func (h *Handover) Unproved(ctx context.Context) bool {
 		h.openUntil = now.Add(afterwards)
 	}
 	return direct
+}
+
+// Over is true once no review needs to come without proof any more, and stays so: the
+// configurations that are written then are no reason to write others. The CA verifies the
+// replicas. An error means that the hub did not say how reviews come now.
+func (h *Handover) Over(ctx context.Context, ca []byte) (bool, error) {
+	if h.over.Load() {
+		return true, nil
+	}
+	before, err := h.Direct(ctx)
+	if err != nil {
+		return false, err
+	}
+	if before {
+		if err := h.Ready(ctx, ca); err != nil {
+			log.FromContext(ctx).Info("Reviews still come to the webhooks' port without proof of who sends them, since an older gateway had them sent so", "waitsFor", err.Error())
+			return false, nil
+		}
+	}
+	h.over.Store(true)
+	return true, nil
 }
 
 // Direct is true if a configuration on the hub sends reviews to the Service's port itself.

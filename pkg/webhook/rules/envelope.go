@@ -66,12 +66,15 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 			all = append(all, field.Invalid(path, object.GetKind(), "is a list: give each object an entry of its own"))
 			continue
 		}
-		problems := validateEnveloped(namespace, object, path)
-		all = append(all, problems...)
-		if len(problems) > 0 {
+		if why := reserved.Why(object); why != "" {
+			all = append(all, field.Forbidden(path, why))
 			continue
 		}
-		scope, questions, err := accessTo(object, path, resources)
+		if object.GetName() == "" && object.GetGenerateName() == "" {
+			all = append(all, field.Required(path.Child("metadata", "name"), nameNeeded))
+			continue
+		}
+		scope, questions, err := accessTo(object, path, resources, len(misfits(namespace, object, path)) == 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -81,16 +84,32 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 	return all, needed, nil
 }
 
-// validateEnveloped checks what can be told from the object alone. Nothing fills in
-// a namespace later.
-func validateEnveloped(namespace string, object *unstructured.Unstructured, path *field.Path) field.ErrorList {
+// nameNeeded goes for an object without any name, and for one that wants a name made for it.
+const nameNeeded = "an object in an envelope has a name of its own; generateName is not enough"
+
+// EnvelopeMisfits returns what will keep the named entries of an envelope in a namespace,
+// or in none, from being placed. Nothing of the envelope is placed then, or not that
+// object, and the placement says so: whether it is refused before is the hub's choice.
+// What ValidateEnvelope finds is not repeated.
+func EnvelopeMisfits(namespace string, data map[string]placementv1beta1.EnvelopedObject, keys []string) field.ErrorList {
+	var all field.ErrorList
+	for _, key := range keys {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(data[key].Raw); err != nil || object.GetAPIVersion() == "" || object.IsList() {
+			continue
+		}
+		all = append(all, misfits(namespace, object, field.NewPath("data").Key(key))...)
+	}
+	return all
+}
+
+// misfits looks at the object alone. Nothing fills in a namespace: what is meant would be
+// a guess.
+func misfits(namespace string, object *unstructured.Unstructured, path *field.Path) field.ErrorList {
 	var all field.ErrorList
 	at := path.Child("metadata")
-	if why := reserved.Why(object); why != "" {
-		all = append(all, field.Forbidden(path, why))
-	}
-	if object.GetName() == "" {
-		all = append(all, field.Required(at.Child("name"), "an object in an envelope has a name of its own; generateName is not enough"))
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		all = append(all, field.Required(at.Child("name"), nameNeeded))
 	}
 	switch {
 	case namespace == "" && object.GetNamespace() != "":
@@ -103,7 +122,7 @@ func validateEnveloped(namespace string, object *unstructured.Unstructured, path
 
 // accessTo returns what keeps an object out of its envelope by its kind, or what its
 // author is to be asked.
-func accessTo(object *unstructured.Unstructured, path *field.Path, resources author.Resources) (field.ErrorList, []author.Question, error) {
+func accessTo(object *unstructured.Unstructured, path *field.Path, resources author.Resources, fits bool) (field.ErrorList, []author.Question, error) {
 	kind := object.GroupVersionKind()
 	resource, served, err := resources(kind)
 	if err != nil {
@@ -112,7 +131,7 @@ func accessTo(object *unstructured.Unstructured, path *field.Path, resources aut
 	if !served {
 		return nil, author.OfEnveloped(path, object, nil), nil
 	}
-	if resource.Namespaced != (object.GetNamespace() != "") {
+	if fits && resource.Namespaced != (object.GetNamespace() != "") {
 		scope := "cluster-scoped"
 		if resource.Namespaced {
 			scope = "namespaced"

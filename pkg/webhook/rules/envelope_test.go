@@ -97,20 +97,28 @@ func TestValidateEnvelope(t *testing.T) {
 				`data[b].metadata.namespace: holds objects of its own namespace, "shop"`,
 				`data[c]: is cluster-scoped on the hub`,
 			},
+			// What does not fit is asked about all the same.
+			needed: []string{`data[a]: create configmaps "x"`, `data[b]: create configmaps "x" in namespace "other"`},
 		},
 		"namespaced objects where there is no namespace": {
 			objects: []string{
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`,
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`,
 			},
-			want: []string{"data[a].metadata.namespace: a ClusterResourceEnvelope holds cluster-scoped objects", "data[b]: is namespaced on the hub"},
+			want:   []string{"data[a].metadata.namespace: a ClusterResourceEnvelope holds cluster-scoped objects", "data[b]: is namespaced on the hub"},
+			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`},
 		},
 		"what is no object": {
-			objects: []string{`{"kind":"ConfigMap"}`, `7`, ``, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"x-"}}`},
+			objects: []string{`{"kind":"ConfigMap"}`, `7`, ``, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"Namespace","metadata":{}}`},
 			want: []string{
 				"data[a]: is no Kubernetes object", "data[b]: is no Kubernetes object", "data[c]: is no Kubernetes object", "data[d]: is a list",
 				"data[e].metadata.name: has a name of its own",
 			},
+		},
+		"an object whose name is to be made for it": {
+			objects: []string{`{` + rbac + `"kind":"ClusterRole","metadata":{"generateName":"x-"}}`},
+			want:    []string{"data[a].metadata.name: has a name of its own"},
+			needed:  []string{`data[a]: create clusterroles.rbac.authorization.k8s.io`, `data[a]: escalate clusterroles.rbac.authorization.k8s.io`},
 		},
 	}
 	for name, tt := range tests {
@@ -120,7 +128,7 @@ func TestValidateEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareProblems(t, tt.want, problems)
+			compareProblems(t, tt.want, append(EnvelopeMisfits(tt.namespace, data, ChangedEntries(nil, data)), problems...))
 			var got []string
 			for _, access := range needed {
 				got = append(got, access.Path.String()+": "+access.String())

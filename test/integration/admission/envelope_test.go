@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -140,10 +142,66 @@ var _ = Describe("An envelope is no way around RBAC", func() {
 		Expect(author.Create(ctx, within)).To(beInvalid("data[a]", "the fleet keeps its accounts"))
 	})
 
-	It("is refused with all that does not fit into it", func(ctx SpecContext) {
+	DescribeTable("is taken with a warning when something in it cannot be placed, as KubeFleet takes it, and refused in the same words when the hub is strict", Serial,
+		func(ctx SpecContext, written client.Object, field, text string) {
+			for _, right := range []string{"configmaps", "namespaces"} {
+				may(ctx, "", right, "create")
+			}
+			warned := &warnings{}
+			config, err := hub.ConfigFor(name)
+			Expect(err).NotTo(HaveOccurred())
+			config.WarningHandlerWithContext = warned
+			warning := clientFor(config)
+			create := func() error { return warning.Create(ctx, written.DeepCopyObject().(client.Object)) }
+			Eventually(create).Should(Succeed())
+			Expect(warned.texts()).To(ContainElement(And(ContainSubstring(field), ContainSubstring(text))))
+
+			gateway.stop()
+			gateway.strictEnvelopes = true
+			gateway.start()
+			DeferCleanup(func() {
+				gateway.stop()
+				gateway.strictEnvelopes = false
+				gateway.start()
+			})
+			Eventually(create).Should(beInvalid(field, text))
+		},
+		Entry("an object of the whole cluster in a namespace's", envelope(enveloped("v1", "Namespace", "", "x", nil)), "data[a].metadata.namespace", "a ResourceEnvelope holds objects of its own namespace"),
+		Entry("an object of another namespace", envelope(enveloped("v1", "ConfigMap", "other", "x", nil)), "data[a].metadata.namespace", "a ResourceEnvelope holds objects of its own namespace"),
+		Entry("an object of a namespace in one of the cluster", clusterEnvelope(enveloped("v1", "ConfigMap", "default", "x", nil)), "data[a].metadata.namespace", "a ClusterResourceEnvelope holds cluster-scoped objects"),
+		Entry("an object whose name is to be made", envelope(map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"generateName": "x-", "namespace": "default"},
+		}), "data[a].metadata.name", "generateName is not enough"),
+	)
+
+	It("holds nothing, with a warning or without, that its author may not create", func(ctx SpecContext) {
+		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `may not create configmaps "x" in namespace "other"`))
+		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `may not create namespaces "x"`))
+	})
+
+	It("is refused with all that is no object, or not of its kind's scope", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, envelope(
-			enveloped("v1", "ConfigMap", "other", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"}))).To(beInvalid(
-			"data[a].metadata.namespace", "holds objects of its own namespace", "data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object"))
+			enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"}))).To(beInvalid(
+			"data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object"))
 		Expect(masters.Create(ctx, clusterEnvelope(enveloped("v1", "ConfigMap", "", "x", nil)))).To(beInvalid("data[a]", "is namespaced on the hub"))
 	})
 })
+
+// warnings keeps the Warning headers of answers.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+}
+
+func (w *warnings) texts() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.said)
+}

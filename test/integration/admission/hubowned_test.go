@@ -128,7 +128,7 @@ var _ = Describe("What the hub owns", func() {
 		}),
 		Entry("no cluster-wide binding", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, _ string) error {
 			return c.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"},
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}})
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-placeable"}})
 		}),
 		Entry("no role of Argo CD for somebody else", "binds the ClusterRoles of members, and Argo CD's to its account, only", func(ctx SpecContext, c client.Client, ns string) error {
 			makeRoleOfArgoCD(ctx)

@@ -134,6 +134,8 @@ type runningGateway struct {
 	handover     *intake.Handover
 	installer    *install.Installer
 	guardRails   policies.GuardRails
+	// strictEnvelopes counts when it is started.
+	strictEnvelopes bool
 
 	cancel context.CancelFunc
 	done   chan error
@@ -181,7 +183,7 @@ func (g *runningGateway) start() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(g.certificates)).To(Succeed())
-	Expect(webhook.Register(manager, false)).To(Succeed())
+	Expect(webhook.Register(manager, webhook.Strictness{StrictEnvelopes: g.strictEnvelopes})).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel, g.done = cancel, make(chan error, 1)

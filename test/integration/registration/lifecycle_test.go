@@ -164,6 +164,22 @@ var _ = Describe("A member", func() {
 		expectGone(ctx, &mc)
 	})
 
+	It("whose agent never came is removed by force, with the Works that were held for it", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		mc := makeMember(ctx, namespace, subject("User", "jane"))
+		expectReadyToJoin(ctx, mc.Name)
+		Expect(hubClient.Create(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: "held", Finalizers: []string{placementv1beta1.WorkCleanupFinalizer},
+		}})).To(Succeed())
+		base := getMember(ctx, mc.Name)
+		changed := base.DeepCopy()
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clusterv1beta1.AnnotationGone, "true")
+		Expect(hubClient.Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
+		Expect(hubClient.Delete(ctx, mc)).To(Succeed())
+		expectGone(ctx, mc)
+		expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(mc.Name)}})
+	})
+
 	It("follows a changed identity, and restores its label", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		name := "hand-" + strings.TrimPrefix(namespace, "clusters-")

@@ -30,7 +30,7 @@ import (
 )
 
 var _ = Describe("The gateway's account", func() {
-	It("is asked for on every member that has a namespace, and asked for again when it is deleted", func(ctx SpecContext) {
+	It("is asked for on every member that has a namespace and has reported, and asked for again when it is deleted", func(ctx SpecContext) {
 		startController()
 		joining := makeMemberCluster(ctx, "joining")
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: msav1beta1.GatewayAccount}
@@ -38,6 +38,9 @@ var _ = Describe("The gateway's account", func() {
 		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed())
 
 		Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
+		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed(), "its agent has not reported yet")
+		joining.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now()}}
+		Expect(hubClient.Status().Update(ctx, joining)).To(Succeed())
 		Eventually(func() error { return hubClient.Get(ctx, key, account) }).Should(Succeed())
 		Expect(account.Spec.Rotation.Validity.Duration).To(Equal(msav1beta1.GatewayValidity))
 

@@ -31,6 +31,8 @@ type Placement struct {
 	HelmChartCredentials string
 	// AuthorizeAuthors says whether the authors of placements and overrides are asked.
 	AuthorizeAuthors string
+	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
+	StrictEnvelopes bool
 }
 
 func newPlacement() Placement { return Placement{AuthorizeAuthors: authorizeOn} }
@@ -42,6 +44,7 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, and who writes an override may update it. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
+	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
 }
 
 // Validate returns every error at once.

@@ -88,3 +88,6 @@ func (o *Serving) validateEndpointNames() []error {
 
 // Listen is the address of one of the gateway's ports.
 func (o *Serving) Listen(port int) string { return net.JoinHostPort(o.BindAddress, strconv.Itoa(port)) }
+
+// ServerName is what the serving certificate is valid for, whoever made it.
+func (o *Serving) ServerName(namespace string) string { return o.Service + "." + namespace + ".svc" }

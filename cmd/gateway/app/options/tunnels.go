@@ -5,6 +5,8 @@ package options
 
 import (
 	"errors"
+	"net"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -56,4 +58,18 @@ func (o *Tunnels) Validate() []error {
 		all = append(all, errors.New("--agents-client-ca-file and --konnectivity-frontends-ca-file are one file: an agent's certificate would be good for frontends, and the reverse"))
 	}
 	return append(all, o.Konnectivity.Validate()...)
+}
+
+// Names are those by which Konnectivity's own agents and frontends reach the gateway: they
+// verify the name that they dial, and nobody tells them another one.
+func (o *Tunnels) Names() []string {
+	var names []string
+	host, _, err := net.SplitHostPort(o.AgentsAddress)
+	if o.Konnectivity.Agents && err == nil && net.ParseIP(host) == nil {
+		names = append(names, host)
+	}
+	if domain := strings.Trim(o.Konnectivity.Domain, "."); o.Konnectivity.Frontends != "" && domain != "" {
+		names = append(names, "*."+domain)
+	}
+	return names
 }

@@ -26,4 +26,13 @@ const (
 	ConditionResourcesWithheld = "ResourcesWithheld"
 	// ReasonAuthorMayNot is of ConditionResourcesWithheld.
 	ReasonAuthorMayNot = "AuthorMayNot"
+
+	// ConditionResourcesUnreadable is True on a placement that selects kinds, or
+	// namespaces that may hold kinds, which the gateway may not list and watch.
+	ConditionResourcesUnreadable = "ResourcesUnreadable"
+	// ReasonGatewayMayNot is of ConditionResourcesUnreadable.
+	ReasonGatewayMayNot = "GatewayMayNot"
+	// PlaceableLabel, with the value "true", makes a ClusterRole part of what the gateway may
+	// read where that is narrowed.
+	PlaceableLabel = "fleetgate.io/aggregate-to-placeable"
 )

@@ -4,15 +4,33 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
 )
+
+// addPlacement decides what goes where, rolls it out and hands it to members.
+func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
+	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
+		return nil
+	}
+	charts, err := g.charts()
+	if err != nil {
+		return err
+	}
+	return placement.SetupWithManager(ctx, mgr, placement.Options{
+		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
+	})
+}
 
 // chartPackages fetches charts from registries, nil if nobody allowed any.
 func (g *gateway) chartPackages() helmchart.Packages {

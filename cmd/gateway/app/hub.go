@@ -1,0 +1,129 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
+	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/version"
+)
+
+// hub is how the hub is reached, once it serves every kind that the gateway works with.
+type hub struct {
+	scheme *runtime.Scheme
+	// direct reads and writes the hub without a cache.
+	direct    client.Client
+	clientset kubernetes.Interface
+	installer *install.Installer
+}
+
+// openHub returns when every kind that the gateway works with is served.
+func openHub(ctx context.Context, config *options.Config) (*hub, error) {
+	kinds, err := scheme.New()
+	if err != nil {
+		return nil, err
+	}
+	direct, err := client.New(config.REST, client.Options{Scheme: kinds})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.REST.Host, err)
+	}
+	clientset, err := kubernetes.NewForConfig(config.REST)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.REST.Host, err)
+	}
+	installer, err := newInstaller(config, direct)
+	if err != nil {
+		return nil, err
+	}
+	if err := installDefinitions(ctx, config, installer, clientset); err != nil {
+		return nil, err
+	}
+	return &hub{scheme: kinds, direct: direct, clientset: clientset, installer: installer}, nil
+}
+
+// newInstaller says what belongs on the hub for the chosen APIs.
+func newInstaller(config *options.Config, direct client.Client) (*install.Installer, error) {
+	groups := map[string][]string{
+		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
+		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
+		options.APIMSA:       {msav1beta1.GroupVersion.Group},
+		options.APIProfile:   {multiclusterv1alpha1.GroupVersion.Group},
+		options.APIAdmission: {admissionv1alpha1.GroupVersion.Group},
+		options.APIAzure:     {azurefleetv1alpha1.GroupVersion.Group},
+	}
+	var chosen []string
+	for _, api := range config.Parts.APIs {
+		chosen = append(chosen, groups[api]...)
+	}
+	definitions, err := crds.ForHub(chosen...)
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+	}
+	installer := &install.Installer{
+		Client:      direct,
+		Definitions: definitions,
+		Hub: install.Hub{
+			Namespace: config.Hub.Namespace, Service: config.Serving.Service, ExternalName: config.Install.ExternalName, APIPort: int32(config.Serving.SecurePort),
+		},
+		Version: version.Get(),
+		Adopt:   config.Install.Adopt,
+		Clock:   clock.RealClock{},
+	}
+	if config.Parts.ServesProxy() {
+		installer.APIs = []install.GroupVersion{
+			{Group: gatewayv1alpha1.GroupVersion.Group, Version: gatewayv1alpha1.GroupVersion.Version},
+			{Group: tunnelv1alpha1.GroupVersion.Group, Version: tunnelv1alpha1.GroupVersion.Version},
+		}
+	}
+	switch {
+	case !config.Parts.TakesReviews():
+	case config.Reviews.Caller == options.CallerCertificate:
+		installer.Obsolete = append(installer.Obsolete, reviewsAPI(config).APIService())
+	default:
+		installer.APIs = append(installer.APIs, reviewsAPI(config))
+	}
+	return installer, nil
+}
+
+// installDefinitions installs what has to be there before anything else, or waits for a
+// gateway that does.
+func installDefinitions(ctx context.Context, config *options.Config, installer *install.Installer, clientset kubernetes.Interface) error {
+	if !config.Install.Enabled {
+		return installer.WaitForDefinitions(ctx)
+	}
+	if err := installer.InstallBase(ctx); err != nil {
+		return err
+	}
+	return install.Exclusively(ctx, clientset, config.Hub.Namespace, identity(), installer.InstallDefinitions)
+}
+
+// identity tells this process from every other, also on the same machine.
+func identity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "gateway"
+	}
+	return host + "_" + string(uuid.NewUUID())
+}

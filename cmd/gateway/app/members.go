@@ -1,0 +1,166 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/azurefleet"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterapi"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/importer"
+	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/cluster/profile"
+	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
+	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+)
+
+// memberWorkers is how many members are joined, and registrations answered, at
+// the same time: most of the time they wait for the hub's API server.
+const memberWorkers = 16
+
+// addMembers caches what proxy and controllers need of members, in every replica.
+func (g *gateway) addMembers(context.Context) error { return g.manager.Add(g.members) }
+
+// addMemberControllers joins clusters and gives the gateway an account on each, in the leader.
+func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) error {
+	if !g.Parts.Runs(options.ComponentControllers) {
+		return nil
+	}
+	hub := mgr.GetClient()
+	var controllers []controller
+	if g.Parts.Serves(options.APIFleet) {
+		controllers = append(controllers, g.membershipControllers(mgr)...)
+	}
+	if g.Parts.Serves(options.APIRancher) {
+		controllers = append(controllers, g.registrationControllers(mgr)...)
+	}
+	if g.Parts.Serves(options.APIAzure) {
+		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: mgr.GetEventRecorder(azurefleet.EventSource)})
+	}
+	if g.Parts.Serves(options.APIProfile) {
+		controllers = append(controllers, &profile.Reconciler{
+			Client: hub, Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
+		})
+	}
+	if g.Parts.Serves(options.APIMSA) {
+		tokens, err := g.tokenControllers(mgr)
+		if err != nil {
+			return err
+		}
+		controllers = append(controllers, tokens...)
+	}
+	return setUp(mgr, controllers)
+}
+
+// membershipControllers join members, and say how they are.
+func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
+	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
+	controllers := []controller{
+		&membership.Reconciler{
+			Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
+			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
+			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
+			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
+		},
+		&membership.StatusReconciler{
+			Client: hub, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
+			// Placement must see a heartbeat at least twice before it takes a member for lost.
+			HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
+			TaintUnreachable:  g.Members.TaintUnreachable, Concurrency: memberWorkers,
+		},
+	}
+	if level := g.Members.AgentPriorityLevel; level != "" {
+		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: level})
+	}
+	return controllers
+}
+
+// registrationControllers let clusters in: those that ask, those that somebody gives the
+// kubeconfig of, and those of Cluster API.
+func (g *gateway) registrationControllers(mgr ctrl.Manager) []controller {
+	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
+	namespaces, defaults, labels := g.Registration.Chosen(), g.Registration.Defaults(), g.Registration.LabelRule()
+	return []controller{
+		&registration.TokenReconciler{
+			Client: hub, Live: live, Clock: clock.RealClock{},
+			Hub: registration.Endpoint{URL: g.Hub.URL, CA: g.HubCA}, Namespaces: namespaces,
+			Defaults: defaults,
+		},
+		&registration.GrantReconciler{
+			Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members,
+			Namespaces: namespaces, Defaults: defaults, Labels: labels,
+			Concurrency: memberWorkers,
+		},
+		&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: labels, Concurrency: memberWorkers},
+		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
+		&importer.Reconciler{
+			Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: namespaces,
+			HubURL: g.Hub.URL, HubCA: g.HubCA, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
+		},
+		&clusterapi.Importer{
+			Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()},
+			Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
+			Namespaces: namespaces, Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
+		},
+	}
+}
+
+// tokenControllers are the hub's part in keeping tokens of members' accounts.
+func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
+	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(tokens); err != nil {
+		return nil, err
+	}
+	hub := mgr.GetClient()
+	return []controller{
+		&serviceaccount.Reconciler{Client: hub},
+		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
+		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Hub.Namespace},
+		&argocd.Reconciler{
+			Client: hub, Live: mgr.GetAPIReader(), Secrets: g.members, Clock: clock.RealClock{},
+			Recorder:  mgr.GetEventRecorder(membership.EventSource),
+			Namespace: g.Members.ArgoCDNamespace, HubURL: g.Hub.URL, HubCA: g.HubCA,
+		},
+	}, nil
+}
+
+// memberRules are the rights of a member's agent in its namespace on the hub:
+// what each of its parts needs, and no more.
+func memberRules(member string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, serviceaccount.HubRules} {
+		rules = append(rules, of(member)...)
+	}
+	return rules
+}
+
+// tunnelRules let a member's agent open a tunnel for this member only.
+func tunnelRules(member string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{{
+		APIGroups:     []string{tunnelv1alpha1.GroupVersion.Group},
+		Resources:     []string{tunnelv1alpha1.Resource + "/" + tunnelv1alpha1.SubresourceProxy},
+		ResourceNames: []string{member},
+		Verbs:         []string{"create"},
+	}}
+}

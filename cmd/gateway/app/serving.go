@@ -1,0 +1,89 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/pkg/webhook/serving"
+)
+
+// newCertificates serves what the hub's API server asks the Service for, and what
+// clients of the gateway's own endpoint call it.
+func newCertificates(config *options.Config, direct client.Client) *serving.Certificates {
+	service := config.Serving.ServerName(config.Hub.Namespace)
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, config.Serving.EndpointNames, config.Tunnels.Names())
+	switch config.Serving.Certificates {
+	case options.CertificatesFiles:
+		return serving.FromFiles(config.Serving.CertFile, config.Serving.KeyFile, config.Serving.CAFile)
+	case options.CertificatesCertManager:
+		return serving.FromCertManager(direct, config.Hub.Namespace, names)
+	default:
+		return serving.FromAuthority(direct, config.Hub.Namespace, names)
+	}
+}
+
+// addServing keeps the certificate current.
+func (g *gateway) addServing(context.Context) error {
+	if !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
+		return nil
+	}
+	if err := g.manager.Add(g.certificates); err != nil {
+		return err
+	}
+	return g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
+		_, err := g.certificates.GetCertificate(nil)
+		return err
+	})
+}
+
+// addInstall keeps what leads the hub's API server to the gateway as it should be, in the
+// leader.
+func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
+	if !g.Install.Enabled || !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
+		return nil
+	}
+	return mgr.Add(&install.Keeper{Installer: g.installer, Wanted: g.wanted, Changed: g.certificates.BundleChanged()})
+}
+
+// wanted is what leads the hub's API server to the gateway now.
+func (g *gateway) wanted(ctx context.Context, self install.Account) (install.Serving, error) {
+	ca, err := g.certificates.CABundle(ctx)
+	if err != nil {
+		return install.Serving{}, err
+	}
+	reviews, err := g.reviews.Endpoint(ctx)
+	if err != nil {
+		return install.Serving{}, err
+	}
+	admission := g.admission(self)
+	return install.Serving{CABundle: ca, Extra: admission.Wanted(reviews), Obsolete: admission.Obsolete()}, nil
+}
+
+// admission is that of the chosen parts.
+func (g *gateway) admission(self install.Account) webhook.Admission {
+	return webhook.Admission{
+		Parameters: policies.Parameters{
+			TokenLifetime: g.Members.AgentTokenLifetime, GatewayUser: self.Name, GatewayNamespace: g.Hub.Namespace,
+			ArgoCD:               types.NamespacedName{Namespace: g.Members.ArgoCDNamespace, Name: argocd.Account},
+			ConfirmDeleteMembers: g.Install.ConfirmDeleteMembers,
+		},
+		Administrator: self.Administrator,
+		GuardRails:    policies.GuardRails(g.Install.GuardRails),
+		ConfirmDelete: policies.ConfirmDelete(g.Install.ConfirmDelete),
+		Fleet:         g.Parts.Serves(options.APIFleet),
+		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
+	}
+}

@@ -1,0 +1,20 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnels
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestABundleWithoutACertificateIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FollowCAs("--konnectivity-frontends-ca-file", path); err == nil {
+		t.Error("it was taken for a bundle")
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+// credentialSecret reads the Secret to which the member's tokens are bound; nil if there
+// is none.
+func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	err := r.Live.Get(ctx, client.ObjectKey{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
+	}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
+	}
+	return &secret, nil
+}
+
+// credentialFor requests a token of the member's account, bound to the Secret whose
+// deletion revokes it.
+func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster, bound types.UID) (sealing.Credential, error) {
+	seconds := int64(r.lifetime().Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1",
+			Kind:       "Secret",
+			Name:       clusterv1beta1.AgentCredentialSecret,
+			UID:        bound,
+		},
+	}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
+		Name:      clusterv1beta1.AgentAccount,
+	}}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return sealing.Credential{}, fmt.Errorf("requesting a token for member %q: %w", mc.Name, err)
+	}
+	return sealing.Credential{
+		Member:  mc.Name,
+		Token:   request.Status.Token,
+		Expires: request.Status.ExpirationTimestamp.Time,
+	}, nil
+}
+
+// recordExpiry writes down when the credential expires if the API server granted less
+// than was asked for; otherwise it follows from the time of the grant.
+func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, expires time.Time) error {
+	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
+		return nil
+	}
+	base := request.DeepCopy()
+	metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, request, patch); err != nil {
+		return fmt.Errorf("recording on ClusterRegistration %q: %w", request.Name, err)
+	}
+	return nil
+}
+
+func (r *GrantReconciler) lifetime() time.Duration {
+	if r.AgentTokenLifetime == 0 {
+		return DefaultAgentTokenLifetime
+	}
+	return r.AgentTokenLifetime
+}
+
+// isRevoked tells whether the credential of a granted request was ended before its
+// time: the Cluster or its member is gone, or the Secret to which the credential was
+// bound was made anew. All of it is read live, since the grant may be newer than a
+// cache.
+func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
+	var cluster registrationv1alpha1.Cluster
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Cluster %q: %w", request.Status.ClusterName, err)
+	}
+	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])
+	if err != nil {
+		return false, err
+	}
+	if mc == nil || !isOrigin(mc, &cluster) {
+		return true, nil
+	}
+	bound, err := r.credentialSecret(ctx, mc)
+	return bound != nil && request.Status.CredentialUID != "" && bound.UID != request.Status.CredentialUID, err
+}

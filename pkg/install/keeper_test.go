@@ -1,0 +1,120 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// knownHub says who asks, as an API server does.
+func knownHub(objects ...client.Object) client.Client {
+	return fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, hub client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			switch asked := object.(type) {
+			case *authenticationv1.SelfSubjectReview:
+				asked.Status.UserInfo.Username = "gateway"
+				return nil
+			case *authorizationv1.SelfSubjectAccessReview:
+				asked.Status.Allowed = false
+				return nil
+			}
+			return hub.Create(ctx, object, options...)
+		},
+	}).Build()
+}
+
+func settings(text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: "settings"},
+		Data:       map[string]string{"text": text},
+	}
+}
+
+func read(t *testing.T, hub client.Client) string {
+	t.Helper()
+	var found corev1.ConfigMap
+	if err := hub.Get(t.Context(), client.ObjectKey{Namespace: "fleet-system", Name: "settings"}, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found.Data["text"]
+}
+
+func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, changed := knownHub(), make(chan struct{})
+		text, failing := "first", errors.New("no certificate yet")
+		keeper := &Keeper{
+			Installer: &Installer{Client: hub, Version: "v0.1.0", Clock: clock.RealClock{}},
+			Wanted: func(_ context.Context, self Account) (Serving, error) {
+				if self != (Account{Name: "gateway"}) {
+					t.Errorf("it runs as %+v", self)
+				}
+				return Serving{Extra: []client.Object{settings(text)}}, failing
+			},
+			Changed: changed,
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- keeper.Start(ctx) }()
+		synctest.Wait()
+		failing = nil
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := read(t, hub); got != "first" {
+			t.Errorf("after a failure it installed %q", got)
+		}
+		text = "second"
+		changed <- struct{}{}
+		synctest.Wait()
+		if got := read(t, hub); got != "second" {
+			t.Errorf("after a change it left %q", got)
+		}
+		text = "third"
+		time.Sleep(keptEvery)
+		synctest.Wait()
+		if got := read(t, hub); got != "third" {
+			t.Errorf("after a while it left %q", got)
+		}
+		if len(keeper.Installer.Extra) != 0 {
+			t.Errorf("what was wanted once is wanted for ever: %v", keeper.Installer.Extra)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+func TestAKeeperEndsOnAHubOfAnotherProduct(t *testing.T) {
+	keeper := &Keeper{
+		Installer: &Installer{Client: knownHub(settings("theirs")), Version: "v0.1.0", Clock: clock.RealClock{}},
+		Wanted: func(context.Context, Account) (Serving, error) {
+			return Serving{Extra: []client.Object{settings("ours")}}, nil
+		},
+	}
+	err := keeper.Start(t.Context())
+	var foreign *ForeignObjectError
+	if !errors.As(err, &foreign) || !strings.Contains(err.Error(), "settings") {
+		t.Errorf("it ended with %v", err)
+	}
+	if got := read(t, keeper.Installer.Client); got != "theirs" {
+		t.Errorf("it wrote %q", got)
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// askAgainAfter is how long a right to a kind may have been there before it is noticed.
+const askAgainAfter = 30 * time.Second
+
+// refuse stops the informer of a kind that the gateway may not list or watch: it would try
+// again without end. What it held is not selected any more, so placements look again if
+// it held something.
+func (w *Watcher) refuse(ctx context.Context, gvr schema.GroupVersionResource, inf *informer, err error) {
+	if inf.refused.Swap(true) {
+		return
+	}
+	inf.stop()
+	log.FromContext(ctx).Info("The gateway may not read a kind that a placement selects; give it the right to list and watch it, which it notices by itself",
+		"resource", gvr.GroupResource().String(), "problem", err.Error())
+	if !inf.HasSynced() {
+		return // Who waits for it sees it.
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queueInterested(gvr)
+}
+
+// refused has a kind treated as refused of which an object could not be read: a watch goes
+// on for minutes after the right to it is gone.
+func (w *Watcher) refused(ctx context.Context, gvr schema.GroupVersionResource, err error) {
+	w.mu.Lock()
+	inf, ok := w.informers[gvr]
+	w.mu.Unlock()
+	if ok {
+		w.refuse(ctx, gvr, inf, err)
+	}
+}
+
+// unreadable returns those of the kinds that the gateway may not read, sorted. Ask after
+// what depends on it: one that was refused a moment ago counts too.
+func (w *Watcher) unreadable(kinds []Kind) []Kind {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []Kind
+	for _, kind := range kinds {
+		if inf, ok := w.informers[kind.GVR()]; !ok || inf.refused.Load() {
+			found = append(found, kind)
+		}
+	}
+	slices.SortFunc(found, func(a, b Kind) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(found)
+}
+
+// askAgain asks the hub about the kinds that were refused. One that is allowed now begins
+// anew when the placements that need it look again.
+func (w *Watcher) askAgain(ctx context.Context) {
+	for gvr, inf := range w.refusedOnes() {
+		may, err := w.mayRead(ctx, gvr)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("Could not find out whether the gateway may read a kind", "resource", gvr.GroupResource().String(), "problem", err.Error())
+		}
+		if !may {
+			continue
+		}
+		w.mu.Lock()
+		if w.informers[gvr] == inf {
+			delete(w.informers, gvr)
+			w.queueInterested(gvr)
+		}
+		w.mu.Unlock()
+	}
+}
+
+func (w *Watcher) refusedOnes() map[schema.GroupVersionResource]*informer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	refused := map[schema.GroupVersionResource]*informer{}
+	for gvr, inf := range w.informers {
+		if inf.refused.Load() {
+			refused[gvr] = inf
+		}
+	}
+	return refused
+}
+
+func (w *Watcher) mayRead(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
+		}}
+		if err := w.rights.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking whether the gateway may %s %s: %w", verb, gvr.GroupResource(), err)
+		}
+		if !review.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// queueInterested must be called with mu held.
+func (w *Watcher) queueInterested(gvr schema.GroupVersionResource) {
+	for placement, in := range w.interests {
+		if _, ok := in.kinds[gvr]; ok {
+			w.enqueue(placement)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+)
+
+// Dial opens a connection to an address of the cluster, a member: one of the targets
+// that its agent serves, such as [APIServer], or host:port if the agent allows that.
+// The network is tcp, tcp4 or tcp6, and says nothing more: the agent decides how it
+// reaches a target. Errors are those of DialMember.
+func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (net.Conn, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		return r.DialMember(ctx, cluster, address)
+	}
+	return nil, fmt.Errorf("dialing %s of member %q: %w", address, cluster, net.UnknownNetworkError(network))
+}
+
+// DialMember opens a connection to a target of the member. It returns when the agent
+// has reached the target, and otherwise
+//
+//   - at once with [ErrNotConnected] when the member has no session here; it is also
+//     [ErrDraining] when the agent is about to go,
+//   - a [RefusedError] with the agent's reason,
+//   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
+//
+// The connection outlives ctx. It is a net.Conn that also has CloseWrite and Reset.
+func (r *Registry) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
+	return r.dialCounted(ctx, member, target, false)
+}
+
+// DialEagerly is DialMember without waiting for the agent: it saves a round trip to
+// the member, for callers whose own protocol waits for an answer, like TLS. A refusal
+// by the agent is the error of the first Read.
+func (r *Registry) DialEagerly(ctx context.Context, member, target string) (net.Conn, error) {
+	return r.dialCounted(ctx, member, target, true)
+}
+
+func (r *Registry) dialCounted(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
+	if err := validTarget(target); err != nil {
+		return nil, err
+	}
+	conn, err := r.dial(ctx, member, target, eager)
+	r.metrics.dialed(member, err)
+	if err != nil {
+		return nil, fmt.Errorf("dialing %s of member %q: %w", target, member, err)
+	}
+	return conn, nil
+}
+
+// dial tries the member's sessions, the newest first: after a cut it is the one that
+// surely works. An agent's refusal counts for all of them, unless that session alone
+// is busy, or that agent alone does not know the target.
+func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
+	defer cancel()
+	conn, err := r.dialHere(ctx, member, target, eager)
+	switch {
+	case err == nil || !errors.Is(err, ErrNotConnected) && !isRefusedAs(err, UnknownTarget):
+		return conn, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return r.dialPeers(ctx, member, target, err)
+}
+
+// dialHere uses this gateway's own sessions.
+func (r *Registry) dialHere(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
+	var last error
+	for _, s := range r.sessions(member) {
+		if r.isRetired(s) {
+			last = ErrDraining
+			continue
+		}
+		conn, err := s.dial(ctx, target, eager)
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil || isFinal(err) {
+			return nil, err
+		}
+		last = err
+	}
+	if last == nil {
+		return nil, ErrNotConnected
+	}
+	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) {
+		return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
+	}
+	return nil, last
+}
+
+// isFinal says that another session would give the same answer.
+func isFinal(err error) bool {
+	return IsRefused(err) && !isRefusedAs(err, Busy, UnknownTarget)
+}
+
+func isRefusedAs(err error, codes ...Code) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Code)
+}

@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+)
+
+// dialOver asks the agents of one of the streams for a target: [tunnel.APIServer], or an
+// address as host:port that Allow has. Its errors are those of [tunnel.Session].
+func (a *AgentServer) dialOver(ctx context.Context, sessions []*session, target string) (net.Conn, error) {
+	last := tunnel.ErrNotConnected
+	for _, s := range inOrder(sessions) {
+		protocol, address, err := a.question(s, target)
+		if err == nil {
+			var conn net.Conn
+			if conn, err = s.dial(ctx, target, protocol, address); err == nil {
+				return conn, nil
+			}
+		}
+		if ctx.Err() != nil || tunnel.IsRefused(err) && !isBusy(err) {
+			return nil, err
+		}
+		last = err
+	}
+	return nil, last
+}
+
+// inOrder puts sessions that can be used without reserve first, among them those
+// with the fewest connections, the newest of equals.
+func inOrder(sessions []*session) []*session {
+	sessions = slices.Clone(sessions)
+	weight := func(s *session) int64 {
+		if s.retired.Load() {
+			return s.open.Load() + 1<<32
+		}
+		return s.open.Load()
+	}
+	slices.SortStableFunc(sessions, func(x, y *session) int { return int(min(max(weight(x)-weight(y), -1), 1)) })
+	return sessions
+}
+
+const (
+	// protocolTarget is what our own agents are asked with: the address is the name of
+	// a target. To upstream's it is an unknown network.
+	protocolTarget = "fleetgate-target"
+	protocolTCP    = "tcp"
+)
+
+// question is how to ask an agent for a target.
+func (a *AgentServer) question(s *session, target string) (protocol, address string, err error) {
+	if len(target) > tunnel.MaxTargetLength {
+		return "", "", fmt.Errorf("a target has at most %d characters, this one has %d", tunnel.MaxTargetLength, len(target))
+	}
+	switch {
+	case s.agent.extended && hostOf(target) == "":
+		return protocolTarget, target, nil
+	case s.agent.extended:
+		return protocolTCP, target, nil
+	case target == tunnel.APIServer:
+		return protocolTCP, a.options.APIServer, nil
+	case !a.options.Allow.has(target):
+		return "", "", &tunnel.RefusedError{Code: tunnel.UnknownTarget, Message: "the gateway does not dial " + printable(target) + " through this agent"}
+	}
+	return protocolTCP, target, nil
+}

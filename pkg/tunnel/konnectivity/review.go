@@ -1,0 +1,98 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package konnectivity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+const (
+	// renewBefore is how long before its credential expires an agent of ours is asked
+	// to connect anew.
+	renewBefore = time.Minute
+	// clockSkew is how much earlier a token may expire by the hub's clock.
+	clockSkew = 10 * time.Second
+	// expiredGrace is how long connections of an agent whose credential has expired
+	// may take to end, if it cannot be asked to connect anew. It does when it is cut.
+	expiredGrace = 30 * time.Second
+	// expiredLimit is the same for an agent that has another session meanwhile.
+	expiredLimit = 24 * time.Hour
+)
+
+// review returns why the session has to end, or nil when ctx has ended.
+func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error {
+	var expiring <-chan time.Time
+	if !id.Expires.IsZero() {
+		timer := time.NewTimer(time.Until(id.Expires) - renewBefore)
+		defer timer.Stop()
+		expiring = timer.C
+	}
+	for {
+		wait := time.NewTimer(a.options.ReviewPeriod + rand.N(a.options.ReviewPeriod/4+1))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return nil
+		case <-expiring:
+			wait.Stop()
+			return a.expire(ctx, s, id)
+		case <-wait.C:
+		}
+		if err := a.mayStay(ctx, s, id); err != nil {
+			return err
+		}
+	}
+}
+
+// expire sees a session to the end of its credential: with another one the agent can
+// be here again, and this session ends with its last connection.
+func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error {
+	s.retire()
+	last := id.Expires.Add(expiredGrace)
+	if s.agent.extended {
+		last = id.Expires.Add(expiredLimit)
+	}
+	ticker := time.NewTicker(a.options.ReviewPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		now := time.Now()
+		if now.After(id.Expires) && s.open.Load() == 0 || now.After(last) {
+			return errors.New("the agent's credential has expired")
+		}
+		if now.After(id.Expires.Add(-clockSkew)) {
+			id.token = "" // the hub knows it no more; the member is still asked about
+		}
+		if err := a.mayStay(ctx, s, id); err != nil {
+			return err
+		}
+	}
+}
+
+// mayStay returns why not. What could not be found out is no reason.
+func (a *AgentServer) mayStay(ctx context.Context, s *session, id Identity) error {
+	ok, err := a.options.Credentials.still(ctx, id)
+	if err == nil && !ok {
+		return errors.New("the agent's credential was revoked")
+	}
+	members, membersErr := a.options.MembersOf(ctx, id.Name)
+	if membersErr == nil && !slices.Contains(members, s.member) {
+		return fmt.Errorf("%q is no longer the agent of member %q", id.Name, s.member)
+	}
+	if err := errors.Join(err, membersErr); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Info("A Konnectivity agent could not be reviewed", "member", s.member, "reason", err.Error())
+	}
+	return nil
+}
