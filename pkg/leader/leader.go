@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -37,8 +38,16 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// RenewTimeout is how long a request for the lease may take, for the client of the Lock.
-const RenewTimeout = renewDeadline / 2
+// NewLock returns a lease that this process takes under its identity. Its client is its
+// own: requests of others do not hold it up.
+func NewLock(hub *rest.Config, namespace, name, identity string) (resourcelock.Interface, error) {
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, name,
+		resourcelock.ResourceLockConfig{Identity: identity}, hub, renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("setting up Lease %s/%s: %w", namespace, name, err)
+	}
+	return lock, nil
+}
 
 // NeedLeaderElection is false: this is the election.
 func (*Runner) NeedLeaderElection() bool { return false }

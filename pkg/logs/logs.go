@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-logr/logr"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	// --logging-format=json.
+	_ "k8s.io/component-base/logs/json/register"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )

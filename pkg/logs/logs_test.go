@@ -45,12 +45,26 @@ func TestNoFlagIsMoreVerboseThanAllowed(t *testing.T) {
 }
 
 func TestTheLogIsSetUpByTheDefaults(t *testing.T) {
+	resetLogs(t)
+	if _, err := Apply(logsapi.NewLoggingConfiguration()); err != nil {
+		t.Error(err)
+	}
+}
+
+func resetLogs(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := logsapi.ResetForTest(nil); err != nil {
 			t.Error(err)
 		}
 	})
-	if _, err := Apply(logsapi.NewLoggingConfiguration()); err != nil {
+}
+
+func TestTheLogCanBeJSON(t *testing.T) {
+	resetLogs(t)
+	config := logsapi.NewLoggingConfiguration()
+	config.Format = logsapi.JSONLogFormat
+	if _, err := Apply(config); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -165,6 +166,19 @@ var _ = Describe("bad input", Ordered, func() {
 			ContainSubstring(`--hub-url "http://hub" is not a URL that begins with https://`),
 			ContainSubstring("--adopt does nothing without --install"),
 		))
+	})
+
+	It("writes its log as JSON where it is asked to", func(ctx context.Context) {
+		for _, program := range []string{"gateway", "agent"} {
+			// The first line is about the level; then there is nothing to connect to.
+			p, log := start(ctx, "json-"+program, program, "--logging-format=json", "--v=9")
+			Eventually(p.Running).Should(BeFalse())
+			first, rest, _ := strings.Cut(log(), "\n")
+			var line struct{ Msg string }
+			Expect(json.Unmarshal([]byte(first), &line)).To(Succeed(), log())
+			Expect(line.Msg).To(ContainSubstring("less verbose than asked for"))
+			Expect(rest).To(ContainSubstring("Error: "))
+		}
 	})
 
 	It("says what is in the way when there is no hub", func(ctx context.Context) {

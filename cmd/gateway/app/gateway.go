@@ -23,6 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
@@ -44,7 +45,9 @@ type gateway struct {
 	manager      ctrl.Manager
 	// members holds what the hub made for members.
 	members cache.Cache
-	spans   trace.TracerProvider
+	// policies are the ImmutabilityPolicies, compiled; nil where there are none.
+	policies *immutability.Policies
+	spans    trace.TracerProvider
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
@@ -70,7 +73,7 @@ func Run(ctx context.Context, config *options.Config) error {
 		g.addMembers,
 		g.addPolicies,
 		g.addProxy,
-		g.addPlacement,
+		g.addLeader,
 	} {
 		if err := add(ctx); err != nil {
 			return explain(err)
@@ -103,25 +106,25 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 	}, nil
 }
 
-func newManager(ctx context.Context, config *options.Config, hub *hub, certificates *serving.Certificates, handover *intake.Handover) (ctrl.Manager, error) {
-	grace := shutdownGrace
-	settings := ctrl.Options{
-		Scheme:                        hub.scheme,
-		Metrics:                       metricsserver.Options{BindAddress: config.Process.Metrics},
-		HealthProbeBindAddress:        config.Process.HealthProbes,
-		LivenessEndpointName:          "/livez",
-		LeaderElection:                config.Process.LeaderElect,
-		LeaderElectionID:              config.Parts.LeaseName(),
-		LeaderElectionNamespace:       config.Hub.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &grace,
-		Cache:                         cache.Options{ByObject: dispatch.CacheOptions()},
+// managerOptions are those of every manager; it serves nothing.
+func managerOptions(hub *hub, grace time.Duration) ctrl.Options {
+	return ctrl.Options{
+		Scheme:                  hub.scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		GracefulShutdownTimeout: &grace,
+		Cache:                   cache.Options{ByObject: dispatch.CacheOptions()},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Secrets are never cached as a whole: a typed read would start a watch
 			// on every Secret of the hub.
 			DisableFor: []client.Object{&corev1.Secret{}},
 		}},
 	}
+}
+
+func newManager(ctx context.Context, config *options.Config, hub *hub, certificates *serving.Certificates, handover *intake.Handover) (ctrl.Manager, error) {
+	settings := managerOptions(hub, shutdownGrace)
+	settings.Metrics.BindAddress = config.Process.Metrics
+	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbes, "/livez"
 	if config.Parts.TakesReviews() {
 		server, err := newIntake(ctx, config, hub.clientset, certificates, handover)
 		if err != nil {
@@ -140,9 +143,9 @@ type controller interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-func (g *gateway) setUp(controllers []controller) error {
+func setUp(mgr ctrl.Manager, controllers []controller) error {
 	for _, c := range controllers {
-		if err := c.SetupWithManager(g.manager); err != nil {
+		if err := c.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("setting up a controller: %w", err)
 		}
 	}

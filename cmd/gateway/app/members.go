@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
@@ -35,25 +36,24 @@ import (
 // the same time: most of the time they wait for the hub's API server.
 const memberWorkers = 16
 
-// addMembers joins clusters and gives the gateway an account on each; what proxy and
-// controllers need of members is cached in every replica.
-func (g *gateway) addMembers(context.Context) error {
-	if err := g.manager.Add(g.members); err != nil {
-		return err
-	}
+// addMembers caches what proxy and controllers need of members, in every replica.
+func (g *gateway) addMembers(context.Context) error { return g.manager.Add(g.members) }
+
+// addMemberControllers joins clusters and gives the gateway an account on each, in the leader.
+func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
-	hub := g.manager.GetClient()
+	hub := mgr.GetClient()
 	var controllers []controller
 	if g.Parts.Serves(options.APIFleet) {
-		controllers = append(controllers, g.membershipControllers()...)
+		controllers = append(controllers, g.membershipControllers(mgr)...)
 	}
 	if g.Parts.Serves(options.APIRancher) {
-		controllers = append(controllers, g.registrationControllers()...)
+		controllers = append(controllers, g.registrationControllers(mgr)...)
 	}
 	if g.Parts.Serves(options.APIAzure) {
-		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: g.manager.GetEventRecorder(azurefleet.EventSource)})
+		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: mgr.GetEventRecorder(azurefleet.EventSource)})
 	}
 	if g.Parts.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
@@ -61,18 +61,18 @@ func (g *gateway) addMembers(context.Context) error {
 		})
 	}
 	if g.Parts.Serves(options.APIMSA) {
-		tokens, err := g.tokenControllers()
+		tokens, err := g.tokenControllers(mgr)
 		if err != nil {
 			return err
 		}
 		controllers = append(controllers, tokens...)
 	}
-	return g.setUp(controllers)
+	return setUp(mgr, controllers)
 }
 
 // membershipControllers join members, and say how they are.
-func (g *gateway) membershipControllers() []controller {
-	hub, live, recorder := g.manager.GetClient(), g.manager.GetAPIReader(), g.manager.GetEventRecorder(membership.EventSource)
+func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
+	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	controllers := []controller{
 		&membership.Reconciler{
 			Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
@@ -95,8 +95,8 @@ func (g *gateway) membershipControllers() []controller {
 
 // registrationControllers let clusters in: those that ask, those that somebody gives the
 // kubeconfig of, and those of Cluster API.
-func (g *gateway) registrationControllers() []controller {
-	hub, live, recorder := g.manager.GetClient(), g.manager.GetAPIReader(), g.manager.GetEventRecorder(membership.EventSource)
+func (g *gateway) registrationControllers(mgr ctrl.Manager) []controller {
+	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	namespaces, defaults, labels := g.Registration.Chosen(), g.Registration.Defaults(), g.Registration.LabelRule()
 	return []controller{
 		&registration.TokenReconciler{
@@ -116,30 +116,30 @@ func (g *gateway) registrationControllers() []controller {
 			HubURL: g.Hub.URL, HubCA: g.HubCA, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
 		},
 		&clusterapi.Importer{
-			Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()},
-			Client: hub, Live: live, Clusters: g.manager.GetCache(), Recorder: recorder,
+			Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()},
+			Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
 			Namespaces: namespaces, Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 		},
 	}
 }
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.
-func (g *gateway) tokenControllers() ([]controller, error) {
-	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: g.manager.GetRESTMapper()})
+func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
+	tokens, err := serviceaccount.NewSecretCache(g.REST, cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
-	if err := g.manager.Add(tokens); err != nil {
+	if err := mgr.Add(tokens); err != nil {
 		return nil, err
 	}
-	hub := g.manager.GetClient()
+	hub := mgr.GetClient()
 	return []controller{
 		&serviceaccount.Reconciler{Client: hub},
 		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
 		&expiry.Reconciler{Client: hub, Clock: clock.RealClock{}, GatewayNamespace: g.Hub.Namespace},
 		&argocd.Reconciler{
-			Client: hub, Live: g.manager.GetAPIReader(), Secrets: g.members, Clock: clock.RealClock{},
-			Recorder:  g.manager.GetEventRecorder(membership.EventSource),
+			Client: hub, Live: mgr.GetAPIReader(), Secrets: g.members, Clock: clock.RealClock{},
+			Recorder:  mgr.GetEventRecorder(membership.EventSource),
 			Namespace: g.Members.ArgoCDNamespace, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		},
 	}, nil

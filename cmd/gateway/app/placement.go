@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
@@ -18,7 +19,7 @@ import (
 )
 
 // addPlacement decides what goes where, rolls it out and hands it to members.
-func (g *gateway) addPlacement(ctx context.Context) error {
+func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIFleet) {
 		return nil
 	}
@@ -26,7 +27,7 @@ func (g *gateway) addPlacement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return placement.SetupWithManager(ctx, g.manager, placement.Options{
+	return placement.SetupWithManager(ctx, mgr, placement.Options{
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 	})
 }

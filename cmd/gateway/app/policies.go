@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
@@ -18,8 +19,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
 
-// addPolicies serves ImmutabilityPolicies in every replica, and keeps their
-// webhooks and their status in the leader.
+// addPolicies serves ImmutabilityPolicies in every replica.
 func (g *gateway) addPolicies(ctx context.Context) error {
 	if !g.Parts.Serves(options.APIAdmission) || !g.Parts.Runs(options.ComponentWebhook) && !g.Parts.Runs(options.ComponentControllers) {
 		return nil
@@ -28,23 +28,26 @@ func (g *gateway) addPolicies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	policies := immutability.NewPolicies(compiler)
-	if g.Parts.Runs(options.ComponentWebhook) {
-		if err := g.servePolicies(ctx, compiler, policies); err != nil {
-			return err
-		}
+	g.policies = immutability.NewPolicies(compiler)
+	if !g.Parts.Runs(options.ComponentWebhook) {
+		return nil
 	}
-	if !g.Parts.Runs(options.ComponentControllers) {
+	return g.servePolicies(ctx, compiler, g.policies)
+}
+
+// addPolicyControllers keeps their webhooks and their status, in the leader.
+func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) error {
+	if g.policies == nil || !g.Parts.Runs(options.ComponentControllers) {
 		return nil
 	}
 	failClosed := sets.New(g.Reviews.FailClosedGroups...)
-	return g.setUp([]controller{
+	return setUp(mgr, []controller{
 		&immutability.WebhookReconciler{
-			Client: g.manager.GetClient(), Live: g.manager.GetAPIReader(), Policies: policies, ClientConfig: g.reviews.ClientConfig,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies, ClientConfig: g.reviews.ClientConfig,
 			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
-			Client: g.manager.GetClient(), Policies: policies, Mapper: g.manager.GetRESTMapper(),
+			Client: mgr.GetClient(), Policies: g.policies, Mapper: mgr.GetRESTMapper(),
 			Schemas:    &resolver.ClientDiscoveryResolver{Discovery: g.clientset.Discovery()},
 			FailClosed: failClosed,
 		},

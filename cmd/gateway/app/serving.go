@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
@@ -34,8 +35,7 @@ func newCertificates(config *options.Config, direct client.Client) *serving.Cert
 	}
 }
 
-// addServing keeps the certificate current, and, in the leader, what leads the
-// hub's API server to it.
+// addServing keeps the certificate current.
 func (g *gateway) addServing(context.Context) error {
 	if !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
 		return nil
@@ -43,16 +43,19 @@ func (g *gateway) addServing(context.Context) error {
 	if err := g.manager.Add(g.certificates); err != nil {
 		return err
 	}
-	if err := g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
+	return g.manager.AddReadyzCheck("serving-certificate", func(*http.Request) error {
 		_, err := g.certificates.GetCertificate(nil)
 		return err
-	}); err != nil {
-		return err
-	}
-	if !g.Install.Enabled {
+	})
+}
+
+// addInstall keeps what leads the hub's API server to the gateway as it should be, in the
+// leader.
+func (g *gateway) addInstall(_ context.Context, mgr ctrl.Manager) error {
+	if !g.Install.Enabled || !g.Parts.Runs(options.ComponentProxy) && !g.Parts.Runs(options.ComponentWebhook) {
 		return nil
 	}
-	return g.manager.Add(&install.Keeper{Installer: g.installer, Wanted: g.wanted, Changed: g.certificates.BundleChanged()})
+	return mgr.Add(&install.Keeper{Installer: g.installer, Wanted: g.wanted, Changed: g.certificates.BundleChanged()})
 }
 
 // wanted is what leads the hub's API server to the gateway now.

@@ -4,6 +4,7 @@
 package clustergateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 )
@@ -24,13 +25,18 @@ func WithEndpoint(next http.Handler) http.Handler {
 			return
 		}
 		// The caller's request stays as it is: whoever logs it keeps its path.
-		inner := r.WithContext(r.Context())
+		inner := r.WithContext(context.WithValue(r.Context(), endpointKey{}, true))
 		url := *r.URL
 		url.Path, url.RawPath = path, raw
 		inner.URL, inner.RequestURI = &url, url.RequestURI()
 		next.ServeHTTP(w, inner)
 	})
 }
+
+type endpointKey struct{}
+
+// atEndpoint is true if the request did not come through the hub's API server.
+func atEndpoint(ctx context.Context) bool { return ctx.Value(endpointKey{}) != nil }
 
 // behindEndpoint is the path of the ClusterGateway that an endpoint's path means.
 func behindEndpoint(path string) (string, bool) {

@@ -95,7 +95,11 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 // caller can have ours removed.
 func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeFrom(pr.In.Context())
-	to := x.request.URL()
+	request := x.request
+	if !atEndpoint(pr.In.Context()) && request.asksForProxyRoot(pr.In.Method) {
+		request = request.toProxyRoot()
+	}
+	to := request.URL()
 	to.Scheme, to.Host = "https", h.serverName
 	pr.Out.URL, pr.Out.Host = to, h.serverName
 	pr.Out.Trailer = nil

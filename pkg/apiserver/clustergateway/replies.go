@@ -50,7 +50,8 @@ var switching = map[string]bool{
 // origin is not the hub's. To those who are no browsers that means nothing.
 func checkReply(res *http.Response) error {
 	x := exchangeFrom(res.Request.Context())
-	if redirects(res) {
+	location, moved := ownRedirect(res)
+	if redirects(res) && !moved {
 		return badGateway(x.request.Member, fmt.Sprintf("member %q answered with a redirect, which is not followed", x.request.Member))
 	}
 	if res.StatusCode == http.StatusUnauthorized && x.request.Info.Subresource != "proxy" {
@@ -60,6 +61,9 @@ func checkReply(res *http.Response) error {
 		if !passing[name] && (res.StatusCode != http.StatusSwitchingProtocols || !switching[name]) {
 			delete(res.Header, name)
 		}
+	}
+	if moved {
+		res.Header.Set("Location", location)
 	}
 	res.Header.Set("X-Content-Type-Options", "nosniff")
 	res.Header.Set("Content-Security-Policy", "sandbox")

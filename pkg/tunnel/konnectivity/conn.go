@@ -29,9 +29,11 @@ type conn struct {
 	owed atomic.Int64
 	// over says that nothing is left to be said about closing: the peer has closed, or
 	// was told.
-	over    atomic.Bool
-	linger  atomic.Pointer[time.Timer]
-	closing sync.Once
+	over atomic.Bool
+	// peerClosed says that it was the peer who has.
+	peerClosed atomic.Bool
+	linger     atomic.Pointer[time.Timer]
+	closing    sync.Once
 	// onClose is told once that the connection is given up here.
 	onClose func()
 }
@@ -59,7 +61,7 @@ func (c *conn) hasRead(n int, err error) error {
 	if n > 0 {
 		c.link.giveBack(c, n)
 	}
-	if errors.Is(err, io.EOF) && c.over.Load() {
+	if errors.Is(err, io.EOF) && c.peerClosed.Load() {
 		// All that came before the peer closed has been taken: nothing to write for.
 		c.link.out.fail(c, nil, errPeerClosed)
 	}
@@ -136,6 +138,7 @@ func (c *conn) CloseWrite() error {
 // closedByPeer takes the peer's close: what it sent before is still to be read.
 func (c *conn) closedByPeer(reason string, answer *packet) {
 	c.over.Store(true)
+	c.peerClosed.Store(true)
 	c.link.forget(c)
 	switch {
 	case reason != "":

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -21,7 +22,7 @@ import (
 func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		http.Error(w, "only CONNECT is served here", http.StatusMethodNotAllowed)
+		refuse(w, http.StatusMethodNotAllowed, "only CONNECT is served here")
 		return
 	}
 	id, ok, err := f.identifyRequest(r)
@@ -33,7 +34,7 @@ func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		f.options.Metrics.refused.WithLabelValues("frontends", "Unauthenticated").Inc()
 		w.Header().Set("Proxy-Authenticate", "Bearer")
-		http.Error(w, "no credential that is good at this listener", http.StatusProxyAuthRequired)
+		refuse(w, http.StatusProxyAuthRequired, "no credential that is good at this listener")
 		return
 	}
 	if !f.take() {
@@ -47,7 +48,7 @@ func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 			unavailable(w, refusal.Error())
 			return
 		}
-		http.Error(w, printable(refusal.Error()), refusal.status)
+		refuse(w, refusal.status, refusal.Error())
 		return
 	}
 	defer conn.Close()
@@ -58,7 +59,28 @@ func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 
 func unavailable(w http.ResponseWriter, message string) {
 	w.Header().Set("Retry-After", strconv.Itoa(1))
-	http.Error(w, printable(message), http.StatusServiceUnavailable)
+	refuse(w, http.StatusServiceUnavailable, message)
+}
+
+// refuse answers with a status whose text is the reason too: API servers and most other
+// clients of a proxy show their users no more of a refusal than that line.
+func refuse(w http.ResponseWriter, code int, reason string) {
+	reason = printable(reason)
+	header := w.Header().Clone()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, reason, code)
+		return
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(answerTime))
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	answer := http.Response{
+		ProtoMajor: 1, ProtoMinor: 1, StatusCode: code, Status: strconv.Itoa(code) + " " + reason,
+		Header: header, Close: true, ContentLength: int64(len(reason)) + 1, Body: io.NopCloser(strings.NewReader(reason + "\n")),
+	}
+	_ = answer.Write(conn) // A client that has gone hears nothing.
 }
 
 // identifyRequest takes a token as a proxy's credential or, from clients that know

@@ -67,6 +67,42 @@ func TestOurAgentDialsForAServerOfUpstreamsOnlyWhatItMay(t *testing.T) {
 	}
 }
 
+func TestWhatATargetSaysBeforeItClosesReachesAServerOfUpstreamsWithTheClose(t *testing.T) {
+	upstream, address, ca := startServer(t, oneServer)
+	// More than the server's window takes while it does not read: some waits in the agent
+	// when the target has closed, as servers of HTTP/1.0 do.
+	const bytes = agentWindow + outLimit/2
+	target := startTCP(t, "tcp", "127.0.0.1:0", func(c *net.TCPConn) {
+		request := make([]byte, len("GET / HTTP/1.0\r\n\r\n"))
+		if _, err := io.ReadFull(c, request); err != nil {
+			t.Error(err)
+		}
+		if _, err := io.Copy(c, &pattern{n: bytes}); err != nil {
+			t.Error(err)
+		}
+	})
+	metrics, err := NewAgentMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joinServer(t, address, ca, func(c *Connector) { c.Allow, c.Metrics = mustAllow(t, target), metrics })
+	s := <-upstream.streams
+	s.send(packet{kind: dialRequest, protocol: "tcp", address: target, random: 1})
+	id := s.receiveType(dialResponse).connID
+	eventually(t, "the connection is served", func() bool { return testutil.ToFloat64(metrics.endpoints) == 1 })
+	s.send(packet{kind: data, connID: id, payload: payloadOf([]byte("GET / HTTP/1.0\r\n\r\n"))})
+	eventually(t, "the agent has seen the end", func() bool { return testutil.ToFloat64(metrics.endpoints) == 0 })
+	got := &pattern{}
+	for got.at < bytes {
+		if _, err := got.Write(s.receiveType(data).payload.Materialize()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := s.receiveType(closeResponse); p.connID != id || p.reason != "" {
+		t.Errorf("connection %d was closed, %q", p.connID, p.reason)
+	}
+}
+
 func TestOurAgentConnectsToAsManyServersAsThereAre(t *testing.T) {
 	var next atomic.Int64
 	// A balancer that leads to the same server twice before the next.

@@ -70,6 +70,10 @@ func TestAFrontendIsRefusedWithAReason(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprint(test.status)) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("CONNECT was answered with: %v", err)
 			}
+			// Many clients show their users no more than the first line.
+			if err != nil && strings.Count(err.Error(), test.says) != 2 {
+				t.Errorf("the reason is not in the status and in the body: %v", err)
+			}
 			if err != nil && strings.Contains(err.Error(), "secret detail") {
 				t.Errorf("the answer shows what is not for frontends: %v", err)
 			}
