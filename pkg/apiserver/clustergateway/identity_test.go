@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace/noop"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
@@ -169,7 +170,7 @@ func FuzzIdentityHeaders(f *testing.F) {
 			ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},
 			ErrorLog:     log.New(io.Discard, "", 0),
 		}
-		x := &exchange{request: &Request{Path: "/", RawPath: "/"}, as: as}
+		x := &exchange{request: &Request{Path: "/", RawPath: "/", Info: &apirequest.RequestInfo{}}, as: as}
 		proxy.ServeHTTP(httptest.NewRecorder(), in.WithContext(context.WithValue(t.Context(), exchangeKey{}, x)))
 		for name, values := range sent {
 			switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); {
