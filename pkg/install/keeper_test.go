@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,14 +60,18 @@ func read(t *testing.T, hub client.Client) string {
 func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, changed := knownHub(), make(chan struct{})
-		text, failing := "first", errors.New("no certificate yet")
+		var text atomic.Value // Empty, it cannot be said yet.
+		text.Store("")
 		keeper := &Keeper{
 			Installer: &Installer{Client: hub, Version: "v0.1.0", Clock: clock.RealClock{}},
 			Wanted: func(_ context.Context, self Account) (Serving, error) {
 				if self != (Account{Name: "gateway"}) {
 					t.Errorf("it runs as %+v", self)
 				}
-				return Serving{Extra: []client.Object{settings(text)}}, failing
+				if text.Load() == "" {
+					return Serving{}, errors.New("no certificate yet")
+				}
+				return Serving{Extra: []client.Object{settings(text.Load().(string))}}, nil
 			},
 			Changed: changed,
 		}
@@ -74,19 +79,19 @@ func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- keeper.Start(ctx) }()
 		synctest.Wait()
-		failing = nil
+		text.Store("first")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if got := read(t, hub); got != "first" {
 			t.Errorf("after a failure it installed %q", got)
 		}
-		text = "second"
+		text.Store("second")
 		changed <- struct{}{}
 		synctest.Wait()
 		if got := read(t, hub); got != "second" {
 			t.Errorf("after a change it left %q", got)
 		}
-		text = "third"
+		text.Store("third")
 		time.Sleep(keptEvery)
 		synctest.Wait()
 		if got := read(t, hub); got != "third" {
