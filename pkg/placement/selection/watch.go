@@ -103,8 +103,7 @@ func (w *Watcher) Source() source.Source {
 // stopped.
 func (w *Watcher) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer w.running.Wait()
-	defer cancel()
+	defer w.end(cancel)
 	w.run = ctx
 	close(w.started)
 
@@ -119,6 +118,14 @@ func (w *Watcher) Start(ctx context.Context) error {
 	}
 	w.followTypes(ctx, changed)
 	return nil
+}
+
+// end returns when all informers have stopped. None starts once it has begun.
+func (w *Watcher) end(cancel context.CancelFunc) {
+	w.mu.Lock()
+	cancel()
+	w.mu.Unlock()
+	w.running.Wait()
 }
 
 func notify(changed chan<- struct{}) {
@@ -191,6 +198,9 @@ func (w *Watcher) Forget(placement types.NamespacedName) {
 func (w *Watcher) declare(placement types.NamespacedName, in interest) (map[schema.GroupVersionResource]*informer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.run.Err(); err != nil {
+		return nil, fmt.Errorf("watching what %s selects: %w", placement, err)
+	}
 	w.interests[placement] = in
 	w.stopUnneeded()
 	needed := make(map[schema.GroupVersionResource]*informer, len(in.kinds))

@@ -175,7 +175,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 				}
 			})
 		},
-		Entry("an object of the whole cluster", "xc", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"x"}}`,
+		Entry("an object of the whole cluster", "xh", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"x"}}`,
 			[]metav1.Condition{
 				has(0, "ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 				has(0, "ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),

@@ -1,0 +1,40 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+)
+
+// A reconcile that came while the gateway stopped started an informer beside those that
+// were waited for, and waited for it as long as it was given.
+func TestNoInformerIsStartedOnceTheWatcherEnds(t *testing.T) {
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(nil, metadatafake.NewSimpleMetadataClient(scheme), nil, time.Millisecond)
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Start(running) }()
+	<-w.started
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	kind := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
+	if err := w.watch(ctx, types.NamespacedName{Name: "shop"}, nil, []Kind{kind}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
