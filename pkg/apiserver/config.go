@@ -51,6 +51,9 @@ type Config struct {
 	// Expected says whether the agent of a member that is not connected may well be back
 	// in seconds: only then clients are asked to come again. nil expects all.
 	Expected func(member string) bool
+	// Departed is when the member last lost a way through a tunnel: connections made before
+	// are not used for further requests. If nil, all are used until they end.
+	Departed func(member string) time.Time
 	// MemberServerName is what the certificates of the members' API servers are
 	// valid for, by default kubernetes.default.svc.
 	MemberServerName string

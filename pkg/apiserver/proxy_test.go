@@ -258,6 +258,37 @@ func TestMemberThatIsNotExpectedBackIsToldOnceAndInWordsThatClientsPassOn(t *tes
 	}
 }
 
+// A gateway that stopped carried a connection for another one, which used it for further
+// requests until it was cut, in the middle of one of them.
+func TestAConnectionFromBeforeAWayWasLostTakesNoMoreRequests(t *testing.T) {
+	var departed atomic.Pointer[time.Time]
+	g, m := oneMember(t, func(c *apiserver.Config) {
+		c.Departed = func(string) time.Time {
+			if at := departed.Load(); at != nil {
+				return *at
+			}
+			return time.Time{}
+		}
+	})
+	ask := func() {
+		t.Helper()
+		wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods", "jane", nil), http.StatusOK)
+	}
+	ask()
+	ask()
+	before := m.dials.Load()
+	now := time.Now()
+	departed.Store(&now)
+	ask()
+	if got := m.dials.Load(); got != before+1 {
+		t.Errorf("%d connections were made after a way was lost, want one", got-before)
+	}
+	ask()
+	if got := m.dials.Load(); got != before+1 {
+		t.Errorf("%d connections were made for the requests after that", got-before-1)
+	}
+}
+
 func TestAgentThatRefusesIsQuoted(t *testing.T) {
 	g, m := oneMember(t)
 	m.agentAnswers(func(w http.ResponseWriter, r *http.Request) {

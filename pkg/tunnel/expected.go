@@ -33,6 +33,14 @@ func (r *Registry) Expected(member string) bool {
 	return r.departures.recent(member, time.Now())
 }
 
+// Departed is when the member last lost a session here, or was last withdrawn by a gateway
+// that this one knows; zero if that is not known any more, which it is for as long as such a
+// session may live on for its streams. Connections that were made before may lead through
+// that session: they last no longer than it drains.
+func (r *Registry) Departed(member string) time.Time {
+	return r.departures.last(member)
+}
+
 // note remembers that a member has lost a session.
 func (d *departures) note(member string, now time.Time) {
 	d.mu.Lock()
@@ -44,13 +52,18 @@ func (d *departures) note(member string, now time.Time) {
 }
 
 func (d *departures) recent(member string, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	last := d.began
-	for _, lost := range []time.Time{d.before[member], d.lost[member]} {
-		if lost.After(last) {
-			last = lost
-		}
+	last := d.last(member)
+	if last.Before(d.began) {
+		last = d.began
 	}
 	return now.Sub(last) <= expectedFor
+}
+
+func (d *departures) last(member string) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if lost, known := d.lost[member]; known {
+		return lost
+	}
+	return d.before[member]
 }

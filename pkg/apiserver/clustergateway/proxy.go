@@ -64,6 +64,9 @@ type Config struct {
 	// Expected says whether the agent of a member that is not connected may well be back
 	// in seconds; nil expects all.
 	Expected func(member string) bool
+	// Departed is when the member last lost a way through a tunnel: connections made before
+	// are not used for further requests. If nil, all are used until they end.
+	Departed func(member string) time.Time
 	// MaxInFlight is how many short requests for one member may be under way, by
 	// default DefaultMaxInFlight.
 	MaxInFlight int
@@ -143,10 +146,14 @@ func New(c Config) (*Handler, error) {
 	if h.serverName == "" {
 		h.serverName = MemberServerName
 	}
+	departed := c.Departed
+	if departed == nil {
+		departed = func(string) time.Time { return time.Time{} }
+	}
 	h.links = &links{byMember: map[string]*link{}, newLink: func(member string) *link {
 		return &link{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
-			serverName: h.serverName, grants: newGrants(member, c.Dialer),
+			serverName: h.serverName, grants: newGrants(member, c.Dialer), departed: departed,
 		}
 	}}
 	h.replies, h.watches = h.newProxy(copyBuffer), h.newProxy(watchBuffer)

@@ -84,6 +84,8 @@ type link struct {
 	dialer      Dialer
 	serverName  string
 	grants      *grants
+	// departed is Config.Departed.
+	departed func(member string) time.Time
 
 	current atomic.Pointer[pool]
 	// mu makes sure that only one new pool is made.
@@ -93,21 +95,27 @@ type link struct {
 // pool is the connections verified against one CA. Requests of all callers
 // share them: who is calling, and the gateway's token, are in each request.
 type pool struct {
-	ca []byte
+	ca   []byte
+	made time.Time
 	// streams speaks HTTP/2 where the member does.
 	streams *http.Transport
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
 	upgrades *http.Transport
 }
 
+// poolFor makes another pool for another CA, and after the member has lost a way through a
+// tunnel: what was dialled before may lead through one that is about to end, and take
+// requests with it. Those under way go on where they are.
 func (l *link) poolFor(ca []byte) (*pool, error) {
-	if p := l.current.Load(); p != nil && string(p.ca) == string(ca) {
+	departed := l.departed(l.member)
+	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !departed.After(p.made) }
+	if p := l.current.Load(); fits(p) {
 		return p, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	old := l.current.Load()
-	if old != nil && string(old.ca) == string(ca) {
+	if fits(old) {
 		return old, nil
 	}
 	p, err := l.newPool(ca)
@@ -126,7 +134,7 @@ func (l *link) newPool(ca []byte) (*pool, error) {
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("the credential of member %q contains no CA certificate", l.member)
 	}
-	p := &pool{ca: ca, streams: l.newTransport(roots), upgrades: l.newTransport(roots)}
+	p := &pool{ca: ca, made: time.Now(), streams: l.newTransport(roots), upgrades: l.newTransport(roots)}
 	p.streams.Protocols = new(http.Protocols)
 	p.streams.Protocols.SetHTTP1(true)
 	p.streams.Protocols.SetHTTP2(true)
