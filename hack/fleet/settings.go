@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
@@ -71,16 +72,13 @@ func (s *settings) add(member string) {
 	}
 }
 
-// maxMemberName is the longest name of which everything that follows from it has room.
-const maxMemberName = 50
-
 // checkName refuses what a member or its folder cannot be called.
 func checkName(name string) error {
 	if name == "" {
 		return errors.New("say which: make member NAME=member-3")
 	}
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > maxMemberName || name == "hub" || strings.HasPrefix(name, "gateway") {
-		return fmt.Errorf("%q cannot be a member's name: choose a DNS label of at most %d characters, not hub and nothing that begins with gateway", name, maxMemberName)
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > clusterv1beta1.MaxMemberNameLength || name == "hub" || strings.HasPrefix(name, "gateway") {
+		return fmt.Errorf("%q cannot be a member's name: choose a DNS label of at most %d characters, not hub and nothing that begins with gateway", name, clusterv1beta1.MaxMemberNameLength)
 	}
 	return nil
 }

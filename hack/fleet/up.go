@@ -19,7 +19,6 @@ import (
 const (
 	availableTimeout = 120 * time.Second
 	tickEvery        = 10 * time.Second
-	askEvery         = 250 * time.Millisecond
 )
 
 // job is the main job, step by step. Each step can be done again.
@@ -145,22 +144,7 @@ func (j *job) waitJoined(ctx context.Context) error {
 	if _, err := j.hub(ctx, "wait", "memberclusters", "--all", "--for=condition=Joined", "--timeout="+availableTimeout.String()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
-	defer cancel()
-	for _, m := range j.fleet.Members {
-		for {
-			_, err := j.fleet.Kubectl(ctx, j.fleet.MemberKubeconfig(m.Name), "", "get", "namespace", "kube-system", "--request-timeout=10s")
-			if err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%s does not answer through the hub within %s: %w", m.Name, availableTimeout, err)
-			case <-time.After(askEvery):
-			}
-		}
-	}
-	return nil
+	return j.fleet.AwaitAnswers(ctx, availableTimeout)
 }
 
 // applyExamples makes what is not there: what people have changed since stays as it is.

@@ -202,6 +202,19 @@ func (f *Fleet) writeKubeconfigs() error {
 	return nil
 }
 
+// AwaitAnswers returns when all members answer through the hub, or says which one did not
+// in time.
+func (f *Fleet) AwaitAnswers(ctx context.Context, timeout time.Duration) error {
+	return waitFor(ctx, "an answer of each member through the hub", timeout, func(ctx context.Context) (bool, error) {
+		for _, m := range f.Members {
+			if _, err := f.Kubectl(ctx, f.MemberKubeconfig(m.Name), "", "get", "namespace", "kube-system", "--request-timeout=10s"); err != nil {
+				return false, fmt.Errorf("asking %s: %w", m.Name, err)
+			}
+		}
+		return true, nil
+	})
+}
+
 // waitFor asks until done is true or the time is up; the error says what was waited for.
 func waitFor(ctx context.Context, what string, timeout time.Duration, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

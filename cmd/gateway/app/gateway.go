@@ -23,7 +23,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
-	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
@@ -45,8 +44,8 @@ type gateway struct {
 	manager      ctrl.Manager
 	// members holds what the hub made for members.
 	members cache.Cache
-	// policies are the ImmutabilityPolicies, compiled; nil where there are none.
-	policies *immutability.Policies
+	// policies are nil where no ImmutabilityPolicies are served.
+	policies *policySet
 	spans    trace.TracerProvider
 }
 
@@ -97,12 +96,16 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 	if err != nil {
 		return nil, err
 	}
+	policies, err := newPolicies(config)
+	if err != nil {
+		return nil, err
+	}
 	members, err := membership.NewMemberCache(config.REST, cache.Options{Scheme: hub.scheme, Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, err
 	}
 	return &gateway{
-		Config: config, hub: hub, certificates: certificates, reviews: reviews, manager: mgr, members: members, spans: spans,
+		Config: config, hub: hub, certificates: certificates, reviews: reviews, manager: mgr, members: members, policies: policies, spans: spans,
 	}, nil
 }
 

@@ -19,20 +19,21 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 )
 
-// addPolicies serves ImmutabilityPolicies in every replica.
-func (g *gateway) addPolicies(ctx context.Context) error {
-	if !g.Parts.Serves(options.APIAdmission) || !g.Parts.Runs(options.ComponentWebhook) && !g.Parts.Runs(options.ComponentControllers) {
-		return nil
+// policySet is the ImmutabilityPolicies, compiled, and what compiles them.
+type policySet struct {
+	*immutability.Policies
+	compiler *immutability.Compiler
+}
+
+func newPolicies(config *options.Config) (*policySet, error) {
+	if !config.Parts.Serves(options.APIAdmission) || !config.Parts.Runs(options.ComponentWebhook) && !config.Parts.Runs(options.ComponentControllers) {
+		return nil, nil
 	}
 	compiler, err := immutability.NewCompiler()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	g.policies = immutability.NewPolicies(compiler)
-	if !g.Parts.Runs(options.ComponentWebhook) {
-		return nil
-	}
-	return g.servePolicies(ctx, compiler, g.policies)
+	return &policySet{Policies: immutability.NewPolicies(compiler), compiler: compiler}, nil
 }
 
 // addPolicyControllers keeps their webhooks and their status, in the leader.
@@ -43,36 +44,40 @@ func (g *gateway) addPolicyControllers(_ context.Context, mgr ctrl.Manager) erro
 	failClosed := sets.New(g.Reviews.FailClosedGroups...)
 	return setUp(mgr, []controller{
 		&immutability.WebhookReconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies, ClientConfig: g.reviews.ClientConfig,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Policies: g.policies.Policies, ClientConfig: g.reviews.ClientConfig,
 			FailClosed: failClosed, Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 		},
 		&immutability.StatusReconciler{
-			Client: mgr.GetClient(), Policies: g.policies, Mapper: mgr.GetRESTMapper(),
+			Client: mgr.GetClient(), Policies: g.policies.Policies, Mapper: mgr.GetRESTMapper(),
 			Schemas:    &resolver.ClientDiscoveryResolver{Discovery: g.clientset.Discovery()},
 			FailClosed: failClosed,
 		},
 	})
 }
 
-func (g *gateway) servePolicies(ctx context.Context, compiler *immutability.Compiler, policies *immutability.Policies) error {
+// addPolicies serves ImmutabilityPolicies in every replica.
+func (g *gateway) addPolicies(ctx context.Context) error {
+	if g.policies == nil || !g.Parts.Runs(options.ComponentWebhook) {
+		return nil
+	}
 	informer, err := g.manager.GetCache().GetInformer(ctx, &admissionv1alpha1.ImmutabilityPolicy{})
 	if err != nil {
 		return err
 	}
-	if err := policies.Follow(informer); err != nil {
+	if err := g.policies.Follow(informer); err != nil {
 		return err
 	}
 	handler := &immutability.Handler{
-		Policies: policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
+		Policies: g.policies.Policies, Live: g.manager.GetAPIReader(), Mapper: g.manager.GetRESTMapper(), Namespaces: g.manager.GetClient(), Writer: g.manager.GetClient(),
 		FailClosed: sets.New(g.Reviews.FailClosedGroups...), Namespace: g.Hub.Namespace, Clock: clock.RealClock{},
 	}
 	server := g.manager.GetWebhookServer()
 	server.Register(immutability.PathPrefix, handler.Serving())
 	server.Register(immutability.PathAuthor, &ctrlwebhook.Admission{Handler: &immutability.Author{
-		Compiler: compiler, Writer: g.manager.GetClient(), Mapper: g.manager.GetRESTMapper(),
+		Compiler: g.policies.compiler, Writer: g.manager.GetClient(), Mapper: g.manager.GetRESTMapper(),
 	}})
 	return g.manager.AddReadyzCheck("policies", func(*http.Request) error {
-		if !policies.Synced() {
+		if !g.policies.Synced() {
 			return errors.New("ImmutabilityPolicies are not read yet")
 		}
 		return nil
