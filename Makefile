@@ -99,6 +99,9 @@ $(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
 $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
 	@$(STEP) "Building Helm" $(GO) build -C hack/helm -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
+$(BIN)/lint: $(wildcard hack/lint/*.go) hack/lint/go.mod hack/lint/go.sum
+	@$(STEP) "Building the analyzers" $(GO) build -C hack/lint -o $(CURDIR)/$@ .
+
 $(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
 	@$(STEP) "Building cert-manager's controllers" $(GO) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
 
@@ -189,8 +192,9 @@ vulncheck: ## Look for known vulnerabilities in what gateway and agent call, whe
 	@$(GO) run ./hack/vulncheck $(TOOL) govulncheck ./cmd/...
 
 .PHONY: lint
-lint: ## Run go vet, staticcheck and the import table.
+lint: $(BIN)/lint ## Run go vet, our choice of analyzers, staticcheck and the import table.
 	@$(STEP) "go vet" $(GO) vet ./...
+	@$(STEP) "Analyzers" $(GO) vet -vettool=$(CURDIR)/$(BIN)/lint ./...
 	@$(STEP) "staticcheck" $(TOOL) staticcheck ./...
 	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
 

@@ -15,7 +15,7 @@ header=hack/boilerplate.go.txt
 
 # A group is served by CRDs or by the gateway's API server, never by both.
 aggregated=(pkg/apis/gateway/v1alpha1 pkg/apis/tunnel/v1alpha1)
-types=(pkg/apis/*/v[0-9]*/)
+types=(pkg/apis/*/v[0-9]*/ pkg/apis/ocm/*/v[0-9]*/)
 
 deepcopy_paths=() crd_paths=() openapi_packages=()
 for dir in "${types[@]%/}"; do

@@ -16,11 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 )
@@ -31,12 +32,13 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	if err := errors.Join(
 		admissionv1alpha1.AddToScheme(scheme),
 		azurefleetv1alpha1.AddToScheme(scheme),
-		msav1beta1.AddToScheme(scheme),
+		authenticationv1beta1.AddToScheme(scheme),
 		clusterv1beta1.AddToScheme(scheme),
 		gatewayv1alpha1.AddToScheme(scheme),
 		multiclusterv1alpha1.AddToScheme(scheme),
 		registrationv1alpha1.AddToScheme(scheme),
 		tunnelv1alpha1.AddToScheme(scheme),
+		workv1.AddToScheme(scheme),
 	); err != nil {
 		t.Fatalf("Adding the groups to one scheme: %v", err)
 	}

@@ -260,13 +260,15 @@ func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
 		return method + " /apis/tunnel.fleetgate.io/v1alpha1/" + path + " HTTP/1.1\r\nHost: h\r\nX-Remote-User: " + user +
 			"\r\nContent-Length: 0\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
 	}
-	conn, reader, res := g.raw(open("POST", "tunnels/a/proxy", agent))
-	wantCode(t, res, http.StatusSwitchingProtocols)
-	if _, err := io.WriteString(conn, "hello\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := reader.ReadString('\n'); err != nil || line != "a hello\n" {
-		t.Errorf("got %q, %v", line, err)
+	for _, path := range []string{"namespaces/fleet-member-a/tunnels/a/proxy", "tunnels/a/proxy"} {
+		conn, reader, res := g.raw(open("POST", path, agent))
+		wantCode(t, res, http.StatusSwitchingProtocols)
+		if _, err := io.WriteString(conn, "hello\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := reader.ReadString('\n'); err != nil || line != "a hello\n" {
+			t.Errorf("%s: got %q, %v", path, line, err)
+		}
 	}
 	for request, want := range map[string]int{
 		open("POST", "tunnels/b/proxy", agent):              http.StatusForbidden,
@@ -275,7 +277,12 @@ func TestTunnelIsHandedOverToTheAgentOfItsMemberOnly(t *testing.T) {
 		open("GET", "tunnels/a/proxy", agent):               http.StatusMethodNotAllowed,
 		open("PUT", "tunnels/a/proxy", agent):               http.StatusMethodNotAllowed,
 		open("POST", "namespaces/x/tunnels/a/proxy", agent): http.StatusBadRequest,
-		open("POST", "tunnels/a/proxy/more", agent):         http.StatusBadRequest,
+		// The hub has authorized what is in the path: another's namespace is no right to a tunnel of one's own.
+		open("POST", "namespaces/fleet-member-b/tunnels/a/proxy", agent):  http.StatusBadRequest,
+		open("POST", "namespaces/fleet-member-b/tunnels/b/proxy", agent):  http.StatusForbidden,
+		open("POST", "namespaces/fleet-member-a/tunnels/a/proxy", "jane"): http.StatusForbidden,
+		open("GET", "namespaces/fleet-member-a/tunnels/a/proxy", agent):   http.StatusMethodNotAllowed,
+		open("POST", "tunnels/a/proxy/more", agent):                       http.StatusBadRequest,
 	} {
 		_, _, res := g.raw(request)
 		if res.StatusCode != want {

@@ -86,7 +86,7 @@ type Config struct {
 	// Tunnels.
 	MembersOf func(ctx context.Context, username string) ([]string, error)
 	// Connected tells whether a member has a tunnel open; nil means that nobody
-	// knows.
+	// knows: then the inventory says of members what their agents have reported.
 	Connected func(member string) bool
 
 	// RequestTimeout limits requests that are not long-running, by default one
@@ -120,9 +120,6 @@ func (c Config) Complete() (CompletedConfig, error) {
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = defaultRequestTimeout
-	}
-	if c.Connected == nil {
-		c.Connected = func(string) bool { return false }
 	}
 	if c.Spans == nil {
 		c.Spans = noop.NewTracerProvider()

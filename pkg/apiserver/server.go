@@ -91,7 +91,8 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	gateway, err := clustergateway.New(clustergateway.Config{
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
 		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
-		NotConnected: c.config.NotConnected, Expected: c.config.Expected, Departed: c.config.Departed, MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
+		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, Departed: c.config.Departed,
+		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod,
 		AuthorizeInner: c.config.AuthorizeInner, Recorder: c.config.Recorder,
 		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +60,7 @@ func authorRows(placement placementv1beta1.PlacementObject) []row {
 
 // asked says whether the gateway asks authors, or does not.
 func (r *Reporter) asked(ctx context.Context) (string, error) {
-	configuration := &k8sadmissionv1.ValidatingWebhookConfiguration{}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err := r.Hub.Get(ctx, client.ObjectKey{Name: webhook.ValidatingConfiguration}, configuration)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +31,7 @@ func (r *Reporter) loosened(ctx context.Context) (section, error) {
 
 // guardRails are on where the policies of any mode are.
 func (r *Reporter) guardRails(ctx context.Context, s *section) error {
-	var installed k8sadmissionv1.ValidatingAdmissionPolicyList
+	var installed admissionregistrationv1.ValidatingAdmissionPolicyList
 	if _, err := r.list(ctx, &installed, client.MatchingLabels{install.LabelManagedBy: install.ManagedBy}); err != nil {
 		return err
 	}

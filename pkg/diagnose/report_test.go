@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -103,11 +103,11 @@ func fleetOf() []client.Object {
 			Status: registrationv1alpha1.ClusterRegistrationStatus{SealedToken: []byte(planted), Conditions: []metav1.Condition{
 				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "OtherKey", "has registered with another key")}},
 		},
-		&msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-b", Name: "cluster-gateway"}, Status: msav1beta1.ManagedServiceAccountStatus{
+		&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-b", Name: "cluster-gateway"}, Status: authenticationv1beta1.ManagedServiceAccountStatus{
 			ExpirationTimestamp: ptr.To(at(10 * time.Minute)),
-			Conditions:          []metav1.Condition{condition(msav1beta1.ConditionTokenReported, metav1.ConditionFalse, "Refused", "token="+password+" was refused")}}},
-		&msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-a", Name: "cluster-gateway"}, Status: msav1beta1.ManagedServiceAccountStatus{
-			ExpirationTimestamp: ptr.To(at(20 * time.Hour)), Conditions: []metav1.Condition{condition(msav1beta1.ConditionTokenReported, metav1.ConditionTrue, "Reported", "")}}},
+			Conditions:          []metav1.Condition{condition(authenticationv1beta1.ConditionTokenReported, metav1.ConditionFalse, "Refused", "token="+password+" was refused")}}},
+		&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-a", Name: "cluster-gateway"}, Status: authenticationv1beta1.ManagedServiceAccountStatus{
+			ExpirationTimestamp: ptr.To(at(20 * time.Hour)), Conditions: []metav1.Condition{condition(authenticationv1beta1.ConditionTokenReported, metav1.ConditionTrue, "Reported", "")}}},
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: planting}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "Scheduled", ""),
 			condition("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest")}}},
@@ -115,7 +115,7 @@ func fleetOf() []client.Object {
 			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, placementv1beta1.ReasonAuthorMayNot, "Selected and not placed: secrets")}}},
-		&k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: webhook.ValidatingConfiguration, Annotations: map[string]string{webhook.AnnotationAuthors: webhook.AuthorsTrusted}}},
 		&corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e1"}, Type: corev1.EventTypeWarning, Count: 3, LastTimestamp: at(-time.Minute), Reason: "MemberSilent",
@@ -132,7 +132,7 @@ func page(t *testing.T, funcs interceptor.Funcs) string {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, clusterv1beta1.AddToScheme,
-		placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme, msav1beta1.AddToScheme, gatewayv1alpha1.AddToScheme,
+		placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme, authenticationv1beta1.AddToScheme, gatewayv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -226,9 +226,9 @@ func TestThePageShowsTroubleFirstAndNoSecret(t *testing.T) {
 func TestGuardRailsThatAreOnAreNoLooseRule(t *testing.T) {
 	for _, mode := range []policies.GuardRails{policies.GuardRailsSelected, policies.GuardRailsReference} {
 		got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-			if installed, ok := into.(*k8sadmissionv1.ValidatingAdmissionPolicyList); ok {
+			if installed, ok := into.(*admissionregistrationv1.ValidatingAdmissionPolicyList); ok {
 				for _, object := range mode.Of(policies.Parameters{}) {
-					installed.Items = append(installed.Items, k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
+					installed.Items = append(installed.Items, admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: object.GetName()}})
 				}
 				return nil
 			}

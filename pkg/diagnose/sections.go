@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -176,12 +176,12 @@ func (r *Reporter) registrations(ctx context.Context) (section, error) {
 // accounts are the ManagedServiceAccounts whose token is missing or about to end.
 func (r *Reporter) accounts(ctx context.Context) (section, error) {
 	s := section{title: "Tokens of members' accounts that are missing, or end within an hour", head: []string{"NAMESPACE", "NAME", "REPORTED", "EXPIRES", "WHY NOT"}}
-	var accounts msav1beta1.ManagedServiceAccountList
+	var accounts authenticationv1beta1.ManagedServiceAccountList
 	note, err := r.list(ctx, &accounts)
 	fine := 0
 	for i := range accounts.Items {
 		account := &accounts.Items[i]
-		cells, why := states(account.Status.Conditions, msav1beta1.ConditionTokenReported)
+		cells, why := states(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 		expires := ptr.Deref(account.Status.ExpirationTimestamp, metav1.Time{}).Time
 		if cells[0] == string(metav1.ConditionTrue) && expires.Sub(r.Clock.Now()) > soon {
 			fine++
@@ -256,7 +256,7 @@ func (r *Reporter) warnings(ctx context.Context) (section, error) {
 func ofTheFleet(e *corev1.Event, namespace string) bool {
 	group, _, _ := strings.Cut(e.InvolvedObject.APIVersion, "/")
 	groups := []string{
-		clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, msav1beta1.GroupVersion.Group, gatewayv1alpha1.GroupVersion.Group,
+		clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, authenticationv1beta1.GroupVersion.Group, gatewayv1alpha1.GroupVersion.Group,
 	}
 	return e.Namespace == namespace || strings.HasPrefix(e.Namespace, clusterv1beta1.MemberNamespacePrefix) || slices.Contains(groups, group)
 }

@@ -41,6 +41,7 @@ type Keeper struct {
 func (k *Keeper) Start(ctx context.Context) error {
 	self, err := WhoAmI(ctx, k.Installer.Client)
 	if ctx.Err() != nil {
+		//lint:ignore nilerr It is the end that it comes of.
 		return nil
 	}
 	if err != nil {
@@ -55,6 +56,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		var foreign *ForeignObjectError
 		switch err := k.install(ctx, self); {
 		case ctx.Err() != nil:
+			//lint:ignore nilerr It is the end that it comes of.
 			return nil
 		case err == nil:
 			retries, installed = keeperRetries(), true

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,11 +52,11 @@ func (u *Uninstaller) Uninstall(ctx context.Context) error {
 		return err
 	}
 	for _, list := range []client.ObjectList{
-		&k8sadmissionv1.MutatingWebhookConfigurationList{},
-		&k8sadmissionv1.ValidatingWebhookConfigurationList{},
+		&admissionregistrationv1.MutatingWebhookConfigurationList{},
+		&admissionregistrationv1.ValidatingWebhookConfigurationList{},
 		&apiregistrationv1.APIServiceList{},
-		&k8sadmissionv1.ValidatingAdmissionPolicyBindingList{},
-		&k8sadmissionv1.ValidatingAdmissionPolicyList{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{},
+		&admissionregistrationv1.ValidatingAdmissionPolicyList{},
 	} {
 		if err := u.removeAll(ctx, list); err != nil {
 			return err

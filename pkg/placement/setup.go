@@ -57,6 +57,9 @@ type Options struct {
 	// AskAuthors confines placements to what their authors were found to be allowed at
 	// admission (selection.Bound).
 	AskAuthors bool
+	// SnapshotIntervals say for how long changes of what placements select are gathered
+	// into one resource snapshot.
+	SnapshotIntervals snapshot.Intervals
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 }
@@ -99,7 +102,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers}
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers,
+		Intervals: o.SnapshotIntervals, Clock: o.Clock}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -34,8 +34,8 @@ type Reconciler struct {
 // be written, is held by the policy fleetgate-member-secrets.
 func HubRules(string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{msav1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{msav1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts/status"}, Verbs: []string{"patch", "update"}},
+		{APIGroups: []string{authenticationv1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{authenticationv1beta1.GroupVersion.Group}, Resources: []string{"managedserviceaccounts/status"}, Verbs: []string{"patch", "update"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create", "get", "list", "patch", "update", "watch"}},
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
@@ -44,7 +44,7 @@ func HubRules(string) []rbacv1.PolicyRule {
 // SetupWithManager watches members, the namespaces in which their accounts
 // live, and the accounts themselves: a deleted one is put back.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	ownAccount := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == msav1beta1.GatewayAccount })
+	ownAccount := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetName() == authenticationv1beta1.GatewayAccount })
 	memberOf := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
 		namespace := object.GetNamespace()
 		if namespace == "" {
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("managedserviceaccount.gateway").
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, reported()))).
 		WatchesMetadata(&corev1.Namespace{}, memberOf).
-		Watches(&msav1beta1.ManagedServiceAccount{}, memberOf, builder.WithPredicates(ownAccount)).
+		Watches(&authenticationv1beta1.ManagedServiceAccount{}, memberOf, builder.WithPredicates(ownAccount)).
 		Complete(r)
 }
 
@@ -73,17 +73,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !hasReported(&member) {
 		return ctrl.Result{}, nil // Until then nobody could make a token, and the hub has enough to write.
 	}
-	account := &msav1beta1.ManagedServiceAccount{
+	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: clusterv1beta1.MemberNamespace(member.Name),
-			Name:      msav1beta1.GatewayAccount,
+			Name:      authenticationv1beta1.GatewayAccount,
 			Labels:    map[string]string{clusterv1beta1.LabelMember: member.Name},
 		},
-		Spec: msav1beta1.ManagedServiceAccountSpec{
-			Rotation: msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: msav1beta1.GatewayValidity}},
+		Spec: authenticationv1beta1.ManagedServiceAccountSpec{
+			Rotation: authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: authenticationv1beta1.GatewayValidity}},
 		},
 	}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(account), &msav1beta1.ManagedServiceAccount{})
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(account), &authenticationv1beta1.ManagedServiceAccount{})
 	if !apierrors.IsNotFound(err) {
 		return ctrl.Result{}, err
 	}

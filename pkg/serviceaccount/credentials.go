@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -60,8 +60,8 @@ func (c *Credentials) NeedLeaderElection() bool { return false }
 // Start follows the Secrets until the context ends.
 func (c *Credentials) Start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-		options.LabelSelector = msav1beta1.LabelManagedServiceAccount + "=" + msav1beta1.LabelManagedServiceAccountValue
-		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", msav1beta1.GatewayAccount).String()
+		options.LabelSelector = authenticationv1beta1.LabelManagedServiceAccount + "=" + authenticationv1beta1.LabelManagedServiceAccountValue
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", authenticationv1beta1.GatewayAccount).String()
 	}))
 	informer := factory.Core().V1().Secrets().Informer()
 	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
@@ -91,7 +91,7 @@ func (c *Credentials) Credential(member string) (Credential, error) {
 	credential, ok := c.byMember[member]
 	if !ok {
 		return Credential{}, fmt.Errorf("member %q: %w (see ManagedServiceAccount %s/%s)", member, ErrNoCredential,
-			clusterv1beta1.MemberNamespace(member), msav1beta1.GatewayAccount)
+			clusterv1beta1.MemberNamespace(member), authenticationv1beta1.GatewayAccount)
 	}
 	return credential, nil
 }
@@ -105,7 +105,7 @@ func (c *Credentials) store(object any, initial bool) {
 	if !ok {
 		return
 	}
-	credential := Credential{Token: string(secret.Data[msav1beta1.SecretKeyToken]), CA: secret.Data[msav1beta1.SecretKeyCA]}
+	credential := Credential{Token: string(secret.Data[authenticationv1beta1.SecretKeyToken]), CA: secret.Data[authenticationv1beta1.SecretKeyCA]}
 	present := credential.Token != "" && len(credential.CA) > 0
 	c.set(member, credential, present)
 	c.tell(member, present, secret.ResourceVersion, initial)

@@ -4,11 +4,9 @@
 package serviceaccount
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -50,9 +48,6 @@ type Claims struct {
 	Issued, Expires time.Time
 }
 
-// maxTokenBytes bounds what is parsed as a token.
-const maxTokenBytes = 32 << 10
-
 // ErrToken is returned for what is not a bound service account token. Its text
 // never contains the token.
 var ErrToken = errors.New("not a bound service account token")
@@ -60,14 +55,6 @@ var ErrToken = errors.New("not a bound service account token")
 // ParseClaims reads the claims of a token that an API server issued by
 // TokenRequest, or returns ErrToken.
 func ParseClaims(token string) (Claims, error) {
-	parts := strings.Split(token, ".")
-	if len(token) > maxTokenBytes || len(parts) != 3 {
-		return Claims{}, ErrToken
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return Claims{}, ErrToken
-	}
 	var raw struct {
 		Subject    string  `json:"sub"`
 		Issued     float64 `json:"iat"`
@@ -78,7 +65,7 @@ func ParseClaims(token string) (Claims, error) {
 			} `json:"serviceaccount"`
 		} `json:"kubernetes.io"`
 	}
-	if err := untrusted.UnmarshalJSON(payload, untrusted.Object, &raw); err != nil || raw.Issued <= 0 || raw.Expires <= raw.Issued {
+	if err := untrusted.Claims(token, &raw); err != nil || raw.Issued <= 0 || raw.Expires <= raw.Issued {
 		return Claims{}, ErrToken
 	}
 	return Claims{

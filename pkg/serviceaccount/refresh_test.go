@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 func TestRefreshAtKeepsToItsBand(t *testing.T) {
@@ -76,7 +78,7 @@ func TestParseClaims(t *testing.T) {
 		"not JSON":        token("x"),
 		"no times":        token(`{"sub":"s"}`),
 		"expires earlier": token(`{"iat":10,"exp":5}`),
-		"too long":        token(good) + strings.Repeat("a", maxTokenBytes),
+		"too long":        token(good) + strings.Repeat("a", untrusted.Token.Bytes),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ParseClaims(bad); !errors.Is(err, ErrToken) {

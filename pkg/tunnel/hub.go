@@ -31,7 +31,7 @@ const (
 // aggregated API. Its Dial is what a [Connector] wants.
 type HubDialer struct {
 	// URL of the member's tunnel:
-	// https://<hub>/apis/tunnel.fleetgate.io/v1alpha1/tunnels/<member>/proxy.
+	// https://<hub>/apis/tunnel.fleetgate.io/v1alpha1/namespaces/fleet-member-<member>/tunnels/<member>/proxy.
 	URL string
 	// TLS verifies the hub; nil trusts the system's roots. It is not changed.
 	TLS *tls.Config

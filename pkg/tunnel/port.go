@@ -84,6 +84,8 @@ func (p *Port) Serve(ctx context.Context, listener net.Listener) error {
 
 // debugLines are for what strangers do: a load balancer that looks whether the port is
 // open leaves a broken handshake every few seconds. Agents tell their own side of it.
+//
+//lint:ignore containedctx A log.Logger writes without one.
 type debugLines struct{ ctx context.Context }
 
 func (d debugLines) Write(line []byte) (int, error) {

@@ -107,6 +107,16 @@ func TestAnAgentHoldsTunnelsToTwoGateways(t *testing.T) {
 	go func() { ended <- connector.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
 	tunneltest.Eventually(t, "two gateways hold the member", func() bool { return holds() == 2 })
+	// They know of a session before the agent has taken it into use.
+	for _, one := range g.all {
+		if one.Connected("one") {
+			conn, err := one.DialMember(t.Context(), "one", "echo")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.Close()
+		}
+	}
 
 	first := 0
 	for !g.all[first].Connected("one") {

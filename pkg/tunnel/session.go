@@ -48,6 +48,7 @@ var _ Session = (*nativeSession)(nil)
 func (s *nativeSession) guard(ctx context.Context) error {
 	stream, err := s.Accept(ctx)
 	if err != nil {
+		//lint:ignore nilerr The session has ended, which is told by itself.
 		return nil
 	}
 	abandon(stream)

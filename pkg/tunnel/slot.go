@@ -171,7 +171,8 @@ func (s *slot) turnAway(carrier Carrier, reason error) error {
 func (s *slot) heard(message []byte, search *search) error {
 	info, err := ParseInfo(message)
 	if err != nil {
-		return nil // one of a later version
+		//lint:ignore nilerr It is of a later version.
+		return nil
 	}
 	if err := s.replicas.claim(s.index, info); err != nil {
 		return err

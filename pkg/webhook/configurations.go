@@ -6,7 +6,7 @@ package webhook
 import (
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,15 +54,15 @@ const aggregatedPort = 443
 
 // ClientConfig says where the handler of a path is asked. Without a path it is the
 // beginning of such a configuration.
-func (e Endpoint) ClientConfig(path string) k8sadmissionv1.WebhookClientConfig {
+func (e Endpoint) ClientConfig(path string) admissionregistrationv1.WebhookClientConfig {
 	if e.Aggregated {
-		return k8sadmissionv1.WebhookClientConfig{Service: &k8sadmissionv1.ServiceReference{
+		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
 			Namespace: metav1.NamespaceDefault, Name: "kubernetes", Port: ptr.To[int32](aggregatedPort), Path: ptr.To(intake.AggregatedPath(path)),
 		}}
 	}
-	return k8sadmissionv1.WebhookClientConfig{
+	return admissionregistrationv1.WebhookClientConfig{
 		CABundle: e.CABundle,
-		Service:  &k8sadmissionv1.ServiceReference{Namespace: e.Namespace, Name: e.Service, Port: ptr.To(e.Port), Path: ptr.To(path)},
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: e.Namespace, Name: e.Service, Port: ptr.To(e.Port), Path: ptr.To(path)},
 	}
 }
 
@@ -96,16 +96,16 @@ func ownKinds() []ownKind {
 // are converted first (matchPolicy Equivalent). None of these kinds is one that the
 // gateway itself writes the spec of: it needs no answer of its own to start.
 func Configurations(endpoint Endpoint) []client.Object {
-	completing := &k8sadmissionv1.MutatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
+	completing := &admissionregistrationv1.MutatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: MutatingConfiguration},
-		Webhooks: []k8sadmissionv1.MutatingWebhook{
+		Webhooks: []admissionregistrationv1.MutatingWebhook{
 			mutating(endpoint, "ClusterResourcePlacement", "clusterresourceplacements", "fleet.clusterresourceplacementv1beta1.mutating"),
 			mutating(endpoint, "ResourcePlacement", "resourceplacements", "fleet.resourceplacementv1beta1.mutating"),
 		},
 	}
-	validating := &k8sadmissionv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: ValidatingConfiguration, Annotations: map[string]string{AnnotationAuthors: AuthorsAsked}},
 	}
 	if endpoint.TrustAuthors {
@@ -119,30 +119,30 @@ func Configurations(endpoint Endpoint) []client.Object {
 
 // mutating completes a kind of placement. While no gateway answers, what it would have
 // written about the author is missed by the validating webhook, if there is one.
-func mutating(endpoint Endpoint, kind, resource, name string) k8sadmissionv1.MutatingWebhook {
-	return k8sadmissionv1.MutatingWebhook{
+func mutating(endpoint Endpoint, kind, resource, name string) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
 		Name:                    name,
 		ClientConfig:            endpoint.ClientConfig(pathOf("mutate", kind)),
 		Rules:                   writesOf(resource, false),
-		FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
-		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
-		ReinvocationPolicy:      ptr.To(k8sadmissionv1.IfNeededReinvocationPolicy),
-		MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted()},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		MatchConditions:         []admissionregistrationv1.MatchCondition{notDeleted()},
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}
 }
 
-func (k ownKind) validating(endpoint Endpoint) k8sadmissionv1.ValidatingWebhook {
-	return k8sadmissionv1.ValidatingWebhook{
+func (k ownKind) validating(endpoint Endpoint) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
 		Name:                    k.webhook,
 		ClientConfig:            endpoint.ClientConfig(pathOf("validate", k.kind)),
 		Rules:                   writesOf(k.resource, k.onCreate),
-		FailurePolicy:           ptr.To(k8sadmissionv1.Fail),
-		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-		MatchConditions:         []k8sadmissionv1.MatchCondition{notDeleted(), notBypassed(k.webhook)},
-		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		MatchConditions:         []admissionregistrationv1.MatchCondition{notDeleted(), notBypassed(k.webhook)},
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}
@@ -150,29 +150,29 @@ func (k ownKind) validating(endpoint Endpoint) k8sadmissionv1.ValidatingWebhook 
 
 // notDeleted keeps the rules away from what is going: finalizers must come off
 // also while no gateway answers. The API server evaluates it itself.
-func notDeleted() k8sadmissionv1.MatchCondition {
-	return k8sadmissionv1.MatchCondition{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}
+func notDeleted() admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}
 }
 
 // notBypassed is the way out when no gateway answers, or when a rule is wrong: it
 // takes a right and a word. The right is the verb `bypass` on the entry's name; the
 // word is AnnotationBypass on the object, since administrators have every right and
 // want the rules all the same. Only what the API server knows by itself is asked.
-func notBypassed(entry string) k8sadmissionv1.MatchCondition {
-	return k8sadmissionv1.MatchCondition{Name: "not-bypassed", Expression: fmt.Sprintf("!(%s && %s)", wantsBypass,
+func notBypassed(entry string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{Name: "not-bypassed", Expression: fmt.Sprintf("!(%s && %s)", wantsBypass,
 		fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s').check('%s').allowed()", BypassGroup, BypassWebhooks, entry, BypassVerb))}
 }
 
-func writesOf(resource string, onCreate bool) []k8sadmissionv1.RuleWithOperations {
-	operations := []k8sadmissionv1.OperationType{k8sadmissionv1.Create}
+func writesOf(resource string, onCreate bool) []admissionregistrationv1.RuleWithOperations {
+	operations := []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	if !onCreate {
-		operations = append(operations, k8sadmissionv1.Update)
+		operations = append(operations, admissionregistrationv1.Update)
 	}
-	return []k8sadmissionv1.RuleWithOperations{{
+	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: operations,
-		Rule: k8sadmissionv1.Rule{
+		Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{placementv1beta1.GroupName}, APIVersions: []string{placementv1beta1.GroupVersion.Version},
-			Resources: []string{resource}, Scope: ptr.To(k8sadmissionv1.AllScopes),
+			Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.AllScopes),
 		},
 	}}
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/yaml"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
@@ -27,18 +27,19 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 	named := map[string][]string{
 		"fleetgate-member-token-requests": {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.AgentAccount, clusterv1beta1.AgentCredentialSecret, BypassGroup, BypassResource, BypassVerb},
 		"fleetgate-member-secrets": {
-			clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue,
-			msav1beta1.SecretKeyCA, msav1beta1.SecretKeyToken,
+			clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue,
+			authenticationv1beta1.SecretKeyCA, authenticationv1beta1.SecretKeyToken,
 			// data holds base64: four characters for three bytes, each of two values filled up.
-			fmt.Sprint((msav1beta1.MaxSecretBytes + 4) / 3 * 4), fmt.Sprint(msav1beta1.MaxSecretBytes),
+			fmt.Sprint((authenticationv1beta1.MaxSecretBytes + 4) / 3 * 4), fmt.Sprint(authenticationv1beta1.MaxSecretBytes),
 		},
 		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, placementv1beta1.WorkCleanupFinalizer, BypassGroup, BypassResource},
+		"fleetgate-member-sizes":              {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.AgentEventName(0), clusterv1beta1.AgentEventName(clusterv1beta1.MaxAgentEvents - 1), BypassGroup, BypassResource},
 		"fleetgate-deliveries":                {placementv1beta1.GroupName, clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassDeliveries, BypassVerb},
-		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, msav1beta1.GroupVersion.Group},
+		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
 		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},
 		"fleetgate-bypassed-rules":            {placementv1beta1.GroupName, AnnotationBypass, BypassGroup, BypassWebhooks},
-		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, msav1beta1.GroupVersion.Group},
+		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},
 		"fleetgate-gateway-account":           {clusterv1beta1.MemberNamespacePrefix},
 		"fleetgate-helm-charts":               {placementv1beta1.HelmChartAnnotation, placementv1beta1.RenderVerb},
@@ -56,7 +57,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 	all = append(append(all, policies.Registration()...), policies.ConfirmDeleteDeny.Of(p)...)
 	seen := map[string]bool{} // Some are of several modes.
 	for _, object := range all {
-		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 		if !ok || named[policy.Name] == nil {
 			continue
 		}
@@ -74,7 +75,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 }
 
 // textOf is the policy with its expressions as they are written, behind it.
-func textOf(t *testing.T, policy *k8sadmissionv1.ValidatingAdmissionPolicy) string {
+func textOf(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) string {
 	t.Helper()
 	content, err := yaml.Marshal(policy)
 	if err != nil {

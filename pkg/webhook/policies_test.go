@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -41,7 +41,7 @@ func allPolicies() []client.Object {
 func TestEveryExpressionCompiles(t *testing.T) {
 	compiled := 0
 	for _, object := range allPolicies() {
-		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 		if !ok {
 			continue
 		}
@@ -86,13 +86,13 @@ func TestEveryPolicyFailsClosedAndIsBound(t *testing.T) {
 	known, bound := sets.New[string](), sets.New[string]()
 	for _, object := range allPolicies() {
 		switch o := object.(type) {
-		case *k8sadmissionv1.ValidatingAdmissionPolicy:
+		case *admissionregistrationv1.ValidatingAdmissionPolicy:
 			known.Insert(o.Name)
 			// Pods of the hub's own do not wait for our definitions.
-			if closed := *o.Spec.FailurePolicy == k8sadmissionv1.Fail; closed == (o.Name == "fleetgate-selected-workloads") {
+			if closed := *o.Spec.FailurePolicy == admissionregistrationv1.Fail; closed == (o.Name == "fleetgate-selected-workloads") {
 				t.Errorf("%s fails closed: %v", o.Name, closed)
 			}
-		case *k8sadmissionv1.ValidatingAdmissionPolicyBinding:
+		case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
 			bound.Insert(o.Spec.PolicyName)
 		}
 	}
@@ -105,7 +105,7 @@ func TestEveryPolicyFailsClosedAndIsBound(t *testing.T) {
 // the API server, or the gateway itself, needs to come up would keep it down.
 func TestNothingOfOursStandsInTheWay(t *testing.T) {
 	for _, object := range Configurations(Endpoint{Namespace: "fleet-system", Service: "gateway", Port: 9443}) {
-		configuration, ok := object.(*k8sadmissionv1.ValidatingWebhookConfiguration)
+		configuration, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 		if !ok {
 			continue
 		}
@@ -121,7 +121,7 @@ func TestNothingOfOursStandsInTheWay(t *testing.T) {
 		}
 	}
 	for _, object := range allPolicies() {
-		policy, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 		if !ok {
 			continue
 		}

@@ -6,7 +6,7 @@ package webhook
 import (
 	"context"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 )
@@ -45,10 +45,10 @@ func (r *Reviews) Endpoint(ctx context.Context) (Endpoint, error) {
 }
 
 // ClientConfig is the beginning of a configuration that sends reviews so, without a path.
-func (r *Reviews) ClientConfig(ctx context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
+func (r *Reviews) ClientConfig(ctx context.Context) (admissionregistrationv1.WebhookClientConfig, error) {
 	endpoint, err := r.Endpoint(ctx)
 	if err != nil {
-		return k8sadmissionv1.WebhookClientConfig{}, err
+		return admissionregistrationv1.WebhookClientConfig{}, err
 	}
 	return endpoint.ClientConfig(""), nil
 }

@@ -66,7 +66,8 @@ func Requests(dir string, after time.Time) (all []Request, err error) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return all, nil //nolint:nilerr // What follows is half a line: the API server is about to write the rest.
+			//lint:ignore nilerr What follows is half a line: the API server is about to write the rest.
+			return all, nil
 		}
 		var event auditv1.Event
 		if err := json.Unmarshal(line, &event); err != nil {

@@ -53,7 +53,8 @@ type placementBed struct {
 	bindings            *names
 	changes             int
 	// watching ends what runs in the background.
-	watching context.Context //nolint:containedctx // the life of what the bed runs
+	//lint:ignore containedctx It is the life of what the bed runs.
+	watching context.Context
 	running  sync.WaitGroup
 	end      func()
 

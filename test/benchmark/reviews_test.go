@@ -32,9 +32,11 @@ import (
 const (
 	// burst reviews begin within a second, evenly.
 	burst = 100
-	// reviewed is where placements are asked about, review what the API server asks.
-	reviewed = "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement"
+	// reviewed is where placements are completed, which is where it is asked what their author may,
+	// and review what the API server asks.
+	reviewed = "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement"
 	review   = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","name":"web",` +
+		`"userInfo":{"username":"root","groups":["system:masters","system:authenticated"]},` +
 		`"kind":{"group":"placement.kubernetes-fleet.io","version":"v1beta1","kind":"ClusterResourcePlacement"},` +
 		`"resource":{"group":"placement.kubernetes-fleet.io","version":"v1beta1","resource":"clusterresourceplacements"},"object":{` +
 		`"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourcePlacement","metadata":{"name":"web"},"spec":{` +

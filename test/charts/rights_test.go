@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -99,7 +99,7 @@ func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
 	unmarshal(t, read(t, chart("gateway")+"/files/rules.yaml"), &rules)
 	named := map[string][]string{}
 	for _, rule := range rules {
-		if !slices.Contains(rule.APIGroups, k8sadmissionv1.GroupName) {
+		if !slices.Contains(rule.APIGroups, admissionregistrationv1.GroupName) {
 			continue
 		}
 		for _, verb := range rule.Verbs {
@@ -129,15 +129,15 @@ func TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource(t *testing.T) {
 	}
 	rendered = rendered[strings.Index(rendered, "apiVersion:"):]
 	first, second, _ := strings.Cut(rendered, "\n---\n")
-	var policy k8sadmissionv1.ValidatingAdmissionPolicy
-	var binding k8sadmissionv1.ValidatingAdmissionPolicyBinding
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy
+	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	unmarshal(t, first, &policy)
 	unmarshal(t, second, &binding)
 	objects := policies.Gateway(policies.Parameters{
 		GatewayUser: "system:serviceaccount:fleet-system:gateway", GatewayNamespace: "fleet-system",
 		ArgoCD: types.NamespacedName{Namespace: "argo", Name: argocd.Account},
 	})
-	wanted := objects[0].(*k8sadmissionv1.ValidatingAdmissionPolicy).Spec
+	wanted := objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec
 	// CEL takes both kinds of quotes.
 	quoted := func(text string) string { return strings.ReplaceAll(text, `"`, "'") }
 	wanted.MatchConditions[0].Expression = quoted(wanted.MatchConditions[0].Expression)
@@ -151,7 +151,7 @@ func TestTheChartsPolicyOnTheGatewaysAccountIsThatOfTheSource(t *testing.T) {
 		t.Errorf("the chart's policy is another one (-source +chart):\n%s", diff)
 	}
 	const name = "fleetgate.fleet-system.gateway"
-	if policy.Name != name || binding.Name != name || binding.Spec.PolicyName != name || !slices.Contains(binding.Spec.ValidationActions, k8sadmissionv1.Deny) {
+	if policy.Name != name || binding.Name != name || binding.Spec.PolicyName != name || !slices.Contains(binding.Spec.ValidationActions, admissionregistrationv1.Deny) {
 		t.Errorf("policy %s is bound by %s to %s, %v", policy.Name, binding.Name, binding.Spec.PolicyName, binding.Spec.ValidationActions)
 	}
 }

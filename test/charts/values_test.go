@@ -156,6 +156,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 			"name: fleetgate-impersonate-open-cluster-management-managed-serviceaccount-two"}},
 		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
 		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
+		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential"}},
 	}
 	for name, tt := range tests {

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -20,33 +19,25 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
-	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
-	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/tracing"
-	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 	"fleetgate.io/fleetgate/pkg/work/apply"
-	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 const (
@@ -65,6 +56,8 @@ type agent struct {
 	enroller  identity
 	way       *way
 	grants    *impersonation.Grants
+	// lanes are the metrics of a tunnel by Konnectivity's protocol; nil without one.
+	lanes *konnectivity.AgentMetrics
 }
 
 // identity is who the agent is on the hub: registered by itself, or given by others.
@@ -101,6 +94,9 @@ func Run(ctx context.Context, config *Config) error {
 		return nil
 	})
 	group.Go(func() error {
+		if only, is := a.enroller.(*worksOnly); is {
+			return a.serveWorksOnly(ctx, only)
+		}
 		if !a.prepareMember(ctx) {
 			return nil
 		}
@@ -130,7 +126,8 @@ func newAgent(config *Config) (*agent, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
-		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, msav1beta1.AddToScheme,
+		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, authenticationv1beta1.AddToScheme,
+		workv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)
@@ -148,13 +145,22 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	var lanes *konnectivity.AgentMetrics
+	if config.TunnelProtocol == tunnelKonnectivity {
+		if lanes, err = konnectivity.NewAgentMetrics(metrics.Registry); err != nil {
+			return nil, err
+		}
+	}
 	return &agent{
-		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way,
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way, lanes: lanes,
 		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
 	}, nil
 }
 
 func newIdentity(config *Config, member kubernetes.Interface) identity {
+	if config.doesWorksOnly() {
+		return newWorksOnly(config.MemberName, config.Hub)
+	}
 	if config.Hub != nil {
 		return enroll.NewExternal(config.MemberName, config.Hub, clock.RealClock{})
 	}
@@ -207,124 +213,10 @@ func (a *agent) ensureNamespace(ctx context.Context) error {
 	return nil
 }
 
-// serveHub waits until the agent is enrolled, and does then what the hub wants.
-func (a *agent) serveHub(ctx context.Context) error {
-	member, err := a.enroller.Member(ctx)
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	hubConfig, err := a.enroller.HubConfig(ctx)
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	hub, err := a.newHubManager(hubConfig, clusterv1beta1.MemberNamespace(member))
-	if err != nil {
-		return err
-	}
-	for _, add := range []func(context.Context, ctrl.Manager, string) error{a.addWorks, a.addHeartbeat, a.addTokens} {
-		if err := add(ctx, hub, member); err != nil {
-			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
-		}
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return hub.Start(ctx) })
-	group.Go(func() error { return a.serveTunnel(ctx, hubConfig, member) })
-	return group.Wait()
-}
-
-// newHubManager sees the member's own namespace on the hub, and nothing else.
-func (a *agent) newHubManager(hub *rest.Config, namespace string) (ctrl.Manager, error) {
-	grace := shutdownGrace
-	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
-	config := rest.CopyConfig(hub)
-	config.QPS = -1 // The hub's own priority and fairness limits the agent.
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                  a.scheme,
-		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		GracefulShutdownTimeout: &grace,
-		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{namespace: {}},
-			ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
-		},
-		Client: client.Options{Cache: &client.CacheOptions{
-			// A Secret that lost its label must still be seen: reads go to the hub.
-			DisableFor: []client.Object{&corev1.Secret{}},
-		}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
-	}
-	return mgr, nil
-}
-
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string) error {
-	reached, err := engine.Reach(a.Member)
-	if err != nil {
-		return err
-	}
-	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
-		return fmt.Errorf("adding the watch on the member: %w", err)
-	}
-	works, err := apply.New(apply.Options{
-		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace},
-	})
-	if err != nil {
-		return err
-	}
-	return works.SetupWithManager(ctx, hub)
-}
-
-func (a *agent) addHeartbeat(_ context.Context, hub ctrl.Manager, member string) error {
-	return (&heartbeat.Reconciler{
-		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Version: version.Get(), Tunnel: a.way.told, Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{},
-	}).SetupWithManager(hub)
-}
-
-func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) error {
-	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
-	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
-		o.Scheme = a.scheme
-		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
-			Label:      managed,
-			Namespaces: map[string]cache.Config{a.AccountNamespace: {}},
-		}}
-	})
-	if err != nil {
-		return fmt.Errorf("watching service accounts of the member: %w", err)
-	}
-	if err := hub.Add(accounts); err != nil {
-		return err
-	}
-	return (&rotator.Reconciler{
-		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
-		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
-		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
-	}).SetupWithManager(hub)
-}
-
-// memberCA reads the CA of the member's API server, anew each time: in a Pod the
-// file changes when the CA is rotated.
-func (a *agent) memberCA() ([]byte, error) {
-	if len(a.Member.CAData) > 0 {
-		return a.Member.CAData, nil
-	}
-	return os.ReadFile(a.Member.CAFile)
-}
-
-// reportedCA is how to read the CA that the hub is told, or nil if the member's server is
-// one that everybody trusts.
-func (a *agent) reportedCA() func() ([]byte, error) {
-	if len(a.Member.CAData) == 0 && a.Member.CAFile == "" {
-		return nil
-	}
-	return a.memberCA
-}
-
-func tunnelURL(hub, member string) string {
-	return strings.TrimSuffix(hub, "/") + "/apis/" + tunnelv1alpha1.GroupVersion.String() + "/" +
-		tunnelv1alpha1.Resource + "/" + member + "/" + tunnelv1alpha1.SubresourceProxy
+// tunnelURL is where the tunnel is opened by a right in the namespace; without one, at the
+// gateway's own port or by a right of the whole hub.
+func tunnelURL(hub, member, namespace string) string {
+	return strings.TrimSuffix(hub, "/") + tunnelv1alpha1.PathOf(member, namespace)
 }
 
 // addressOf is the host and port of a server's URL.
@@ -358,6 +250,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 // ignoreEnd drops the errors that come of stopping.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
+		//lint:ignore nilerr It is the end that it comes of.
 		return nil
 	}
 	return err

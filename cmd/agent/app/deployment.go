@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 const (
@@ -73,7 +73,7 @@ func (s *deploymentStatus) condition() appsv1.DeploymentCondition {
 		LastUpdateTime: now, LastTransitionTime: now,
 	}
 	if err := s.ready(); err != nil {
-		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, string(enroll.ReasonOf(err)), "not registered: "+err.Error()
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, refusal.ReasonOf(err), "not registered: "+err.Error()
 	}
 	return condition
 }

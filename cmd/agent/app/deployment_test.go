@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func TestTheDeploymentSaysWhatIsInTheWay(t *testing.T) {
@@ -38,8 +39,8 @@ func TestTheDeploymentSaysWhatIsInTheWay(t *testing.T) {
 			writes++
 			return false, nil, nil
 		})
-		var problem atomic.Pointer[enroll.Problem]
-		problem.Store(&enroll.Problem{Reason: enroll.TokenRefused, Message: "the hub refuses the registration token"})
+		var problem atomic.Pointer[refusal.Refusal]
+		problem.Store(&refusal.Refusal{Reason: enroll.TokenRefused, Message: "the hub refuses the registration token"})
 		ready := func() error {
 			if p := problem.Load(); p != nil {
 				return p

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
@@ -31,14 +30,10 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 	if err != nil {
 		return nil, err
 	}
-	exported, err := konnectivity.NewAgentMetrics(metrics.Registry)
-	if err != nil {
-		return nil, err
-	}
 	connector := &konnectivity.Connector{
 		Member: member, Address: a.TunnelServer, TLS: config, ID: string(uuid.NewUUID()),
 		DialContext: egress.DialContext, DrainTime: tunnelDrain,
-		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: exported,
+		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: a.lanes,
 		OnStateChange: a.way.set,
 	}
 	if a.TunnelCertFile == "" {

@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/net/http/httpproxy"
@@ -18,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/tracing"
@@ -66,7 +68,22 @@ type Options struct {
 	HubKubeconfig       string
 
 	NamespacedApplier string
+	CollectNamespaces bool
+
+	Components    []string
+	AgentID       string
+	RawFeedback   bool
+	EvictionGrace time.Duration
 }
+
+// What an agent can do for nothing else.
+const (
+	componentAll   = "all"
+	componentWorks = "works"
+)
+
+// doesWorksOnly reports whether the agent applies ManifestWorks and does nothing else.
+func (o *Options) doesWorksOnly() bool { return slices.Equal(o.Components, []string{componentWorks}) }
 
 // The protocols of a tunnel.
 const (
@@ -84,6 +101,9 @@ func NewOptions() *Options {
 		NoProxy:      proxy.NoProxy,
 
 		TunnelProtocol: tunnelNative,
+
+		Components:    []string{componentAll},
+		EvictionGrace: time.Hour,
 	}
 }
 
@@ -106,11 +126,20 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ClientID, "client-id", o.ClientID, "Text that identifies this cluster to the hub, for a Cluster that was made there beforehand. Empty: the UID of namespace kube-system.")
 	flags.StringToStringVar(&o.Labels, "labels", o.Labels, "Labels that the cluster gets when the hub makes it for this agent.")
 	flags.StringVar(&o.AccountNamespace, "account-namespace", o.AccountNamespace,
-		"Namespace on the member for the accounts of ManagedServiceAccounts. Empty: "+msav1beta1.AccountNamespace+", and with --hub-name that, a hyphen and the name. Accounts in a former one stay: delete that namespace.")
+		"Namespace on the member for the accounts of ManagedServiceAccounts. Empty: "+authenticationv1beta1.AccountNamespace+", and with --hub-name that, a hyphen and the name. Accounts in a former one stay: delete that namespace.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt,
 		"Note which accounts in --account-namespace OCM's agent holds for ManagedServiceAccounts while it runs, and take them over when it is stopped. Take the flag away afterwards.")
 	flags.StringVar(&o.NamespacedApplier, "namespaced-applier", o.NamespacedApplier,
 		"Name of the ServiceAccount as which Works of ResourcePlacements are applied, in the placement's namespace on the member. Empty: as the agent.")
+	flags.BoolVar(&o.CollectNamespaces, "collect-namespaces", o.CollectNamespaces,
+		"Tell the hub the names of the member's namespaces, up to 200, and keep that up to date: new ResourcePlacements leave a member out that does not have theirs.")
+	flags.StringSliceVar(&o.Components, "components", o.Components,
+		"What the agent does: all, or works, which is to apply the ManifestWorks in the namespace on the hub that has --member-name, as a cluster has it whose registration another agent keeps, and nothing else.")
+	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "Tells agents that apply ManifestWorks on one cluster apart: AppliedManifestWorks with this ID are this agent's to look after. "+
+		"Give the one that the agent had which is replaced. Empty: the hash of the hub's URL.")
+	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report values of feedback rules of ManifestWorks that are no text, number or truth value, as JSON of 1024 characters at most.")
+	flags.DurationVar(&o.EvictionGrace, "eviction-grace", o.EvictionGrace,
+		"For how long what a ManifestWork brought stays on the cluster after it vanished from the hub without being deleted. From 100 years on: for ever.")
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
@@ -129,6 +158,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	var all []error
 	all = append(all, o.validateNames()...)
+	all = append(all, o.validateWorks()...)
 	for key, value := range o.Labels {
 		for _, problem := range append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...) {
 			all = append(all, fmt.Errorf("--labels %s=%s: %s", key, value, problem))
@@ -171,6 +201,24 @@ func (o *Options) validateNames() []error {
 		for _, problem := range validation.IsDNS1123Subdomain(o.NamespacedApplier) {
 			all = append(all, fmt.Errorf("--namespaced-applier %q: %s", o.NamespacedApplier, problem))
 		}
+	}
+	return all
+}
+
+// validateWorks looks at how ManifestWorks are applied.
+func (o *Options) validateWorks() []error {
+	var all []error
+	if !o.doesWorksOnly() && !slices.Equal(o.Components, []string{componentAll}) {
+		all = append(all, fmt.Errorf("--components %q is neither all nor works", o.Components))
+	}
+	if o.doesWorksOnly() && o.MemberName == "" {
+		all = append(all, errors.New("--components=works needs --member-name, and --hub-kubeconfig or --hub-url: such an agent does not register"))
+	}
+	if o.EvictionGrace < 0 {
+		all = append(all, fmt.Errorf("--eviction-grace %s is negative", o.EvictionGrace))
+	}
+	for _, problem := range validation.IsValidLabelValue(o.AgentID) {
+		all = append(all, fmt.Errorf("--agent-id %q: %s", o.AgentID, problem))
 	}
 	return all
 }
@@ -219,7 +267,11 @@ func (o *Options) validateHub() []error {
 		}
 		return all
 	}
-	for _, problem := range validation.IsDNS1123Label(clusterv1beta1.MemberNamespace(o.MemberName)) {
+	namespace := clusterv1beta1.MemberNamespace(o.MemberName)
+	if o.doesWorksOnly() {
+		namespace = o.MemberName
+	}
+	for _, problem := range validation.IsDNS1123Label(namespace) {
 		all = append(all, fmt.Errorf("--member-name %q: %s", o.MemberName, problem))
 	}
 	if o.BootstrapFile != "" || o.BootstrapKubeconfig != "" {
@@ -268,7 +320,7 @@ func (o *Options) Config() (*Config, error) {
 	}
 	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Hub: hub}
 	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
-	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(msav1beta1.AccountNamespace))
+	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(authenticationv1beta1.AccountNamespace))
 	return config, nil
 }
 

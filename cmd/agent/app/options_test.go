@@ -36,8 +36,12 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{"--hub-url", "--member-name"}},
 		"names that are none": {func(o *Options) { o.HubName, o.Namespace, o.AccountNamespace = "A", "B", "C" },
 			[]string{`--hub-name "A"`, `--namespace "B"`, `--account-namespace "C"`}},
-		"the longest name of a hub":         {func(o *Options) { o.HubName = strings.Repeat("x", 16) }, nil},
-		"a name of a hub that is too long":  {func(o *Options) { o.HubName = strings.Repeat("x", 17) }, []string{"more than 16"}},
+		"the longest name of a hub":        {func(o *Options) { o.HubName = strings.Repeat("x", 16) }, nil},
+		"a name of a hub that is too long": {func(o *Options) { o.HubName = strings.Repeat("x", 17) }, []string{"more than 16"}},
+		"ManifestWorks and nothing else":   {external(func(o *Options) { o.Components, o.MemberName = []string{"works"}, strings.Repeat("x", 63) }), nil},
+		"ManifestWorks of nobody":          {func(o *Options) { o.Components = []string{"works"} }, []string{"--components=works needs --member-name"}},
+		"another component, a bad ID and a negative grace": {func(o *Options) { o.Components, o.AgentID, o.EvictionGrace = []string{"tunnel"}, "a b", -1 },
+			[]string{"--components", "--agent-id", "--eviction-grace"}},
 		"registering with a given identity": {external(func(o *Options) { o.BootstrapFile = "values.yaml" }), []string{"does not register"}},
 	}
 	for name, tt := range tests {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -56,7 +57,10 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	if hub.Proxy != nil { // The hub's kubeconfig names one, which then leads to all of the hub.
 		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
 	}
-	dialer := &tunnel.HubDialer{URL: tunnelURL(hub.Host, member), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
+	dialer := func(namespace string) *tunnel.HubDialer {
+		return &tunnel.HubDialer{URL: tunnelURL(hub.Host, member, namespace), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
+	}
+	road := &hubRoad{now: dialer(clusterv1beta1.MemberNamespace(member)).Dial, former: dialer("").Dial, byNamespace: a.way.told.ByNamespace}
 	own := tunnel.NewListener(tunnel.Agent)
 	targets := map[string]tunnel.Target{
 		tunnel.APIServer: tunnel.TCP(apiServer),
@@ -65,7 +69,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	run := (&tunnel.Connector{
 		Member:        member,
 		Sessions:      tunnelReplicas,
-		Dial:          dialer.Dial,
+		Dial:          road.dial,
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
@@ -77,6 +81,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 			return err
 		}
 		run = connector.Run
+		a.way.told.ByNamespace() // It goes by no right of the hub's at all.
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return run(ctx) })
@@ -88,6 +93,37 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	return group.Wait()
 }
 
+// hubRoad opens tunnels through the hub's API server: by the agent's right in the member's
+// namespace or, at a gateway of the version before, by its right of the whole hub.
+type hubRoad struct {
+	now, former func(context.Context) (net.Conn, error)
+	// byNamespace is told when a tunnel was opened by the former right no more.
+	byNamespace func()
+}
+
+func (r *hubRoad) dial(ctx context.Context) (net.Conn, error) {
+	conn, err := r.now(ctx)
+	if err == nil {
+		r.byNamespace()
+		return conn, nil
+	}
+	var refused *tunnel.HubError
+	if !errors.As(err, &refused) || !slices.Contains(unknownPath(), refused.StatusCode) {
+		return nil, err
+	}
+	conn, formerErr := r.former(ctx)
+	if formerErr != nil && refused.StatusCode != http.StatusBadRequest {
+		return nil, err // Why the way fails that is meant to be gone.
+	}
+	return conn, formerErr
+}
+
+// unknownPath is how a gateway that does not know the path answers it, or its hub, whose
+// Role for the member is still the one of before.
+func unknownPath() []int {
+	return []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound}
+}
+
 // directDialer dials the gateway's own port with a token that is good for nothing
 // else, bound to the same Secret as the agent's own.
 func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string) func(context.Context, tunnel.PortInfo) (net.Conn, error) {
@@ -97,7 +133,7 @@ func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string
 			return nil, errors.New("the gateway told no CA that could verify its port")
 		}
 		dialer := &tunnel.HubDialer{
-			URL: tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member),
+			URL: tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member, ""),
 			TLS: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
 			Token: func(ctx context.Context) (string, error) {
 				return portToken(ctx, hub, member)

@@ -51,6 +51,12 @@ func (w *way) set(state tunnel.State) {
 	}
 }
 
+// forget is for a tunnel that is not kept up any more.
+func (w *way) forget() {
+	w.count(tunnel.State{})
+	w.told.Forget()
+}
+
 func (w *way) count(state tunnel.State) {
 	for each := range reasons() {
 		value := 0.0

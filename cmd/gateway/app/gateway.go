@@ -165,6 +165,7 @@ func (e everywhere) NeedLeaderElection() bool { return false }
 // ignoreEnd drops the errors that come of stopping.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
+		//lint:ignore nilerr It is the end that it comes of.
 		return nil
 	}
 	return err

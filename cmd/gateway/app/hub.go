@@ -17,7 +17,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/cmd/gateway/app/scheme"
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
@@ -68,7 +68,7 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 	groups := map[string][]string{
 		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
 		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
-		options.APIMSA:       {msav1beta1.GroupVersion.Group},
+		options.APIMSA:       {authenticationv1beta1.GroupVersion.Group},
 		options.APIProfile:   {multiclusterv1alpha1.GroupVersion.Group},
 		options.APIAdmission: {admissionv1alpha1.GroupVersion.Group},
 		options.APIAzure:     {azurefleetv1alpha1.GroupVersion.Group},

@@ -149,13 +149,14 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 // what each of its parts needs, and no more.
 func memberRules(member string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
-	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, serviceaccount.HubRules} {
+	for _, of := range []func(string) []rbacv1.PolicyRule{enroll.HubRules, heartbeat.HubRules, apply.HubRules, serviceaccount.HubRules, tunnelRules} {
 		rules = append(rules, of(member)...)
 	}
 	return rules
 }
 
-// tunnelRules let a member's agent open a tunnel for this member only.
+// tunnelRules let a member's agent open a tunnel for this member only, in its namespace or,
+// for agents of the version before, on the whole hub.
 func tunnelRules(member string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{
 		APIGroups:     []string{tunnelv1alpha1.GroupVersion.Group},

@@ -16,6 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // addPlacement decides what goes where, rolls it out and hands it to members.
@@ -29,6 +30,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return placement.SetupWithManager(ctx, mgr, placement.Options{
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
+		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
 	})
 }
 

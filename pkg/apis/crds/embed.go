@@ -25,9 +25,12 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// AppliedWorks is the name of the one CRD that is installed on members, and not
-// on the hub.
-const AppliedWorks = "appliedworks.placement.kubernetes-fleet.io"
+// The CRDs that are installed on members, and not on the hub: of the records of what was
+// brought there.
+const (
+	AppliedWorks         = "appliedworks.placement.kubernetes-fleet.io"
+	AppliedManifestWorks = "appliedmanifestworks.work.open-cluster-management.io"
+)
 
 // All returns every CRD in the order of its file's name. The caller owns them.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -49,15 +52,19 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 // ForHub returns the CRDs that belong on a hub, of the given API groups.
 func ForHub(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Name != AppliedWorks && slices.Contains(groups, crd.Spec.Group)
+		return !isForMembers(crd) && slices.Contains(groups, crd.Spec.Group)
 	})
 }
 
-// ForMember returns the CRDs that belong on a member.
-func ForMember() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+// ForMember returns the CRDs that belong on a member, of the given API groups.
+func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
-		return crd.Name == AppliedWorks
+		return isForMembers(crd) && slices.Contains(groups, crd.Spec.Group)
 	})
+}
+
+func isForMembers(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return crd.Name == AppliedWorks || crd.Name == AppliedManifestWorks
 }
 
 func where(keep func(*apiextensionsv1.CustomResourceDefinition) bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {

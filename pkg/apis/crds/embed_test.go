@@ -120,10 +120,17 @@ func TestHubAndMemberGetTheirCRDs(t *testing.T) {
 	if len(hub) != 24 || slices.Contains(hub, AppliedWorks) {
 		t.Errorf("a hub with placements gets %d CRDs %v, want 24 without %s", len(hub), hub, AppliedWorks)
 	}
-	if member := names(ForMember()); !slices.Equal(member, []string{AppliedWorks}) {
-		t.Errorf("a member gets %v, want %s only", member, AppliedWorks)
+	if member := names(ForMember("placement.kubernetes-fleet.io")); !slices.Equal(member, []string{AppliedWorks}) {
+		t.Errorf("a member with Works gets %v, want %s only", member, AppliedWorks)
 	}
-	if none := names(ForHub()); len(none) > 0 {
-		t.Errorf("a hub without any group gets %v", none)
+	const works = "work.open-cluster-management.io"
+	if hub := names(ForHub(works)); !slices.Equal(hub, []string{"manifestworks." + works}) {
+		t.Errorf("a hub with ManifestWorks gets %v", hub)
+	}
+	if member := names(ForMember(works)); !slices.Equal(member, []string{AppliedManifestWorks}) {
+		t.Errorf("a member with ManifestWorks gets %v, want %s only", member, AppliedManifestWorks)
+	}
+	if none := append(names(ForHub()), names(ForMember())...); len(none) > 0 {
+		t.Errorf("without any group there are %v", none)
 	}
 }

@@ -70,6 +70,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 // it. A caller who is there must see that the reply was cut.
 func leaveQuietly(ctx context.Context) {
 	v := recover()
+	//lint:ignore errorlint It is panicked with as it is, by net/http.
 	if v == nil || v == http.ErrAbortHandler && errors.Is(context.Cause(ctx), context.Canceled) {
 		return
 	}

@@ -150,6 +150,7 @@ func readAnswer(res *http.Response) (answer, error) {
 		Message string `json:"message"`
 	}
 	if err := json.Unmarshal(content, &reply); err != nil || reply.Message == "" {
+		//lint:ignore nilerr What is no answer of ours holds no reason.
 		return answer{refusal: "the agent gave no reason"}, nil
 	}
 	return answer{refusal: printable(reply.Message, maxRefusal)}, nil

@@ -40,6 +40,7 @@ func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{}
 	if err != nil {
 		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNoCredential
+		//lint:ignore nilerr That there is no credential is what is told.
 		return gateway, nil
 	}
 	ready, err := r.handler.ready(ctx, name)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 )
 
@@ -61,6 +61,8 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are if no agent of the member is
 	// connected.
 	NotConnected error
+	// Connected says whether a dial to the member may succeed. If nil, nobody knows.
+	Connected func(member string) bool
 	// Expected says whether the agent of a member that is not connected may well be back
 	// in seconds; nil expects all.
 	Expected func(member string) bool
@@ -102,6 +104,7 @@ type Handler struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
+	connected    func(member string) bool
 	expected     func(member string) bool
 	short, long  limits
 	reviews      *reviews
@@ -123,7 +126,7 @@ func New(c Config) (*Handler, error) {
 	}
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
-		notConnected: c.NotConnected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
+		notConnected: c.NotConnected, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
 		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "ask again",
@@ -233,7 +236,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	record.As = printable(x.as.User, maxRecorded)
 	if x.own {
-		record.As = "ServiceAccount " + msav1beta1.GatewayAccount
+		record.As = "ServiceAccount " + authenticationv1beta1.GatewayAccount
 	}
 	annotate(r.Context(), record)
 	ctx, end := h.spans.begin(r.Context(), p.request)
@@ -274,7 +277,7 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	}
 	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
 	x.rights = rights{caller: outer.GetUser(), asked: asked, link: x.link}
-	if x.own = member.Labels[msav1beta1.LabelIdentity] == msav1beta1.IdentityServiceAccount; x.own {
+	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}
 	as, refusal := Impersonate(outer.GetUser())

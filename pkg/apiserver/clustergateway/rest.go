@@ -36,14 +36,23 @@ var (
 // Storage returns what serves each resource of the group.
 func (h *Handler) Storage() map[string]rest.Storage {
 	return map[string]rest.Storage{
-		gatewayv1alpha1.Resource: &gatewayREST{members: h.members},
+		gatewayv1alpha1.Resource: &gatewayREST{members: h.members, away: h.unreached},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceHealth: &healthREST{handler: h},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceProxy:  &proxyREST{},
 	}
 }
 
+// unreached says that a member has no tunnel, and had none a moment ago.
+func (h *Handler) unreached(member string) bool {
+	return h.connected != nil && !h.connected(member) && !h.expected(member)
+}
+
 // gatewayREST serves ClusterGateways, read-only.
-type gatewayREST struct{ members *Members }
+type gatewayREST struct {
+	members *Members
+	// away says of a member that nobody would reach it now, whatever its agent has reported.
+	away func(member string) bool
+}
 
 // New returns an empty ClusterGateway.
 func (r *gatewayREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
@@ -66,7 +75,7 @@ func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) 
 	if !ok {
 		return nil, notFound(name)
 	}
-	return view(found), nil
+	return r.now(found), nil
 }
 
 // List returns the ways into the members that the selectors match.
@@ -80,10 +89,20 @@ func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListO
 	list.ResourceVersion = version
 	for _, found := range all {
 		if matches(found.member) {
-			list.Items = append(list.Items, *view(found))
+			list.Items = append(list.Items, *r.now(found))
 		}
 	}
 	return list, nil
+}
+
+// now is a view as it is read: silence of an agent is known here, by its tunnel, before the
+// hub can tell by its Lease. A watch is not told of it.
+func (r *gatewayREST) now(found state) *gatewayv1alpha1.ClusterGateway {
+	gateway := view(found)
+	if gateway.Status.Healthy && r.away(gateway.Name) {
+		gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
+	}
+	return gateway
 }
 
 // Watch tells of changes of the members that the selectors match.

@@ -191,6 +191,7 @@ func (l *link) send(out *http.Request, upgrade bool) (*http.Response, error) {
 		return res, err
 	}
 	if now, err := l.credentials.Credential(l.member); err != nil || now.Token == used {
+		//lint:ignore nilerr The first answer stands where there is no other credential.
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
@@ -236,6 +237,8 @@ func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBo
 
 // bare is a context that ends with its parent and carries nothing else of it than
 // its span.
+//
+//lint:ignore containedctx It is a context itself.
 type bare struct{ context.Context }
 
 // Value returns the parent's if it is a span.

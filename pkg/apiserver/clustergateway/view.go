@@ -16,8 +16,8 @@ import (
 
 // view is the way into a member, as a function of its MemberCluster and of the
 // Secret with the gateway's credential for it. Whether a tunnel is open at this
-// moment is not in it, so that all replicas answer alike; the subresource health
-// looks.
+// moment is not in it, so that all replicas tell watches alike; who reads is told
+// more, and the subresource health looks.
 func view(s state) *gatewayv1alpha1.ClusterGateway {
 	member, hasCredential := s.member, s.credential.present
 	gateway := &gatewayv1alpha1.ClusterGateway{

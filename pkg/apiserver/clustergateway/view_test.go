@@ -51,6 +51,49 @@ func TestView(t *testing.T) {
 	}
 }
 
+func TestAMemberWithoutATunnelIsNotHealthyWhateverItsAgentReported(t *testing.T) {
+	yes := func(kind string) []metav1.Condition {
+		return []metav1.Condition{{Type: kind, Status: metav1.ConditionTrue}}
+	}
+	member := memberAt("a", 3, "x")
+	member.Status = clusterv1beta1.MemberClusterStatus{
+		Conditions:  yes(clusterv1beta1.ConditionJoined),
+		AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: yes(clusterv1beta1.ConditionHealthy)}},
+	}
+	members := NewMembers()
+	members.byName["a"], members.credentials["a"] = member, credentialAt{present: true, version: 2}
+	healthy := gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}
+	away := gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
+	always, never := func(string) bool { return true }, func(string) bool { return false }
+	for name, tc := range map[string]struct {
+		connected, expected func(string) bool
+		want                gatewayv1alpha1.ClusterGatewayStatus
+	}{
+		"its tunnel is open":            {always, never, healthy},
+		"its tunnel is gone":            {never, never, away},
+		"it was there a moment ago":     {never, always, healthy},
+		"nobody knows who is connected": {nil, nil, healthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := &gatewayREST{members: members, away: (&Handler{connected: tc.connected, expected: tc.expected}).unreached}
+			one, err := served.Get(t.Context(), "a", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := served.List(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed := all.(*gatewayv1alpha1.ClusterGatewayList).Items[0]
+			for read, got := range map[string]gatewayv1alpha1.ClusterGateway{"get": *one.(*gatewayv1alpha1.ClusterGateway), "list": listed} {
+				if diff := cmp.Diff(tc.want, got.Status); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", read, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestVersionIsTheLargerOfMemberAndCredential(t *testing.T) {
 	for version, s := range map[string]state{
 		"3": {memberAt("a", 3, "x"), credentialAt{}},

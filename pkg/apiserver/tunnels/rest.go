@@ -100,7 +100,7 @@ func (r *tunnelREST) view(member *clusterv1beta1.MemberCluster) *tunnelv1alpha1.
 			Name: member.Name, UID: member.UID, ResourceVersion: member.ResourceVersion,
 			CreationTimestamp: member.CreationTimestamp,
 		},
-		Status: tunnelv1alpha1.TunnelStatus{Connected: r.config.Connected(member.Name)},
+		Status: tunnelv1alpha1.TunnelStatus{Connected: r.config.Connected != nil && r.config.Connected(member.Name)},
 	}
 }
 

@@ -5,11 +5,8 @@ package tunnels
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,6 +15,8 @@ import (
 	tokencache "k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // believedFor is how long the hub's answers about a client are: whose token it is, and
@@ -76,19 +75,10 @@ func Remembering(identify Identify) Identify {
 // expiryOf reads when a token expires, which a review does not say. The hub has
 // verified the token; one of another form has no expiry that anybody could read.
 func expiryOf(token string) time.Time {
-	parts := strings.Split(token, ".")
-	const jwtParts = 3
-	if len(parts) != jwtParts {
-		return time.Time{}
-	}
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return time.Time{}
-	}
 	var known struct {
 		Expires int64 `json:"exp"`
 	}
-	if json.Unmarshal(claims, &known) != nil || known.Expires <= 0 {
+	if untrusted.Claims(token, &known) != nil || known.Expires <= 0 {
 		return time.Time{}
 	}
 	return time.Unix(known.Expires, 0)

@@ -33,7 +33,7 @@ type Config struct {
 	// Upgrade returns what switches protocols on an authorized request and serves
 	// a member's tunnel on the connection until it ends.
 	Upgrade func(member string) http.Handler
-	// Connected tells whether a member has a tunnel to this replica.
+	// Connected tells whether a member has a tunnel to this replica; nil says no.
 	Connected  func(member string) bool
 	Serializer runtime.NegotiatedSerializer
 }
@@ -70,14 +70,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.config.Upgrade(info.Name).ServeHTTP(w, r)
 }
 
-// admit also refuses a path with a namespace or a verb in it: the hub would have
-// authorized something else than a tunnel of that member.
+// admit also refuses a path with another's namespace or a verb in it: the hub would have
+// authorized something else than a tunnel of that member. Agents of before name no
+// namespace: their right is the hub's, and is that member's too.
 func (h *Handler) admit(r *http.Request, info *apirequest.RequestInfo) error {
 	if r.Method != http.MethodPost {
 		return apierrors.NewMethodNotSupported(proxyResource, r.Method)
 	}
-	if info == nil || info.Verb != "create" || info.Namespace != "" || info.Name == "" || len(info.Parts) != 3 {
-		return apierrors.NewBadRequest("a tunnel is opened by a POST to /apis/" + tunnelv1alpha1.GroupVersion.String() + "/tunnels/<member>/proxy")
+	if info == nil || info.Verb != "create" || info.Name == "" || len(info.Parts) != 3 ||
+		info.Namespace != "" && info.Namespace != clusterv1beta1.MemberNamespace(info.Name) {
+		return apierrors.NewBadRequest("a tunnel is opened by a POST to " + tunnelv1alpha1.PathOf("<member>", clusterv1beta1.MemberNamespace("<member>")))
 	}
 	user, ok := apirequest.UserFrom(r.Context())
 	if !ok {

@@ -91,6 +91,7 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 		return ctrl.Result{}, r.leave(ctx, fleet, gone || isOther(fleet, origin))
 	}
 	if gone || !origin.GetDeletionTimestamp().IsZero() || isPaused(origin) {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return ctrl.Result{}, nil
 	}
 	return r.keep(ctx, origin, fleet)

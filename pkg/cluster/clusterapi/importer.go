@@ -281,6 +281,7 @@ func servedVersion(definition *apiextensionsv1.CustomResourceDefinition) string 
 // ignoreEnd drops the errors that come of stopping.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
+		//lint:ignore nilerr It is the end that it comes of.
 		return nil
 	}
 	return err

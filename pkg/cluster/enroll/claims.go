@@ -4,7 +4,6 @@
 package enroll
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"fleetgate.io/fleetgate/pkg/untrusted"
@@ -16,18 +15,10 @@ const uidLength = 36
 // claimsOf reads for which namespace, and from which ClusterRegistrationToken, a
 // registration token is, as far as it says so itself. It proves nothing: the hub does.
 func claimsOf(token string) (namespace, name string) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return "", ""
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return "", ""
-	}
 	var claims struct {
 		Subject string `json:"sub"`
 	}
-	if err := untrusted.UnmarshalJSON(payload, untrusted.Object, &claims); err != nil {
+	if err := untrusted.Claims(token, &claims); err != nil {
 		return "", ""
 	}
 	account, ok := strings.CutPrefix(claims.Subject, "system:serviceaccount:")

@@ -26,6 +26,6 @@
 // Other parts of the agent take [Enroller.HubConfig], whose bearer token follows the
 // renewals; a request that the hub answers with 401 starts a renewal at once.
 //
-// What stands in the way is one sentence, a [Problem]: logged when it changes, and
+// What stands in the way is one sentence, a refusal: logged when it changes, and
 // returned by [Enroller.Ready] for the readiness probe.
 package enroll

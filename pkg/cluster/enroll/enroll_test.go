@@ -22,6 +22,7 @@ import (
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // statusServer answers everything with an API status of that code.
@@ -54,7 +55,7 @@ func TestEachObstacleIsToldApart(t *testing.T) {
 	gone.Close()
 	tests := map[string]struct {
 		url, ca string
-		want    Reason
+		want    string
 	}{
 		"a token that the hub refuses":         {refusing.URL, caOf(refusing), TokenRefused},
 		"a namespace that the token is not of": {forbidding.URL, caOf(forbidding), NamespaceRefused},
@@ -75,7 +76,7 @@ func TestEachObstacleIsToldApart(t *testing.T) {
 				APIServerURL: tc.url, APIServerCA: tc.ca, Token: "secret-token", ClusterNamespace: "clusters",
 			}}
 			_, err := New(Options{}).exchange(t.Context(), b, &identity{key: key}, "client")
-			if got := ReasonOf(err); got != tc.want {
+			if got := refusal.ReasonOf(err); got != tc.want {
 				t.Fatalf("got %q (%v), want %q", got, err, tc.want)
 			}
 			if !strings.Contains(err.Error(), tc.url) {
@@ -192,7 +193,7 @@ func TestReadAnswer(t *testing.T) {
 	tests := map[string]struct {
 		request *registrationv1alpha1.ClusterRegistration
 		key     *sealing.Key
-		want    Reason
+		want    string
 	}{
 		"granted":                     {answer("client", seal("uid"), ""), key, ""},
 		"nobody has looked at it":     {answer("client", nil, ""), key, RegistrationPending},
@@ -205,7 +206,7 @@ func TestReadAnswer(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			granted, err := readAnswer(tc.request, &Bootstrap{}, &identity{key: tc.key}, "client")
-			if got := ReasonOf(err); got != tc.want {
+			if got := refusal.ReasonOf(err); got != tc.want {
 				t.Fatalf("got %q (%v), want %q", got, err, tc.want)
 			}
 			if tc.want == "" && (granted.member != "m" || granted.token != "t") {
@@ -293,7 +294,7 @@ func TestAStoredCredentialServesWithoutARegistrationTokenAndIsRenewedWhenRefused
 		t.Fatal(err)
 	}
 	e := New(Options{Member: member})
-	if ReasonOf(e.Ready()) != NotStarted {
+	if refusal.ReasonOf(e.Ready()) != NotStarted {
 		t.Errorf("ready before it began: %v", e.Ready())
 	}
 	ctx, cancel := context.WithCancel(t.Context())

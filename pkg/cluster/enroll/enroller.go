@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/kubeconfig"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Defaults of Options.
@@ -70,7 +71,7 @@ type Enroller struct {
 	// enrolled is closed when the first credential has served.
 	enrolled chan struct{}
 	// trouble is what stands in the way now; nil if nothing does.
-	trouble atomic.Pointer[Problem]
+	trouble atomic.Pointer[refusal.Refusal]
 	// doubted has one place: somebody saw the hub refuse the current token.
 	doubted chan struct{}
 }
@@ -95,7 +96,7 @@ func New(options Options) *Enroller {
 		enrolled: make(chan struct{}),
 		doubted:  make(chan struct{}, 1),
 	}
-	e.trouble.Store(problem(NotStarted, nil, "the agent has not begun to register"))
+	e.trouble.Store(refuse(NotStarted, nil, "the agent has not begun to register"))
 	return e
 }
 
@@ -113,7 +114,7 @@ func (e *Enroller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready is nil while the agent is enrolled, and else the Problem that keeps it from
+// Ready is nil while the agent is enrolled, and else the refusal that keeps it from
 // that: a readiness check.
 func (e *Enroller) Ready() error {
 	if trouble := e.trouble.Load(); trouble != nil {
@@ -190,17 +191,18 @@ func (e *Enroller) doubt() {
 // retry tries until it works, ctx is done (nil) or the identity changed. What stands
 // in the way is logged when it changes.
 func (e *Enroller) retry(ctx context.Context, try func(context.Context) error) error {
-	backoff, last := newBackoff(), Reason("")
+	backoff, last := newBackoff(), ""
 	for {
 		err := try(ctx)
 		if err == nil || ctx.Err() != nil {
+			//lint:ignore nilerr Whoever stops does not ask why the last try failed.
 			return nil
 		}
 		if errors.Is(err, ErrIdentityChanged) {
 			return err
 		}
 		e.report(ctx, err)
-		if reason := ReasonOf(err); reason != last {
+		if reason := refusal.ReasonOf(err); reason != last {
 			backoff, last = newBackoff(), reason
 		}
 		if last == RegistrationPending {
@@ -227,9 +229,9 @@ func newBackoff() wait.Backoff {
 }
 
 func (e *Enroller) report(ctx context.Context, err error) {
-	var p *Problem
+	var p *refusal.Refusal
 	if !errors.As(err, &p) {
-		p = problem(MemberFailed, err, "the member's API server does not do what the agent needs: %v", err)
+		p = refuse(MemberFailed, err, "the member's API server does not do what the agent needs: %v", err)
 	}
 	before := e.trouble.Swap(p)
 	if before == nil || before.Message != p.Message {
@@ -241,7 +243,7 @@ func (e *Enroller) report(ctx context.Context, err error) {
 func (e *Enroller) enroll(ctx context.Context) error {
 	bootstrap, err := e.bootstrap(ctx)
 	if err != nil {
-		return problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
+		return refuse(BadBootstrap, err, "the registration values cannot be used: %v", err)
 	}
 	stored, err := e.store.credential(ctx)
 	if err != nil {
@@ -249,12 +251,12 @@ func (e *Enroller) enroll(ctx context.Context) error {
 	}
 	if stored != nil && stored.expires.After(e.options.Clock.Now()) {
 		err := e.use(ctx, reach(stored, bootstrap))
-		if ReasonOf(err) != CredentialRefused {
+		if refusal.ReasonOf(err) != CredentialRefused {
 			return err
 		}
 	}
 	if bootstrap == nil {
-		return problem(NeedsToken, nil,
+		return refuse(NeedsToken, nil,
 			"this agent has no credential that the hub accepts, and no registration token: "+
 				"give it the values of a ClusterRegistrationToken, for example in Secret %s of namespace %s", BootstrapSecret, e.options.Namespace)
 	}

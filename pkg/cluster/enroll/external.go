@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // External is an agent's identity on the hub that somebody else gives and refreshes, such
@@ -34,7 +34,7 @@ type External struct {
 	// InternalMemberCluster.
 	admitted chan struct{}
 	// trouble is what stands in the way now; nil if nothing does.
-	trouble atomic.Pointer[Problem]
+	trouble atomic.Pointer[refusal.Refusal]
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 func NewExternal(member string, hub *rest.Config, clock clock.Clock) *External {
 	e := &External{member: member, hub: rest.CopyConfig(hub), clock: clock, admitted: make(chan struct{})}
 	e.hub.UserAgent = "fleetgate-agent"
-	e.trouble.Store(problem(NotStarted, nil, "the agent has not asked the hub yet"))
+	e.trouble.Store(refuse(NotStarted, nil, "the agent has not asked the hub yet"))
 	return e
 }
 
@@ -89,33 +89,31 @@ func restClient(hub *rest.Config) (rest.Interface, error) {
 }
 
 // ask looks for the one object that only the member's identity may read.
-func (e *External) ask(ctx context.Context, hub rest.Interface) *Problem {
-	path := fmt.Sprintf("/apis/%s/namespaces/%s/internalmemberclusters/%s",
-		clusterv1beta1.GroupVersion, clusterv1beta1.MemberNamespace(e.member), e.member)
-	err := hub.Get().AbsPath(path).Do(ctx).Error()
+func (e *External) ask(ctx context.Context, hub rest.Interface) *refusal.Refusal {
+	err := hub.Get().AbsPath(internalPath(e.member)).Do(ctx).Error()
 	switch {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return problem(CredentialRefused, err,
+		return refuse(CredentialRefused, err,
 			"hub %s does not accept the credential that this agent was given: see whether whoever refreshes it still does", e.hub.Host)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return problem(RegistrationPending, err,
+		return refuse(RegistrationPending, err,
 			"hub %s does not let this agent act for member %q (%v): create MemberCluster %q there with this agent's user as spec.identity",
 			e.hub.Host, e.member, err, e.member)
 	case isUntrusted(err):
-		return problem(HubNotTrusted, err,
+		return refuse(HubNotTrusted, err,
 			"the certificate of hub %s is not signed by the given CA, or is for another name or time (%v): check --hub-url, --hub-ca-file and this machine's clock",
 			e.hub.Host, cause(err))
 	case isUnreachable(err):
-		return problem(HubUnreachable, err, "hub %s does not answer (%v): check --hub-url, and the network to it", e.hub.Host, cause(err))
+		return refuse(HubUnreachable, err, "hub %s does not answer (%v): check --hub-url, and the network to it", e.hub.Host, cause(err))
 	default:
-		return problem(HubNotReady, err, "hub %s answers, but not as expected (%v): check that it is the hub's API server and that the gateway is installed there",
+		return refuse(HubNotReady, err, "hub %s answers, but not as expected (%v): check that it is the hub's API server and that the gateway is installed there",
 			e.hub.Host, cause(err))
 	}
 }
 
-func (e *External) report(ctx context.Context, trouble *Problem) {
+func (e *External) report(ctx context.Context, trouble *refusal.Refusal) {
 	before := e.trouble.Swap(trouble)
 	if ctx.Err() == nil && (before == nil || before.Message != trouble.Message) {
 		log.FromContext(ctx).Info("Not enrolled: "+trouble.Message, "reason", trouble.Reason)
@@ -133,7 +131,7 @@ func (e *External) admit(ctx context.Context) {
 	}
 }
 
-// Ready is nil while the hub lets the identity in, and else the Problem: a readiness check.
+// Ready is nil while the hub lets the identity in, and else the refusal: a readiness check.
 func (e *External) Ready() error {
 	if trouble := e.trouble.Load(); trouble != nil {
 		return trouble

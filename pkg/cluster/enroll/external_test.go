@@ -17,6 +17,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // externalHub is a hub that knows one token, and whether a MemberCluster names its user.
@@ -68,7 +70,7 @@ func TestAnExternalIdentityWaitsUntilAMemberClusterNamesIt(t *testing.T) {
 	}
 	e := NewExternal("edge", hub.config(file), clocktesting.NewFakeClock(time.Now()))
 
-	if wait := e.try(t.Context(), client); wait != externalRetry || ReasonOf(e.Ready()) != RegistrationPending {
+	if wait := e.try(t.Context(), client); wait != externalRetry || refusal.ReasonOf(e.Ready()) != RegistrationPending {
 		t.Fatalf("before it is named: %v, again in %s", e.Ready(), wait)
 	}
 	if message := e.Ready().Error(); !strings.Contains(message, `MemberCluster "edge"`) || !strings.Contains(message, "spec.identity") {
@@ -101,7 +103,7 @@ func TestAnExternalIdentityNamesWhatIsWrong(t *testing.T) {
 	away.Host = "https://127.0.0.1:1"
 	tests := map[string]struct {
 		config *rest.Config
-		want   Reason
+		want   string
 	}{
 		"a token that the hub does not take": {hub.config(file), CredentialRefused},
 		"another CA":                         {untrusted, HubNotTrusted},
@@ -115,7 +117,7 @@ func TestAnExternalIdentityNamesWhatIsWrong(t *testing.T) {
 			}
 			e := NewExternal("edge", tc.config, clocktesting.NewFakeClock(time.Now()))
 			trouble := e.ask(t.Context(), client)
-			if ReasonOf(trouble) != tc.want {
+			if refusal.ReasonOf(trouble) != tc.want {
 				t.Errorf("got %v, want %s", trouble, tc.want)
 			}
 			if trouble != nil && strings.Contains(trouble.Message, "expired\"") {

@@ -17,6 +17,7 @@ import (
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // hubCallTimeout bounds each call that enrolling makes.
@@ -81,11 +82,11 @@ func signMove(request *registrationv1alpha1.ClusterRegistration, previous *seali
 }
 
 // exchange sends the registration, or finds the one that was sent before, and returns
-// the credential once it is granted; until then, a Problem.
+// the credential once it is granted; until then, a refusal.
 func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, clientID string) (*credential, error) {
 	hub, err := registrationClient(e.hubConfig(addressIn(b), b.Token))
 	if err != nil {
-		return nil, problem(BadBootstrap, err, "the registration values cannot be used: %v", err)
+		return nil, refuse(BadBootstrap, err, "the registration values cannot be used: %v", err)
 	}
 	wanted, err := desiredRequest(b, id, clientID)
 	if err != nil {
@@ -103,10 +104,10 @@ func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, cli
 	return readAnswer(request, b, id, clientID)
 }
 
-// readAnswer turns what the hub says to a request into a credential or a Problem.
+// readAnswer turns what the hub says to a request into a credential or a refusal.
 func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, id *identity, clientID string) (*credential, error) {
 	if request.Spec.ClientID != "" && request.Spec.ClientID != clientID {
-		return nil, problem(RegistrationRefused, nil,
+		return nil, refuse(RegistrationRefused, nil,
 			"ClusterRegistration %q on hub %s has this agent's key but another client ID: "+
 				"give the agent its former client ID, or delete Secret %s on the member to start with a new key",
 			request.Name, b.APIServerURL, KeySecret)
@@ -117,7 +118,7 @@ func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap,
 	}
 	opened, err := id.key.Open(request.Status.SealedToken, request.UID, clientID)
 	if err != nil {
-		return nil, problem(RegistrationRefused, err,
+		return nil, refuse(RegistrationRefused, err,
 			"what hub %s answered to ClusterRegistration %q does not open with this agent's key: delete that object on the hub",
 			b.APIServerURL, request.Name)
 	}
@@ -129,11 +130,11 @@ func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap,
 	}, nil
 }
 
-func explainPending(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, granted *metav1.Condition) *Problem {
+func explainPending(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, granted *metav1.Condition) *refusal.Refusal {
 	if granted == nil || granted.Reason == registrationv1alpha1.RegistrationReasonWaiting {
-		return problem(RegistrationPending, nil,
+		return refuse(RegistrationPending, nil,
 			"hub %s has not answered ClusterRegistration %q yet: if this lasts, check that the gateway runs there", b.APIServerURL, request.Name)
 	}
-	return problem(RegistrationRefused, nil,
+	return refuse(RegistrationRefused, nil,
 		"hub %s refuses ClusterRegistration %q: %s", b.APIServerURL, request.Name, granted.Message)
 }

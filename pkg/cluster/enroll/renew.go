@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // renew asks the hub for a new token and stores it.
@@ -48,18 +49,19 @@ func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, membe
 	}
 	said, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
 	if err != nil || said <= 0 {
+		//lint:ignore nilerr A hub of before says none.
 		return e.options.TokenLifetime, nil
 	}
 	return said, nil
 }
 
-func explainRenewal(err error, c *credential) *Problem {
+func explainRenewal(err error, c *credential) *refusal.Refusal {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return problem(CredentialRefused, err,
+		return refuse(CredentialRefused, err,
 			"hub %s no longer accepts the credential of member %q: it was revoked, or the member was deleted there", c.server, c.member)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return problem(HubNotReady, err,
+		return refuse(HubNotReady, err,
 			"hub %s does not let member %q renew its token (%v): check that MemberCluster %q is ready to join there", c.server, c.member, err, c.member)
 	default:
 		return explainHub(err, c.server)
@@ -83,7 +85,7 @@ func (e *Enroller) keep(ctx context.Context) {
 		}
 		e.report(ctx, err)
 		now := e.options.Clock.Now()
-		if ReasonOf(err) == CredentialRefused || !now.Before(e.current.Load().expires) {
+		if refusal.ReasonOf(err) == CredentialRefused || !now.Before(e.current.Load().expires) {
 			return
 		}
 		next = now.Add(backoff.Step())

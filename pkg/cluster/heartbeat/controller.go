@@ -54,6 +54,8 @@ type Reconciler struct {
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
+	// Namespaces, if set, are reported too. Somebody has it Run.
+	Namespaces *Namespaces
 	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
 	// nothing while that is not known.
 	Impersonation func() string
@@ -65,6 +67,11 @@ type Reconciler struct {
 	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
 	// on the member may be deleted because the hub deletes the order for it.
 	Leave func(ctx context.Context) error
+	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
+	Left func()
+
+	// counted is when the member's resources were counted last.
+	counted time.Time
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -81,8 +88,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		})
+	internal := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: r.Name}
 	if r.Tunnel != nil {
-		b.WatchesRawSource(r.Tunnel.source(client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: r.Name}))
+		b.WatchesRawSource(r.Tunnel.changed.source(internal))
+	}
+	if r.Namespaces != nil {
+		b.WatchesRawSource(r.Namespaces.changed.source(internal))
 	}
 	return b.Complete(r)
 }
@@ -97,6 +108,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	result, err := r.reconcile(ctx, &imc)
+	if ctx.Err() != nil {
+		//lint:ignore nilerr The agent ends here, which is no failure.
+		return ctrl.Result{}, nil
+	}
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
 	}
@@ -125,7 +140,7 @@ func (r *Reconciler) join(ctx context.Context, imc *clusterv1beta1.InternalMembe
 		}
 		return ctrl.Result{}, fmt.Errorf("joining: %w", err)
 	}
-	report := joinedReport(imc, r.look(ctx), r.Clock.Now())
+	report := joinedReport(imc, r.look(ctx, imc), r.Clock.Now())
 	due := isDue(&imc.Status, &report)
 	if due {
 		if err := r.write(ctx, imc, report); err != nil {
@@ -148,13 +163,16 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 		return fmt.Errorf("leaving: %w", failed)
 	}
 	log.FromContext(ctx).Info("Left the hub; what was placed on this member stays", "member", r.Name)
+	if r.Left != nil {
+		r.Left()
+	}
 	return nil
 }
 
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
-func (r *Reconciler) look(ctx context.Context) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), agentVersion: r.Version}
+func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}
@@ -170,13 +188,39 @@ func (r *Reconciler) look(ctx context.Context) facts {
 		log.FromContext(ctx).Info("Reading the member's claims failed; the hub keeps the former ones", "error", err.Error())
 	}
 	f.claims = claims
+	f.namespaces = r.collectNamespaces(ctx)
+	if r.isCountDue(imc) {
+		f.usage = r.count(ctx)
+	}
+	return f
+}
+
+// isCountDue leaves out reports before their turn, as a change of the tunnel or of a
+// namespace causes: counting lists every pod of the member.
+func (r *Reconciler) isCountDue(imc *clusterv1beta1.InternalMemberCluster) bool {
+	return imc.Status.ResourceUsage.ObservationTime.IsZero() || r.Clock.Since(r.counted) >= period(imc.Spec.HeartbeatPeriodSeconds)/2
+}
+
+func (r *Reconciler) count(ctx context.Context) *usage {
 	usage, err := collect(ctx, r.Member)
 	if err != nil {
 		log.FromContext(ctx).Info("Counting the member's resources failed; the hub keeps the former figures", "error", err.Error())
-		return f
+		return nil
 	}
-	f.usage = usage
-	return f
+	r.counted = r.Clock.Now()
+	return usage
+}
+
+func (r *Reconciler) collectNamespaces(ctx context.Context) *collection {
+	if r.Namespaces == nil {
+		return nil
+	}
+	collection, err := r.Namespaces.collect(ctx)
+	if err != nil {
+		log.FromContext(ctx).Info("Collecting the member's namespaces failed; the hub keeps the former ones", "error", err.Error())
+		return nil
+	}
+	return collection
 }
 
 func (r *Reconciler) serverCA(ctx context.Context) []byte {
@@ -209,9 +253,12 @@ func call(ctx context.Context, f func(context.Context) error) error {
 
 // nextHeartbeat is the period, up to jitter shorter or longer; fraction is from 0 to 1.
 func nextHeartbeat(seconds int32, fraction float64) time.Duration {
-	period := time.Duration(seconds) * time.Second
-	if period <= 0 {
-		period = defaultPeriod
+	return time.Duration(float64(period(seconds)) * (1 + jitter*(2*fraction-1)))
+}
+
+func period(seconds int32) time.Duration {
+	if seconds <= 0 {
+		return defaultPeriod
 	}
-	return time.Duration(float64(period) * (1 + jitter*(2*fraction-1)))
+	return time.Duration(seconds) * time.Second
 }

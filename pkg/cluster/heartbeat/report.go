@@ -31,13 +31,17 @@ type facts struct {
 	// tunnel is a condition, or nil if nothing is known of the tunnel.
 	tunnel *metav1.Condition
 	// What is empty could not be found out: then the former value stays.
-	version, server, agentVersion, impersonation string
-	serverCA                                     []byte
+	version, server, agentVersion, impersonation, tunnelRight string
+	serverCA                                                  []byte
 	// claims are what the member says of itself, by name; nil if they could not be
 	// found out.
 	claims map[string]string
 	// usage is nil if it could not be found out: then the former figures stay.
 	usage *usage
+	// collects is set where the member's namespaces are told; namespaces is nil if they
+	// could not be found out.
+	collects   bool
+	namespaces *collection
 }
 
 // joinedReport is the status of a member that has joined. Conditions that do not change
@@ -52,6 +56,11 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	meta.RemoveStatusCondition(&agent.Conditions, clusterv1beta1.ConditionTunnelConnected)
 	if f.tunnel != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
+	}
+	if f.collects {
+		f.namespaces.tell(&status, imc.Generation, now)
+	} else {
+		untell(&status)
 	}
 	observe(&status, f, now)
 	return status
@@ -155,6 +164,7 @@ func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now ti
 		}
 	}
 	set(clusterv1beta1.PropertyAgentVersion, f.agentVersion)
+	set(clusterv1beta1.PropertyTunnelRight, f.tunnelRight)
 	set(clusterv1beta1.PropertyImpersonation, f.impersonation)
 	set(clusterv1beta1.PropertyKubernetesVersion, f.version)
 	set(clusterv1beta1.PropertyEntrypoint, f.server)

@@ -4,18 +4,12 @@
 package heartbeat
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
@@ -32,18 +26,20 @@ const (
 // changes, from any goroutine.
 type Tunnel struct {
 	clock   clock.WithDelayedExecution
-	changed chan event.TypedGenericEvent[struct{}]
+	changed wakes
 
 	// mu guards the fields below it.
 	mu sync.Mutex
 	// shown is nil until something is known.
 	shown *metav1.Condition
-	timer clock.Timer
+	// byNamespace is set once a tunnel was opened by the right in the member's namespace.
+	byNamespace bool
+	timer       clock.Timer
 }
 
 // NewTunnel returns one of which nothing is known yet.
 func NewTunnel(clock clock.WithDelayedExecution) *Tunnel {
-	return &Tunnel{clock: clock, changed: make(chan event.TypedGenericEvent[struct{}], 1)}
+	return &Tunnel{clock: clock, changed: make(wakes, 1)}
 }
 
 // Up says that the tunnel is there; reason is one of clusterv1beta1.ReasonTunnel* and
@@ -68,6 +64,16 @@ func (t *Tunnel) Down(err error) {
 	})
 }
 
+// Forget is for one that is not kept up any more: nothing is known of the next.
+func (t *Tunnel) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shown, t.byNamespace = nil, false
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
 func tunnelWays() map[string]string {
 	return map[string]string{
 		clusterv1beta1.ReasonTunnelViaHub:          "the tunnel goes through the hub's API server",
@@ -87,15 +93,28 @@ func (t *Tunnel) set(condition metav1.Condition) {
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	t.timer = t.clock.AfterFunc(tunnelSettles, t.wake)
+	t.timer = t.clock.AfterFunc(tunnelSettles, t.changed.wake)
 }
 
-// wake has the member reported now.
-func (t *Tunnel) wake() {
-	select {
-	case t.changed <- event.TypedGenericEvent[struct{}]{}:
-	default: // somebody is about to look already
+// ByNamespace says that a tunnel was opened by the right in the member's namespace on the
+// hub, and that no other is needed.
+func (t *Tunnel) ByNamespace() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byNamespace = true
+}
+
+// right is by which right the tunnel is opened; empty without a tunnel.
+func (t *Tunnel) right() string {
+	if t == nil {
+		return ""
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byNamespace {
+		return clusterv1beta1.TunnelRightNamespace
+	}
+	return clusterv1beta1.TunnelRightEither
 }
 
 // condition is what to report, or nil.
@@ -106,12 +125,4 @@ func (t *Tunnel) condition() *metav1.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.shown.DeepCopy()
-}
-
-// source asks for a report of the member whenever the tunnel has changed.
-func (t *Tunnel) source(internal client.ObjectKey) source.Source {
-	toMember := func(context.Context, struct{}) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: internal}}
-	}
-	return source.Channel(t.changed, handler.TypedEnqueueRequestsFromMapFunc(toMember))
 }

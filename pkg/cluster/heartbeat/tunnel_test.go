@@ -108,3 +108,20 @@ func TestTheTunnelsConditionStandsBesideTheOthers(t *testing.T) {
 		t.Errorf("moved to the port, still connected: %+v", moved)
 	}
 }
+
+func TestAReportSaysByWhichRightTheTunnelIsOpened(t *testing.T) {
+	reported := func(tunnel *Tunnel) string {
+		status := joinedReport(&clusterv1beta1.InternalMemberCluster{}, facts{tunnelRight: tunnel.right()}, time.Now())
+		return status.Properties[clusterv1beta1.PropertyTunnelRight].Value
+	}
+	tunnel := NewTunnel(clock.RealClock{})
+	if got := []string{reported(nil), reported(tunnel)}; got[0] != "" || got[1] != clusterv1beta1.TunnelRightEither {
+		t.Errorf("before a tunnel was opened it is %q", got)
+	}
+	if tunnel.ByNamespace(); reported(tunnel) != clusterv1beta1.TunnelRightNamespace {
+		t.Errorf("afterwards it is %q", reported(tunnel))
+	}
+	if tunnel.Forget(); reported(tunnel) != clusterv1beta1.TunnelRightEither {
+		t.Errorf("of the next one it is %q", reported(tunnel))
+	}
+}

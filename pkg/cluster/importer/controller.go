@@ -266,6 +266,7 @@ func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.C
 	}
 	var values registrationv1alpha1.AgentValues
 	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
+		//lint:ignore nilerr They are being written.
 		return nil, nil
 	}
 	return &values, r.reopen(ctx, token)

@@ -36,3 +36,12 @@ func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Co
 	}
 	return []metav1.Condition{*tunnel}
 }
+
+// namespacesAmong is what is said of the collection of namespaces, or nothing.
+func namespacesAmong(conditions []metav1.Condition) []metav1.Condition {
+	collected := meta.FindStatusCondition(conditions, clusterv1beta1.ConditionNamespacesCollected)
+	if collected == nil {
+		return nil
+	}
+	return []metav1.Condition{*collected}
+}

@@ -30,6 +30,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // JoinControllerName is the name of the controller that Reconciler is.
@@ -59,7 +60,8 @@ type Reconciler struct {
 	Orders []schema.GroupVersionKind
 	// Rules are the rights of a member's identity in the member's namespace.
 	Rules func(member string) []rbacv1.PolicyRule
-	// ClusterRules are its rights outside of it, each limited to the member's name.
+	// ClusterRules are its rights outside of it, each limited to the member's name, which
+	// only agents of the version before need.
 	ClusterRules func(member string) []rbacv1.PolicyRule
 	// ForceDeleteWait is how long a deleted member's agent may take to leave before
 	// it is given up. Zero means DefaultForceDeleteWait.
@@ -115,7 +117,8 @@ func (r *Reconciler) memberOfNamespace(_ context.Context, namespace client.Objec
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: member}}}
 }
 
-// joinedChanged lets heartbeats pass by: they come every minute from every member.
+// joinedChanged lets heartbeats pass by: they come every minute from every member. What
+// rights the agent needs is told with them.
 func joinedChanged() predicate.Predicate {
 	joined := func(obj client.Object) metav1.ConditionStatus {
 		imc, ok := obj.(*clusterv1beta1.InternalMemberCluster)
@@ -124,8 +127,16 @@ func joinedChanged() predicate.Predicate {
 		}
 		return joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent))
 	}
+	rights := func(obj client.Object) clusterRights {
+		imc, ok := obj.(*clusterv1beta1.InternalMemberCluster)
+		if !ok {
+			return rightsUnknown
+		}
+		return clusterRightsOf(imc.Status.Properties)
+	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || joined(e.ObjectOld) != joined(e.ObjectNew)
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || joined(e.ObjectOld) != joined(e.ObjectNew) ||
+			rights(e.ObjectOld) != rights(e.ObjectNew)
 	}}
 }
 
@@ -179,13 +190,13 @@ func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberC
 	return nil
 }
 
-func readyToJoin(refused *refusal) metav1.Condition {
+func readyToJoin(refused *refusal.Refusal) metav1.Condition {
 	if refused != nil {
 		return metav1.Condition{
 			Type:    clusterv1beta1.ConditionReadyToJoin,
 			Status:  metav1.ConditionFalse,
-			Reason:  refused.reason,
-			Message: refused.message,
+			Reason:  refused.Reason,
+			Message: refused.Message,
 		}
 	}
 	return metav1.Condition{

@@ -14,11 +14,40 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // ClusterRoleName is the name of the ClusterRole, and of its binding, with the
 // cluster-scoped rights of one member's identity.
 func ClusterRoleName(member string) string { return "fleetgate-member-" + member }
+
+// clusterRights is whether a member's agent needs rights outside of its namespace.
+type clusterRights int
+
+const (
+	// rightsUnknown: no agent has reported, or one that tries without them and has not yet
+	// done without, or another product's.
+	rightsUnknown clusterRights = iota
+	rightsNeeded
+	rightsUseless
+)
+
+// clusterRightsOf reads what the agent reports. All that an agent says of itself is of one
+// time: what is older is left of an agent before it.
+func clusterRightsOf(reported map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) clusterRights {
+	version, ours := reported[clusterv1beta1.PropertyAgentVersion]
+	if !ours {
+		return rightsUnknown
+	}
+	right, told := reported[clusterv1beta1.PropertyTunnelRight]
+	switch {
+	case !told || right.ObservationTime.Before(&version.ObservationTime):
+		return rightsNeeded
+	case right.Value == clusterv1beta1.TunnelRightNamespace:
+		return rightsUseless
+	}
+	return rightsUnknown
+}
 
 // QuotaName is the name of the ResourceQuota in a member's namespace.
 const QuotaName = "fleetgate-agent"
@@ -34,32 +63,26 @@ func hardLimits() corev1.ResourceList {
 	}
 }
 
-// refusal is why a MemberCluster cannot join: the reason and message of its
-// condition ReadyToJoin.
-type refusal struct {
-	reason, message string
-}
-
 // refuseName says whether a member of that name can have a namespace, and nil if
 // it can. The limit comes from the 63 characters of a namespace's name.
-func refuseName(seats cluster.Seats, member string) *refusal {
+func refuseName(seats cluster.Seats, member string) *refusal.Refusal {
 	if len(member) > seats.MaxName() {
-		return &refusal{clusterv1beta1.ReasonMemberClusterNameTooLong, fmt.Sprintf(
+		return refusal.New(clusterv1beta1.ReasonMemberClusterNameTooLong,
 			"the name has %d characters, a member's name may have at most %d: delete this MemberCluster and create it with a shorter name",
-			len(member), seats.MaxName())}
+			len(member), seats.MaxName())
 	}
 	if len(validation.IsDNS1123Label(member)) > 0 {
-		return &refusal{ReasonNameInvalid,
-			"the name must be a DNS label (lower-case letters, digits and '-') since it becomes part of a namespace's name: " +
-				"delete this MemberCluster and create it with another name"}
+		return refusal.New(ReasonNameInvalid,
+			"the name must be a DNS label (lower-case letters, digits and '-') since it becomes part of a namespace's name: "+
+				"delete this MemberCluster and create it with another name")
 	}
 	return nil
 }
 
 // refuseIdentity says whether rights can be given to the identity, and nil if so. The
 // rules are those of a RoleBinding's subjects.
-func refuseIdentity(identity rbacv1.Subject) *refusal {
-	invalid := func(sentence string) *refusal { return &refusal{ReasonIdentityInvalid, sentence} }
+func refuseIdentity(identity rbacv1.Subject) *refusal.Refusal {
+	invalid := func(sentence string) *refusal.Refusal { return refusal.New(ReasonIdentityInvalid, "%s", sentence) }
 	switch {
 	case identity.Kind != rbacv1.UserKind && identity.Kind != rbacv1.GroupKind && identity.Kind != rbacv1.ServiceAccountKind:
 		return invalid(fmt.Sprintf("spec.identity.kind is %q: make it User, Group or ServiceAccount", identity.Kind))
@@ -72,15 +95,15 @@ func refuseIdentity(identity rbacv1.Subject) *refusal {
 }
 
 // refuseNamespace says whether the namespace may serve the member, and nil if so.
-func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespace) *refusal {
+func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespace) *refusal.Refusal {
 	if !metav1.IsControlledBy(namespace, mc) {
-		return &refusal{ReasonNamespaceConflict, fmt.Sprintf(
+		return refusal.New(ReasonNamespaceConflict,
 			"namespace %q exists and does not belong to this MemberCluster: delete that namespace, or use another name for the member",
-			namespace.Name)}
+			namespace.Name)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		return &refusal{ReasonNamespaceConflict, fmt.Sprintf(
-			"namespace %q is being deleted; it is made again as soon as it is gone", namespace.Name)}
+		return refusal.New(ReasonNamespaceConflict,
+			"namespace %q is being deleted; it is made again as soon as it is gone", namespace.Name)
 	}
 	return nil
 }

@@ -19,11 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // join keeps all that the member needs on the hub, in the order in which it can be
 // used: whoever finds the InternalMemberCluster finds the rest too.
-func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
+func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal.Refusal, error) {
 	if refused := refuseName(r.Seats, mc.Name); refused != nil {
 		return refused, nil
 	}
@@ -46,7 +47,7 @@ func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.Member
 	group, ctx := errgroup.WithContext(ctx)
 	for _, inOrder := range [][]func(context.Context, *clusterv1beta1.MemberCluster) error{
 		{r.ensureRole, r.ensureRoleBinding},
-		{r.ensureClusterRole, r.ensureClusterRoleBinding},
+		{r.reconcileClusterRights},
 		{r.ensureAccount, r.ensureCredentialSecret, r.ensureLease},
 		{r.ensureQuota},
 	} {
@@ -62,7 +63,7 @@ func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.Member
 	return group.Wait()
 }
 
-func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal, error) {
+func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal.Refusal, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Seats.Namespace(mc.Name)}}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	if err == nil {
@@ -160,6 +161,34 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, mc *clusterv1beta1.M
 	r.event(mc, result, "role binding "+binding.Name,
 		clusterv1beta1.EventRoleBindingCreated, clusterv1beta1.EventRoleBindingUpdated)
 	return nil
+}
+
+// reconcileClusterRights keeps what an agent needs outside of its namespace, which only those
+// of the version before do: new members never get it, and others lose it once their agent
+// has shown that it does without.
+func (r *Reconciler) reconcileClusterRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	imc := &clusterv1beta1.InternalMemberCluster{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}, imc)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
+	}
+	switch clusterRightsOf(imc.Status.Properties) {
+	case rightsUseless:
+		return r.removeClusterRights(ctx, mc)
+	case rightsUnknown: // Those that are there stay, for the identity that the member has now.
+		err := r.Live.Get(ctx, client.ObjectKey{Name: ClusterRoleName(mc.Name)}, &rbacv1.ClusterRoleBinding{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading ClusterRoleBinding %q: %w", ClusterRoleName(mc.Name), err)
+		}
+	case rightsNeeded:
+	}
+	if err := r.ensureClusterRole(ctx, mc); err != nil {
+		return err
+	}
+	return r.ensureClusterRoleBinding(ctx, mc)
 }
 
 func (r *Reconciler) ensureClusterRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {

@@ -94,6 +94,7 @@ func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 // MemberCluster made: another's is left alone.
 func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Namespace, error) {
 	if refuseName(r.Seats, mc.Name) != nil {
+		//lint:ignore nilerr A member that was refused has none.
 		return nil, nil
 	}
 	var namespace corev1.Namespace
@@ -102,6 +103,7 @@ func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.Member
 		return nil, fmt.Errorf("reading the namespace of member %q: %w", mc.Name, err)
 	}
 	if err != nil || !metav1.IsControlledBy(&namespace, mc) {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return nil, nil
 	}
 	return &namespace, nil
@@ -116,6 +118,7 @@ func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCl
 		return 0, fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
 	}
 	if err != nil {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return 0, nil
 	}
 	if imc.Spec.State != clusterv1beta1.ClusterStateLeave && imc.DeletionTimestamp.IsZero() {
@@ -230,13 +233,8 @@ func (r *Reconciler) release(ctx context.Context, kind schema.GroupVersionKind, 
 
 // finalize removes what is not in the namespace, and lets the MemberCluster go.
 func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	for _, obj := range []client.Object{
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
-	} {
-		if err := r.deleteOwned(ctx, mc, obj); err != nil {
-			return err
-		}
+	if err := r.removeClusterRights(ctx, mc); err != nil {
+		return err
 	}
 	base := mc.DeepCopy()
 	controllerutil.RemoveFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
@@ -247,12 +245,26 @@ func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberClus
 	return nil
 }
 
+// removeClusterRights removes the member's ClusterRole and its binding, if it has them.
+func (r *Reconciler) removeClusterRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}},
+	} {
+		if err := r.deleteOwned(ctx, mc, obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *Reconciler) deleteOwned(ctx context.Context, mc *clusterv1beta1.MemberCluster, obj client.Object) error {
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s: %w", describe(obj), err)
 	}
 	if err != nil || !metav1.IsControlledBy(obj, mc) {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return nil
 	}
 	return r.delete(ctx, obj)

@@ -38,7 +38,7 @@ func TestRefuseName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			if refused := refuseName(cluster.FleetSeats(), tc.name); refused != nil {
-				got = refused.reason
+				got = refused.Reason
 			}
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
@@ -207,6 +207,34 @@ func TestSubjectOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, subjectOf(tc.identity)); diff != "" {
 				t.Errorf("subject (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRightsOfTheWholeHubAreForAgentsOfTheVersionBefore(t *testing.T) {
+	type properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue
+	now := metav1.Now()
+	at := func(value string, ago time.Duration) clusterv1beta1.PropertyValue {
+		return clusterv1beta1.PropertyValue{Value: value, ObservationTime: metav1.NewTime(now.Add(-ago))}
+	}
+	const version, right = clusterv1beta1.PropertyAgentVersion, clusterv1beta1.PropertyTunnelRight
+	tests := map[string]struct {
+		reported properties
+		want     clusterRights
+	}{
+		"nobody has reported":                 {nil, rightsUnknown},
+		"another product's agent":             {properties{clusterv1beta1.PropertyNodeCount: at("3", 0)}, rightsUnknown},
+		"an agent of the version before":      {properties{version: at("v0.1.0", 0)}, rightsNeeded},
+		"one that may do without":             {properties{version: at("v0.2.0", 0), right: at("either", 0)}, rightsUnknown},
+		"one that does without":               {properties{version: at("v0.2.0", 0), right: at("namespace", 0)}, rightsUseless},
+		"one that was taken back to before":   {properties{version: at("v0.1.0", 0), right: at("namespace", time.Minute)}, rightsNeeded},
+		"one that says what nobody knows yet": {properties{version: at("v0.9.0", 0), right: at("none", 0)}, rightsUnknown},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := clusterRightsOf(tt.reported); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
 	}

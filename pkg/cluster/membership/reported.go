@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
@@ -24,7 +25,7 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 	}
 	status.ResourceUsage = desiredUsage(report.ResourceUsage)
 	status.Properties = withInfrastructure(desiredProperties(report.Properties), mc)
-	status.Namespaces = bounded(report.Namespaces, maxNamespaces)
+	status.Namespaces = desiredNamespaces(report.Namespaces)
 	reported := append(desiredConditions(report.Conditions, mc.Generation), desiredConditions(tunnelAmong(report), mc.Generation)...)
 	for _, condition := range reported {
 		known := meta.FindStatusCondition(status.Conditions, condition.Type) != nil
@@ -32,6 +33,9 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 			continue
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+	if len(namespacesAmong(reported)) == 0 { // An agent that does not collect them any more says nothing of them.
+		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
 	}
 	joined := joinedCondition(status.AgentStatus)
 	joined.ObservedGeneration = mc.Generation
@@ -107,6 +111,15 @@ func desiredUsage(reported clusterv1beta1.ResourceUsage) clusterv1beta1.Resource
 		Available:       bounded(reported.Available, maxResources),
 		ObservationTime: reported.ObservationTime,
 	}
+}
+
+// desiredNamespaces takes what can be a namespace, and the name of what it belongs to.
+func desiredNamespaces(reported map[string]string) map[string]string {
+	namespaces := maps.Clone(reported)
+	maps.DeleteFunc(namespaces, func(name, owner string) bool {
+		return len(name) > validation.DNS1123LabelMaxLength || len(owner) > validation.DNS1123SubdomainMaxLength
+	})
+	return bounded(namespaces, maxNamespaces)
 }
 
 // desiredProperties takes the properties by name until they are too many or too much.

@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,5 +258,32 @@ func TestThatANewMemberHasNotReportedIsToldOnlyOnceItCouldHave(t *testing.T) {
 		if got := isNew(tc.mc, tc.imc); got != tc.want {
 			t.Errorf("%s: isNew = %t, want %t", name, got, tc.want)
 		}
+	}
+}
+
+func TestNamespacesAreShownAsLongAsTheAgentTellsThem(t *testing.T) {
+	const collected = clusterv1beta1.ConditionNamespacesCollected
+	w := watch(0)
+	w.imc.Status.Namespaces = map[string]string{"web": "web-work", strings.Repeat("n", 64): "", "long": strings.Repeat("w", 254)}
+	w.imc.Status.Conditions = []metav1.Condition{{Type: collected, Status: metav1.ConditionTrue, Reason: "Succeeded"}}
+	w.report()
+	if !equality.Semantic.DeepEqual(w.mc.Status.Namespaces, map[string]string{"web": "web-work"}) || !meta.IsStatusConditionTrue(w.mc.Status.Conditions, collected) {
+		t.Errorf("shown are %v, %v", w.mc.Status.Namespaces, w.mc.Status.Conditions)
+	}
+	w.mc.Status.Namespaces = map[string]string{"bank": ""}
+	w.mc.Generation = 2
+	if w.look(); len(w.mc.Status.Namespaces) != 1 || !meta.IsStatusConditionTrue(w.mc.Status.Conditions, collected) {
+		t.Errorf("what was written by hand did not stay: %v, %v", w.mc.Status.Namespaces, w.mc.Status.Conditions)
+	}
+	for i := range 2 * maxNamespaces {
+		w.imc.Status.Namespaces[fmt.Sprintf("n-%03d", i)] = ""
+	}
+	if w.report(); len(w.mc.Status.Namespaces) != maxNamespaces {
+		t.Errorf("%d namespaces are shown", len(w.mc.Status.Namespaces))
+	}
+
+	w.imc.Status.Namespaces, w.imc.Status.Conditions = nil, nil // Another agent, which does not collect them.
+	if w.report(); len(w.mc.Status.Namespaces) > 0 || meta.FindStatusCondition(w.mc.Status.Conditions, collected) != nil {
+		t.Errorf("shown are still %v, %v", w.mc.Status.Namespaces, w.mc.Status.Conditions)
 	}
 }

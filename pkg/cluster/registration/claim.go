@@ -16,11 +16,12 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // clusterFor returns the Cluster that is the request's: the one that its key has, or
 // was handed on to it, or else the one that its token lets it have.
-func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal, error) {
+func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
 	var clusters registrationv1alpha1.ClusterList
 	// Not copied, but for the one that is found.
 	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -57,7 +58,7 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 
 // createCluster makes the Cluster for a new clientID. A hashed name says little: only
 // the full clientID counts.
-func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, terms terms) (*registrationv1alpha1.Cluster, *refusal, error) {
+func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, terms terms) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
 	wanted := desiredCluster(request, terms)
 	var taken registrationv1alpha1.Cluster
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
@@ -77,7 +78,7 @@ func (r *GrantReconciler) createCluster(ctx context.Context, request *registrati
 	return wanted, nil, nil
 }
 
-func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal {
+func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 	if !cluster.DeletionTimestamp.IsZero() {
 		return waiting("Cluster %q is being deleted; the request is looked at again when it is gone", cluster.Name)
 	}

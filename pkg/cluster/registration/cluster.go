@@ -167,6 +167,7 @@ func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv
 		return nil, fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	}
 	if err != nil || !isOrigin(&mc, cluster) {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return nil, nil
 	}
 	return &mc, nil

@@ -18,31 +18,26 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // maxClientID bounds what an agent may call itself, in bytes.
 const maxClientID = 256
 
-// refusal is why a request is not granted, or not yet: the reason and message of its
-// condition Granted.
-type refusal struct {
-	reason, message string
+func invalid(format string, args ...any) *refusal.Refusal {
+	return refusal.New(registrationv1alpha1.RegistrationReasonInvalid, format, args...)
 }
 
-func invalid(format string, args ...any) *refusal {
-	return &refusal{registrationv1alpha1.RegistrationReasonInvalid, fmt.Sprintf(format, args...)}
+func conflict(format string, args ...any) *refusal.Refusal {
+	return refusal.New(registrationv1alpha1.RegistrationReasonConflict, format, args...)
 }
 
-func conflict(format string, args ...any) *refusal {
-	return &refusal{registrationv1alpha1.RegistrationReasonConflict, fmt.Sprintf(format, args...)}
-}
-
-func waiting(format string, args ...any) *refusal {
-	return &refusal{registrationv1alpha1.RegistrationReasonWaiting, fmt.Sprintf(format, args...)}
+func waiting(format string, args ...any) *refusal.Refusal {
+	return refusal.New(registrationv1alpha1.RegistrationReasonWaiting, format, args...)
 }
 
 // refuseRequest looks at the request alone, and returns nil if it is well-formed.
-func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal {
+func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal.Refusal {
 	spec := request.Spec
 	if err := sealing.CheckPublicKey(spec.PublicKey); err != nil {
 		return invalid("spec.publicKey is %v: delete this request, and Secret agent-key on the member, then start the agent again", err)
@@ -57,7 +52,7 @@ func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal {
 }
 
 // refuseNamespace says whether clusters may register in the namespace.
-func refuseNamespace(allowed []string, namespace string) *refusal {
+func refuseNamespace(allowed []string, namespace string) *refusal.Refusal {
 	if len(allowed) == 0 || slices.Contains(allowed, namespace) {
 		return nil
 	}
@@ -70,7 +65,7 @@ func namespaceNotAllowed(namespace string) string {
 
 // refuseTerms says whether a token lets a new key have the Cluster, which is nil if no
 // Cluster has the request's clientID.
-func refuseTerms(terms terms, cluster *registrationv1alpha1.Cluster) *refusal {
+func refuseTerms(terms terms, cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 	if terms.cluster != "" {
 		if cluster == nil || cluster.Name != terms.cluster {
 			return conflict("the registration token is for Cluster %q only, and this client ID is not that Cluster's spec.clientID: "+
@@ -89,7 +84,7 @@ func refuseTerms(terms terms, cluster *registrationv1alpha1.Cluster) *refusal {
 
 // refuseMember says whether the Cluster's MemberCluster, nil if there is none, may
 // be given to the request. A Cluster remembers that it had one.
-func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) *refusal {
+func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	name, uid := cluster.Annotations[AnnotationMember], cluster.Annotations[AnnotationMemberUID]
 	if uid == "" {
 		return nil
@@ -106,7 +101,7 @@ func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 }
 
 // refuseUnready says why the member cannot be given a token yet, and nil if it can.
-func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal {
+func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	ready := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin)
 	if ready == nil || ready.ObservedGeneration < mc.Generation {
 		return waiting("MemberCluster %q is being prepared", mc.Name)
@@ -144,7 +139,7 @@ func credentialExpiry(request *registrationv1alpha1.ClusterRegistration, granted
 	return recorded
 }
 
-func grantedCondition(refused *refusal) metav1.Condition {
+func grantedCondition(refused *refusal.Refusal) metav1.Condition {
 	if refused == nil {
 		return metav1.Condition{
 			Type:    registrationv1alpha1.RegistrationConditionGranted,
@@ -156,8 +151,8 @@ func grantedCondition(refused *refusal) metav1.Condition {
 	return metav1.Condition{
 		Type:    registrationv1alpha1.RegistrationConditionGranted,
 		Status:  metav1.ConditionFalse,
-		Reason:  refused.reason,
-		Message: refused.message,
+		Reason:  refused.Reason,
+		Message: refused.Message,
 	}
 }
 

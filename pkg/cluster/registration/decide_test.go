@@ -16,6 +16,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func requestOf(t *testing.T, change func(*registrationv1alpha1.ClusterRegistration)) *registrationv1alpha1.ClusterRegistration {
@@ -32,11 +33,11 @@ func requestOf(t *testing.T, change func(*registrationv1alpha1.ClusterRegistrati
 	return request
 }
 
-func reasonOf(refused *refusal) string {
+func reasonOf(refused *refusal.Refusal) string {
 	if refused == nil {
 		return ""
 	}
-	return refused.reason
+	return refused.Reason
 }
 
 func TestRefuseRequest(t *testing.T) {
@@ -58,11 +59,11 @@ func TestRefuseRequest(t *testing.T) {
 			refused := refuseRequest(requestOf(t, tc.change))
 			switch {
 			case tc.names == "" && refused != nil:
-				t.Errorf("refused: %s", refused.message)
+				t.Errorf("refused: %s", refused.Message)
 			case tc.names != "" && reasonOf(refused) != registrationv1alpha1.RegistrationReasonInvalid:
 				t.Errorf("reason %q, want %q", reasonOf(refused), registrationv1alpha1.RegistrationReasonInvalid)
-			case refused != nil && !strings.Contains(refused.message, tc.names):
-				t.Errorf("message %q does not name %q", refused.message, tc.names)
+			case refused != nil && !strings.Contains(refused.Message, tc.names):
+				t.Errorf("message %q does not name %q", refused.Message, tc.names)
 			}
 		})
 	}
@@ -157,8 +158,8 @@ func TestTheFirstKeyHasTheCluster(t *testing.T) {
 	}
 	refused := refuseTerms(terms{}, cluster("edge", "a"))
 	for _, remedy := range []string{AnnotationKey, registrationv1alpha1.AnnotationForCluster + "=edge"} {
-		if !strings.Contains(refused.message, remedy) {
-			t.Errorf("message %q does not name the remedy %s", refused.message, remedy)
+		if !strings.Contains(refused.Message, remedy) {
+			t.Errorf("message %q does not name the remedy %s", refused.Message, remedy)
 		}
 	}
 }

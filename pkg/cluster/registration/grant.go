@@ -30,6 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // GrantControllerName is the name of the controller that GrantReconciler is.
@@ -160,7 +161,7 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.reason == registrationv1alpha1.RegistrationReasonWaiting {
+	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.Reason == registrationv1alpha1.RegistrationReasonWaiting {
 		return ctrl.Result{RequeueAfter: left}, nil // Mostly the answer comes before: that it is awaited is not worth a write.
 	}
 	condition := grantedCondition(refused)
@@ -206,7 +207,7 @@ func (r *GrantReconciler) forget(ctx context.Context, request *registrationv1alp
 
 // answer finds or makes what the request asks for, and fills the status if it can be
 // granted.
-func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal, error) {
+func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal.Refusal, error) {
 	if refused := refuseNamespace(r.Namespaces, request.Namespace); refused != nil {
 		return refused, nil
 	}
@@ -249,7 +250,7 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 }
 
 // memberOf returns the Cluster's MemberCluster, making it if there never was one.
-func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal, error) {
+func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
 		mc, err := r.getMember(ctx, name)
 		if err != nil {
@@ -269,7 +270,7 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 
 // makeMember takes the first name that is free, or that was taken for this Cluster
 // before. Another origin's MemberCluster is never taken over.
-func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal, error) {
+func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
 		mc, err := r.getMember(ctx, name)
 		if err != nil {

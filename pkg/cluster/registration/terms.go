@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
@@ -47,7 +48,7 @@ type terms struct {
 }
 
 // termsOf reads the annotations of a token. One that cannot be read lets nobody in.
-func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (terms, *refusal) {
+func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (terms, *refusal.Refusal) {
 	_, infinite := registrationv1alpha1.Lifetime(token.Spec.TTL)
 	t := terms{
 		approved: !defaults.Strict && (!infinite || defaults.ApproveInfinite),
@@ -72,9 +73,9 @@ func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defa
 	if uses, ok := token.Annotations[registrationv1alpha1.AnnotationUses]; ok {
 		n, err := strconv.Atoi(uses)
 		if err != nil || n < 1 || n > registrationv1alpha1.MaxUses {
-			return t, &refusal{registrationv1alpha1.RegistrationReasonTokenInvalid, fmt.Sprintf(
+			return t, refusal.New(registrationv1alpha1.RegistrationReasonTokenInvalid,
 				"annotation %s of ClusterRegistrationToken %q is no whole number from 1 to %d: correct it, or take it off to let any number of clusters register",
-				registrationv1alpha1.AnnotationUses, token.Name, registrationv1alpha1.MaxUses)}
+				registrationv1alpha1.AnnotationUses, token.Name, registrationv1alpha1.MaxUses)
 		}
 		t.uses = n
 	}
@@ -96,13 +97,13 @@ func (t terms) labelsOf(request *registrationv1alpha1.ClusterRegistration) map[s
 	return sanitizeLabels(labels)
 }
 
-func unproven(format string, args ...any) *refusal {
-	return &refusal{registrationv1alpha1.RegistrationReasonUnproven, fmt.Sprintf(format, args...)}
+func unproven(format string, args ...any) *refusal.Refusal {
+	return refusal.New(registrationv1alpha1.RegistrationReasonUnproven, format, args...)
 }
 
 // termsFor finds the token with which a request was made. The label that names it is
 // the agent's own word; the proof is not.
-func (r *GrantReconciler) termsFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (terms, *refusal, error) {
+func (r *GrantReconciler) termsFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (terms, *refusal.Refusal, error) {
 	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
 	if name == "" || len(request.Spec.TokenProof) == 0 {
 		return terms{}, unproven("the request does not prove with which ClusterRegistrationToken it was made: " +

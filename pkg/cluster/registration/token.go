@@ -136,6 +136,7 @@ const (
 // issue keeps the account, its rights and the values Secret.
 func (r *TokenReconciler) issue(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
 	if refuseNamespace(r.Namespaces, token.Namespace) != nil {
+		//lint:ignore nilerr A refusal is told as a state.
 		return namespaceForbidden, nil
 	}
 	if r.Hub.URL == "" {
@@ -226,7 +227,7 @@ func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, de
 	switch {
 	case issued != issuedValues:
 	case refused != nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.message
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.Message
 	case terms.isUsedUp():
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUsedUp, usedUp(terms)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // spend takes one of the token's uses for the request, which gets that Cluster. It is
@@ -20,14 +21,14 @@ import (
 // request there and goes on with it. The write fails if the token is not as it was read,
 // so two clusters that come at once cannot both have the last use. Whoever was let in once
 // and comes again with another request, for the same Cluster or not, needs another use.
-func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, terms terms) (*refusal, error) {
+func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, terms terms) (*refusal.Refusal, error) {
 	used := usedBy(terms.token)
 	had := slices.ContainsFunc(used, func(use string) bool { return strings.HasSuffix(use, "/"+string(request.UID)) })
 	if terms.uses == 0 || had {
 		return nil, nil
 	}
 	if terms.isUsedUp() {
-		return &refusal{registrationv1alpha1.RegistrationReasonTokenUsedUp, usedUp(terms)}, nil
+		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(terms)), nil
 	}
 	base := terms.token.DeepCopy()
 	used = append(used, cluster+"/"+string(request.UID))
@@ -57,7 +58,7 @@ func usedUp(t terms) string {
 // restricted tells what a leaked token would mean. One that lets clusters in without
 // anybody's approval is harmless only if it is for one Cluster, or if they are few and
 // choose no labels.
-func restricted(t terms, refused *refusal) metav1.Condition {
+func restricted(t terms, refused *refusal.Refusal) metav1.Condition {
 	condition := metav1.Condition{
 		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
 	}

@@ -90,7 +90,7 @@ func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
 	if _, err := r.spend(t.Context(), requestOf("2"), "b", other); !apierrors.IsConflict(err) {
 		t.Errorf("the second, which has read what the first has: got %v, want a conflict", err)
 	}
-	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.reason != registrationv1alpha1.RegistrationReasonTokenUsedUp {
+	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.Reason != registrationv1alpha1.RegistrationReasonTokenUsedUp {
 		t.Errorf("the second, which looks again: got %v, %v", refused, err)
 	}
 	if refused, err := r.spend(t.Context(), requestOf("1"), "a", read()); refused != nil || err != nil {

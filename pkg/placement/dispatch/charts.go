@@ -86,7 +86,7 @@ func ofChart(e *placementv1beta1.EnvelopeIdentifier, err error) error {
 	err = fmt.Errorf("%s %q: %w", e.Type, klog.KRef(e.Namespace, e.Name), err)
 	var problem *helmchart.Problem
 	if errors.As(err, &problem) {
-		return fmt.Errorf("%w: %w", errChart, err)
+		return unsent("a chart cannot be rendered: %w", err)
 	}
 	return fmt.Errorf("rendering %w", err)
 }

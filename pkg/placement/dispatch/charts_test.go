@@ -4,11 +4,14 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -16,6 +19,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // rendersTo is what every chart renders to.
@@ -96,17 +100,17 @@ func TestErrorsOfChartsNameThem(t *testing.T) {
 		carrier string
 		err     error
 		is      error
-		waits   bool
+		refused bool
 		want    string
 	}{
 		"one that its author has to mend": {
-			carrier: chartCarrier, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, is: errChart, waits: true,
+			carrier: chartCarrier, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, refused: true,
 			want: `a chart cannot be rendered: ConfigMap "addons/cni": chart cni 1.0.0: cni/a.yaml:3: no`,
 		},
 		"one that is not there": {
 			carrier: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`,
-			is:      errChart, waits: true,
-			want: `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
+			refused: true,
+			want:    `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
 		},
 		"one that takes too much": {
 			carrier: chartCarrier, err: helmchart.ErrExhausted, is: helmchart.ErrExhausted, want: `rendering ConfigMap "addons/cni": the chart takes more than it may`,
@@ -117,8 +121,8 @@ func TestErrorsOfChartsNameThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Charts: rendersTo{err: tc.err, asked: new(int)}}
 			_, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(tc.carrier), nil)
-			if !errors.Is(err, tc.is) || waits(err) != tc.waits || err.Error() != tc.want {
-				t.Errorf("error = %q, waits %t, want %q", err, waits(err), tc.want)
+			if tc.is != nil && !errors.Is(err, tc.is) || (refusal.Of(err) != nil) != tc.refused || err.Error() != tc.want {
+				t.Errorf("error = %q, refused %t, want %q", err, refusal.Of(err) != nil, tc.want)
 			}
 		})
 	}
@@ -129,5 +133,42 @@ func TestAChartThatAnOverrideDeletesLeavesAnEmptyWork(t *testing.T) {
 	group, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(), nil)
 	if err != nil || len(group.Parts[1].Manifests) > 0 {
 		t.Errorf("parts = %v, error = %v", group.Parts, err)
+	}
+}
+
+// storedOverride is a hub with one snapshot of an override.
+type storedOverride struct {
+	client.Client
+	of *placementv1beta1.ResourceOverrideSnapshot
+}
+
+func (s storedOverride) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.of.DeepCopyInto(into.(*placementv1beta1.ResourceOverrideSnapshot))
+	return nil
+}
+
+func TestAnOverrideChangesTheValuesOfAChartAndMakesNoOther(t *testing.T) {
+	for path, taken := range map[string]bool{
+		"/data/values.yaml": true, "/metadata/labels": true,
+		"/binaryData/chart.tgz": false, "/data/namespace": false, "/metadata/annotations/fleetgate.io~1helm-chart": false,
+	} {
+		value := `"eA=="`
+		if path == "/metadata/labels" {
+			value = `{"a":"b"}`
+		}
+		of := &placementv1beta1.ResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "addons", Name: "o-0"}}
+		of.Spec.OverrideSpec.ResourceSelectors = []placementv1beta1.ResourceSelector{{Version: "v1", Kind: "ConfigMap", Name: "cni"}}
+		of.Spec.OverrideSpec.Policy = &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{
+			ClusterSelector: &placementv1beta1.ClusterSelector{}, JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{
+				{Operator: placementv1beta1.JSONPatchAdd, Path: path, Value: apiextensionsv1.JSON{Raw: []byte(value)}},
+			},
+		}}}
+		b := binding()
+		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
+		group := &snapshot.Group{Parts: chartGroup(chartCarrier).Parts[1:]}
+		_, err := (&Reconciler{Client: storedOverride{of: of}}).overridden(t.Context(), b, memberNamed("m"), group)
+		if taken != (err == nil) || !taken && refusal.ReasonOf(err) != placementv1beta1.ReasonOverriddenFailed {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Name is the controller's name.
@@ -140,16 +141,17 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	if errors.Is(err, helmchart.ErrRendering) {
 		return 0, nil // That it is done is an event.
 	}
+	refused := refusal.Of(err)
 	s := synced{works: works}
 	switch {
-	case errors.Is(err, errOverride):
+	case refused != nil && refused.Reason == placementv1beta1.ReasonOverriddenFailed:
 		s.misfit = err.Error()
 	case err != nil:
 		s.problem = err.Error()
 	}
 	again, statusErr := r.writeStatus(ctx, b, s)
-	if statusErr != nil || waits(err) {
-		return again, statusErr
+	if statusErr != nil || refused != nil {
+		return again, statusErr // Nothing helps but what a user changes, which is an event.
 	}
 	return again, err
 }
@@ -166,17 +168,6 @@ func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberClus
 		s.problem = fmt.Sprintf("member %q was dropped before anything was sent to it", b.GetSpec().TargetCluster)
 	}
 	return s
-}
-
-// waits reports whether nothing helps but a change by the user, which is an event;
-// the condition tells what.
-func waits(err error) bool {
-	for _, reason := range []error{errOccupied, errNoSnapshot, errOverride, override.ErrInvalid, errEnvelope, errChart, errPaused, errForeign} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	return false
 }
 
 // worksOf lists the binding's Works from the cache, in the order of their names.
@@ -205,6 +196,7 @@ func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.M
 		return nil, fmt.Errorf("reading member %q: %w", name, err)
 	}
 	if err != nil || member.DeletionTimestamp != nil {
+		//lint:ignore nilerr It is not there: that is an answer.
 		return nil, nil
 	}
 	return &member, nil

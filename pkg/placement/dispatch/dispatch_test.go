@@ -16,6 +16,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func binding() *placementv1beta1.ClusterResourceBinding {
@@ -281,7 +282,7 @@ func TestPausedIsHeldAndSaysWhatToDo(t *testing.T) {
 			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: c.placement}}
 			member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: c.member}}
 			err := held(placement, member)
-			if got := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && (got != c.want || !waits(err)) {
+			if got := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && (got != c.want || refusal.Of(err) == nil) {
 				t.Errorf("held() = %v, want %q", err, c.want)
 			}
 		})
@@ -296,13 +297,14 @@ func TestWhatIsAsItShouldBeIsNotHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unchanged(works, works, group, errPaused); err != nil {
+	paused := unsent("paused")
+	if _, err := unchanged(works, works, group, paused); err != nil {
 		t.Errorf("nothing has to change, and yet: %v", err)
 	}
 	other := works[0].DeepCopy()
 	other.Spec.ApplyStrategy = nil
 	for name, have := range map[string][]*placementv1beta1.Work{"no Work": nil, "another Work": {other}} {
-		if _, err := unchanged(have, works, group, errPaused); !errors.Is(err, errPaused) {
+		if _, err := unchanged(have, works, group, paused); !errors.Is(err, paused) {
 			t.Errorf("%s is to be written: %v", name, err)
 		}
 	}

@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,9 +13,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
-// errForeign is returned for what a placement may not bring to members. No gateway
-// selects it: somebody wrote the snapshot or the binding.
-var errForeign = errors.New("nothing is sent, as a placement of a namespace brings objects of that namespace only")
+// foreign is why nothing is sent of what no gateway selects: somebody wrote the snapshot or
+// the binding.
+const foreign = "nothing is sent, as a placement of a namespace brings objects of that namespace only"
 
 // belongsTo refuses to bring to members, for a placement of a namespace, anything but
 // objects of that namespace. The scope of a kind is what the hub says, not the
@@ -59,14 +58,14 @@ func identities(part snapshot.Part) ([]placementv1beta1.ResourceIdentifier, erro
 func ofNamespace(namespace string, id placementv1beta1.ResourceIdentifier, enveloped bool, scopes helmchart.Scopes) error {
 	what := fmt.Sprintf("%s (%s) %q", id.Kind, schema.GroupVersion{Group: id.Group, Version: id.Version}, id.Name)
 	if id.Namespace != namespace {
-		return fmt.Errorf("%w: %s is of namespace %q, not %q; find out who wrote the snapshot, and delete it", errForeign, what, id.Namespace, namespace)
+		return unsent(foreign+": %s is of namespace %q, not %q; find out who wrote the snapshot, and delete it", what, id.Namespace, namespace)
 	}
 	namespaced, known, err := scopes(schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind})
 	switch {
 	case err != nil:
 		return fmt.Errorf("finding out whether %s lives in namespaces: %w", what, err)
 	case known && !namespaced:
-		return fmt.Errorf("%w: %s is of the whole cluster; find out who wrote the snapshot, and delete it", errForeign, what)
+		return unsent(foreign+": %s is of the whole cluster; find out who wrote the snapshot, and delete it", what)
 	case !known && !enveloped:
 		return fmt.Errorf("nothing is sent, as the hub does not serve the kind of %s any more and does not know whether it lives in namespaces; install its CustomResourceDefinition again, or take it off the selectors", what)
 	}

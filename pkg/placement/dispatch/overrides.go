@@ -5,7 +5,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,11 +16,13 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
-// errOverride is returned when the overrides that a binding lists do not fit what
-// it is bound to.
-var errOverride = errors.New("the overrides cannot be applied")
+// misfit refuses overrides that a binding lists and that do not fit what it is bound to.
+func misfit(err error) error {
+	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "the overrides cannot be applied: %w", err)
+}
 
 // overridden returns the group as the binding's member gets it. It keeps its
 // parts, also those of which nothing is left: a Work that becomes empty takes
@@ -32,7 +33,7 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 	}
 	set, err := override.Named(ctx, r.Client, b.GetSpec().ClusterResourceOverrideSnapshots, b.GetSpec().ResourceOverrideSnapshots)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errOverride, err)
+		return nil, misfit(err)
 	}
 	changed := &snapshot.Group{Index: group.Index, Resources: group.Resources}
 	for _, part := range group.Parts {
@@ -40,11 +41,11 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 		if part.Manifests, err = set.Apply(part.Manifests, override.MemberOf(member)); err == nil {
 			err = sameChart(part, before)
 		}
-		if errors.Is(err, override.ErrInvalid) {
+		if refusal.Of(err) != nil {
 			return nil, err // The rules fit, their outcome does not: that is the Work's trouble.
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errOverride, err)
+			return nil, misfit(err)
 		}
 		if part.Hash, err = snapshot.Hash(part.Manifests); err != nil {
 			return nil, err

@@ -38,7 +38,8 @@ func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingOb
 		return nil, err
 	}
 	if err != nil {
-		return nil, nil //nolint:nilerr // Its binding goes too.
+		//lint:ignore nilerr Its binding goes too.
+		return nil, nil
 	}
 	return placement, nil
 }

@@ -15,22 +15,13 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
-var (
-	// errOccupied is returned while a Work that is needed belongs to another
-	// binding.
-	errOccupied = errors.New("the name is taken")
-	// errNoSnapshot is returned when what the binding is bound to is gone.
-	errNoSnapshot = errors.New("master resource snapshot is not found")
-	// errEnvelope is returned for an envelope that cannot be opened.
-	errEnvelope = errors.New("an envelope cannot be opened")
-	// errChart is returned for a chart whose author has to change something.
-	errChart = errors.New("a chart cannot be rendered")
-	// errPaused is returned when a Work should change and somebody has paused its
-	// placement or its member.
-	errPaused = errors.New("paused")
-)
+// unsent refuses to send what a binding asks for, until a user changes something.
+func unsent(format string, args ...any) error {
+	return refusal.New(placementv1beta1.ReasonSyncWorkFailed, format, args...)
+}
 
 // sync brings the binding's Works up to date and returns them. have are its
 // Works now.
@@ -44,7 +35,7 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		return have, err
 	}
 	if group.Fault != nil {
-		return have, fmt.Errorf("%w: %w", errEnvelope, group.Fault)
+		return have, unsent("an envelope cannot be opened: %w", group.Fault)
 	}
 	if group, err = r.overridden(ctx, b, member, group); err != nil {
 		return have, err
@@ -94,14 +85,14 @@ func newFirst(have, desired []*placementv1beta1.Work) []int {
 	return append(missing, there...)
 }
 
-// held returns errPaused, with the remedy, if placement or member is paused.
+// held refuses to change Works while their placement or member is paused.
 func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
 	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to go on"
 	switch {
 	case placement != nil && placementv1beta1.Paused(placement):
-		return fmt.Errorf("the placement is %w: %s", errPaused, remedy)
+		return unsent("the placement is paused: %s", remedy)
 	case placementv1beta1.Paused(member):
-		return fmt.Errorf("member %q is %w: %s", member.Name, errPaused, remedy)
+		return unsent("member %q is paused: %s", member.Name, remedy)
 	}
 	return nil
 }
@@ -133,7 +124,7 @@ func (r *Reconciler) withoutSnapshot(key types.NamespacedName, have []*placement
 	if len(have) > 0 {
 		return have, nil
 	}
-	return nil, fmt.Errorf("resource snapshot %q: %w", key.Name, errNoSnapshot)
+	return nil, unsent("resource snapshot %q: master resource snapshot is not found", key.Name)
 }
 
 // ensure creates or changes one Work and returns it as it then is. One whose manifests are
@@ -145,7 +136,7 @@ func (r *Reconciler) ensure(ctx context.Context, b placementv1beta1.BindingObjec
 		return created, r.create(ctx, b, created)
 	}
 	if w.DeletionTimestamp != nil {
-		return nil, fmt.Errorf("work %q of member %q: %w: it is still being removed from the member", w.Name, b.GetSpec().TargetCluster, errOccupied)
+		return nil, unsent("work %q of member %q: the name is taken: it is still being removed from the member", w.Name, b.GetSpec().TargetCluster)
 	}
 	current, err := upToDate(w, desired, hash)
 	if err != nil || current {
@@ -179,8 +170,8 @@ func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObjec
 	if belongs(&other, b) {
 		return apierrors.NewConflict(placementv1beta1.Resource("works"), w.Name, errors.New("the cache is behind"))
 	}
-	return fmt.Errorf("work %q of member %q: %w: it belongs to binding %q of placement %q and has to go first",
-		w.Name, b.GetSpec().TargetCluster, errOccupied, other.Labels[placementv1beta1.ParentBindingLabel], other.Labels[placementv1beta1.ParentPlacementLabel])
+	return unsent("work %q of member %q: the name is taken: it belongs to binding %q of placement %q and has to go first",
+		w.Name, b.GetSpec().TargetCluster, other.Labels[placementv1beta1.ParentBindingLabel], other.Labels[placementv1beta1.ParentPlacementLabel])
 }
 
 func (r *Reconciler) deleteStale(ctx context.Context, have, desired []*placementv1beta1.Work) error {

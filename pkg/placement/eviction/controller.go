@@ -69,22 +69,22 @@ func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.Clus
 	if err != nil {
 		return err
 	}
-	verdict := Judge(c)
-	if b := verdict.Delete; b != nil {
+	answer := Judge(c)
+	if b := answer.Delete; b != nil {
 		unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
 		if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
 		}
 	}
 	before := eviction.DeepCopy()
-	for _, condition := range verdict.conditions(eviction.Generation) {
+	for _, condition := range answer.conditions(eviction.Generation) {
 		meta.SetStatusCondition(&eviction.Status.Conditions, condition)
 	}
 	if err := r.Client.Status().Patch(ctx, eviction, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of eviction %q: %w", eviction.Name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Answered an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
-		"executed", verdict.Executed, "why", verdict.Message)
+		"executed", answer.Executed, "why", answer.Message)
 	return nil
 }
 

@@ -5,7 +5,7 @@
 // with a ClusterResourcePlacementEviction, within the placement's
 // ClusterResourcePlacementDisruptionBudget, which is the one of its name.
 //
-// Judge is the decision: placement, bindings and budget in, verdict out. The
+// Judge is the decision: placement, bindings and budget in, answer out. The
 // Reconciler is the controller placement.evictions around it. An eviction is
 // answered once: a blocked one is not tried again, whoever wants another try
 // makes another. Evictions are answered one after the other, from what stands

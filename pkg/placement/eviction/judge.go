@@ -34,7 +34,7 @@ const (
 	messageOverBudget    = "Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: %d, totalPlacements: %d"
 )
 
-// Case is what a verdict is about.
+// Case is what an answer is about.
 type Case struct {
 	// Member is from where the placement shall go.
 	Member string
@@ -46,8 +46,8 @@ type Case struct {
 	Budget *placementv1beta1.ClusterResourcePlacementDisruptionBudget
 }
 
-// Verdict is the answer to an eviction.
-type Verdict struct {
+// Answer is the answer to an eviction.
+type Answer struct {
 	// Valid is false if there is nothing that could be evicted.
 	Valid bool
 	// Executed tells whether the placement may go, or goes already.
@@ -59,14 +59,14 @@ type Verdict struct {
 }
 
 // Judge answers an eviction.
-func Judge(c *Case) Verdict {
+func Judge(c *Case) Answer {
 	switch {
 	case c.Placement == nil:
-		return Verdict{Message: messageNoPlacement}
+		return Answer{Message: messageNoPlacement}
 	case c.Placement.DeletionTimestamp != nil:
-		return Verdict{Message: messagePlacementDeleting}
+		return Answer{Message: messagePlacementDeleting}
 	case c.kind() == placementv1beta1.PickFixed:
-		return Verdict{Message: messagePickFixed}
+		return Answer{Message: messagePickFixed}
 	}
 	var binding placementv1beta1.BindingObject
 	for _, b := range c.Bindings {
@@ -74,12 +74,12 @@ func Judge(c *Case) Verdict {
 			continue
 		}
 		if binding != nil {
-			return Verdict{Message: messageManyBindings}
+			return Answer{Message: messageManyBindings}
 		}
 		binding = b
 	}
 	if binding == nil {
-		return Verdict{Message: messageNoBinding}
+		return Answer{Message: messageNoBinding}
 	}
 	return c.judge(binding)
 }
@@ -91,12 +91,12 @@ func (c *Case) kind() placementv1beta1.PlacementType {
 	return placementv1beta1.PickAll
 }
 
-func (c *Case) judge(b placementv1beta1.BindingObject) Verdict {
-	allowed := func(message string) Verdict { return Verdict{Valid: true, Executed: true, Message: message, Delete: b} }
-	blocked := func(message string) Verdict { return Verdict{Valid: true, Message: message} }
+func (c *Case) judge(b placementv1beta1.BindingObject) Answer {
+	allowed := func(message string) Answer { return Answer{Valid: true, Executed: true, Message: message, Delete: b} }
+	blocked := func(message string) Answer { return Answer{Valid: true, Message: message} }
 	switch {
 	case b.GetDeletionTimestamp() != nil:
-		return Verdict{Valid: true, Executed: true, Message: messageBeingRemoved}
+		return Answer{Valid: true, Executed: true, Message: messageBeingRemoved}
 	case !placed(b):
 		return blocked(messageNothingPlaced)
 	case rollout.Failed(b) || isTrue(b, placementv1beta1.ConditionDiffReported):
@@ -173,8 +173,8 @@ func isTrue(b placementv1beta1.BindingObject, kind string) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == b.GetGeneration()
 }
 
-// conditions are the verdict as an eviction shows it.
-func (v Verdict) conditions(generation int64) []metav1.Condition {
+// conditions are the answer as an eviction shows it.
+func (v Answer) conditions(generation int64) []metav1.Condition {
 	valid := metav1.Condition{
 		Type: placementv1beta1.ConditionEvictionValid, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: placementv1beta1.ReasonEvictionValid, Message: messageValid,

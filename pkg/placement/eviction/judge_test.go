@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		no      = "blocked"
 		goes    = "going already"
 	)
-	type want struct{ verdict, message string }
+	type want struct{ answer, message string }
 	within := func(n, of string) string {
 		return "Eviction is allowed by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: " + n + ", totalPlacements: " + of
 	}
@@ -128,36 +128,36 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.c.Member = "a"
-			verdict := Judge(&tc.c)
-			got := want{no, verdict.Message}
+			answer := Judge(&tc.c)
+			got := want{no, answer.Message}
 			switch {
-			case !verdict.Valid:
-				got.verdict = refused
-			case verdict.Executed && verdict.Delete == nil:
-				got.verdict = goes
-			case verdict.Executed && verdict.Delete.GetSpec().TargetCluster == "a":
-				got.verdict = yes
+			case !answer.Valid:
+				got.answer = refused
+			case answer.Executed && answer.Delete == nil:
+				got.answer = goes
+			case answer.Executed && answer.Delete.GetSpec().TargetCluster == "a":
+				got.answer = yes
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("Judge() (-want +got):\n%s", diff)
 			}
-			if !verdict.Executed && verdict.Delete != nil {
+			if !answer.Executed && answer.Delete != nil {
 				t.Error("a binding would be deleted although the eviction is blocked")
 			}
 		})
 	}
 }
 
-func TestConditionsOfAVerdict(t *testing.T) {
+func TestConditionsOfAnAnswer(t *testing.T) {
 	type brief struct{ Type, Status, Reason, Message string }
 	cases := map[string]struct {
-		verdict Verdict
-		want    []brief
+		answer Answer
+		want   []brief
 	}{
-		"invalid": {Verdict{Message: "no"}, []brief{{"Valid", "False", "ClusterResourcePlacementEvictionInvalid", "no"}}},
-		"blocked": {Verdict{Valid: true, Message: "no"}, []brief{
+		"invalid": {Answer{Message: "no"}, []brief{{"Valid", "False", "ClusterResourcePlacementEvictionInvalid", "no"}}},
+		"blocked": {Answer{Valid: true, Message: "no"}, []brief{
 			{"Valid", "True", "ClusterResourcePlacementEvictionValid", "Eviction is valid"}, {"Executed", "False", "ClusterResourcePlacementEvictionNotExecuted", "no"}}},
-		"executed": {Verdict{Valid: true, Executed: true, Message: "yes"}, []brief{
+		"executed": {Answer{Valid: true, Executed: true, Message: "yes"}, []brief{
 			{"Valid", "True", "ClusterResourcePlacementEvictionValid", "Eviction is valid"}, {"Executed", "True", "ClusterResourcePlacementEvictionExecuted", "yes"}}},
 	}
 	for name, tc := range cases {
@@ -166,7 +166,7 @@ func TestConditionsOfAVerdict(t *testing.T) {
 			if answered(eviction) {
 				t.Error("an eviction without conditions counts as answered")
 			}
-			eviction.Status.Conditions = tc.verdict.conditions(7)
+			eviction.Status.Conditions = tc.answer.conditions(7)
 			var got []brief
 			for _, c := range eviction.Status.Conditions {
 				if c.ObservedGeneration != 7 {

@@ -12,16 +12,17 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// ErrInvalid is returned when every rule could be carried out and what comes of it is
-// an object that no API server takes. Clients tell that from a rule that does not fit.
-var ErrInvalid = errors.New("the overrides make it an object that no API server takes")
+const invalid = "the overrides make it an object that no API server takes"
 
 // Apply returns the manifests as the member gets them, in their order; those that
 // a rule deletes are left out. What it is given stays as it is. An error tells
-// the author of the override what does not fit.
+// the author of the override what does not fit; it is a refusal if every rule could be
+// carried out and what comes of them is an object that no API server takes, which clients
+// tell from a rule that does not fit.
 func (s Set) Apply(manifests []placementv1beta1.Manifest, member Member) ([]placementv1beta1.Manifest, error) {
 	if len(s) == 0 {
 		return manifests, nil
@@ -73,11 +74,11 @@ func (s Set) applyTo(raw []byte, id placementv1beta1.ResourceIdentifier, member 
 // which the resource was selected.
 func stillApplicable(before, after []byte, id placementv1beta1.ResourceIdentifier) error {
 	if len(after) > manifest.MaxBytes && len(after) > len(before) {
-		return fmt.Errorf("%w: %d bytes long, the limit is %d", ErrInvalid, len(after), manifest.MaxBytes)
+		return refusal.New(placementv1beta1.ReasonSyncWorkFailed, invalid+": %d bytes long, the limit is %d", len(after), manifest.MaxBytes)
 	}
 	is, err := identify(after)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return refusal.New(placementv1beta1.ReasonSyncWorkFailed, invalid+": %w", err)
 	}
 	if is != id {
 		return fmt.Errorf("the overrides make it %s: they may not change apiVersion, kind, name or namespace", nameOf(is))

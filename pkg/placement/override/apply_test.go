@@ -143,7 +143,7 @@ func TestApplyRefuses(t *testing.T) {
 		"another namespace":             {operation("replace", "/metadata/namespace", `"kube-system"`), "may not change apiVersion, kind, name or namespace"},
 		"another kind":                  {operation("replace", "/kind", `"ClusterRoleBinding"`), "may not change apiVersion, kind, name or namespace"},
 		"more than an API server takes": {operation("add", "/spec/x", `"`+strings.Repeat("x", 2<<20)+`"`), "bytes long, the limit is"},
-		"annotations that are none":     {operation("add", "/metadata/annotations", `"x"`), "Deployment.apps shop/web: " + ErrInvalid.Error()},
+		"annotations that are none":     {operation("add", "/metadata/annotations", `"x"`), "Deployment.apps shop/web: " + invalid},
 		"no operation of RFC 6902":      {operation("merge", "/spec/x", "1"), "merge /spec/x"},
 	}
 	for name, tc := range cases {

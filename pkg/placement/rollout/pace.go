@@ -4,7 +4,6 @@
 package rollout
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -61,16 +60,6 @@ func target(policy *placementv1beta1.PlacementPolicy, bindings []placementv1beta
 
 // ApplyStrategyOf is the placement's apply strategy with nothing left open.
 func ApplyStrategyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.ApplyStrategy {
-	strategy := &placementv1beta1.ApplyStrategy{}
-	if spec.Strategy.ApplyStrategy != nil {
-		strategy = spec.Strategy.ApplyStrategy.DeepCopy()
-	}
-	strategy.Type = cmp.Or(strategy.Type, placementv1beta1.ClientSideApply)
-	strategy.ComparisonOption = cmp.Or(strategy.ComparisonOption, placementv1beta1.PartialComparison)
-	strategy.WhenToApply = cmp.Or(strategy.WhenToApply, placementv1beta1.ApplyAlways)
-	strategy.WhenToTakeOver = cmp.Or(strategy.WhenToTakeOver, placementv1beta1.TakeOverAlways)
-	if strategy.Type == placementv1beta1.ServerSideApply && strategy.ServerSideApplyConfig == nil {
-		strategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{}
-	}
-	return strategy
+	strategy := spec.Strategy.ApplyStrategy.WithDefaults()
+	return &strategy
 }

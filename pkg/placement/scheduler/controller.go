@@ -29,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Name is the controller's name.
@@ -135,8 +136,8 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	}
 	generation := snapshot.ObservedGeneration(policySnapshot)
 	decision, why, err := r.decide(ctx, placement, policySnapshot, bindings)
-	if fault := (*policyError)(nil); errors.As(err, &fault) {
-		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, fault.message) })
+	if refused := refusal.Of(err); refused != nil {
+		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, refused) })
 	}
 	if err != nil {
 		return err
@@ -302,7 +303,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer)
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the scheduler's finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // maxUnselected is how many unselected clusters a status names.
@@ -106,11 +107,11 @@ func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int6
 }
 
 // setUnserved says in a policy snapshot's status that nothing can be decided.
-func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, message string) {
+func setUnserved(s placementv1beta1.PolicySnapshotObject, placementGeneration int64, refused *refusal.Refusal) {
 	s.GetStatus().ObservedCRPGeneration = placementGeneration
 	meta.SetStatusCondition(&s.GetStatus().Conditions, metav1.Condition{
 		Type: placementv1beta1.ConditionScheduled, Status: metav1.ConditionFalse,
-		ObservedGeneration: s.GetGeneration(), Reason: placementv1beta1.ReasonSchedulingPolicyUnfulfilled, Message: message,
+		ObservedGeneration: s.GetGeneration(), Reason: refused.Reason, Message: refused.Message,
 	})
 }
 

@@ -116,7 +116,7 @@ func (d dice) member(m *clusterv1beta1.MemberCluster, name string) {
 		m.Status.ResourceUsage.Available = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(d.Int64N(8)*500, resource.DecimalSI)}
 	}
 	if d.chance(30) {
-		m.Status.Conditions = []metav1.Condition{{Type: conditionNamespacesCollected, Status: metav1.ConditionTrue}}
+		m.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue}}
 		if d.chance(60) {
 			m.Status.Namespaces = map[string]string{"team-a": "", "other": ""}
 		}

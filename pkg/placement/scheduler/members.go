@@ -18,10 +18,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// conditionNamespacesCollected is True on a MemberCluster whose status.namespaces
-// is complete.
-const conditionNamespacesCollected = "NamespaceCollectionSucceeded"
-
 // roster has the members in the terms of the framework. It translates again only
 // what has changed since it was asked before: a large fleet is mostly the same.
 // The zero value is ready for use.
@@ -69,7 +65,7 @@ func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 		Properties: propertiesOf(&member.Status),
 		Agent:      agentOf(&member.Status),
 	}
-	if meta.IsStatusConditionTrue(member.Status.Conditions, conditionNamespacesCollected) {
+	if meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionNamespacesCollected) {
 		cluster.Namespaces = member.Status.Namespaces
 		if cluster.Namespaces == nil {
 			cluster.Namespaces = map[string]string{}

@@ -5,7 +5,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func required(terms ...placementv1beta1.ClusterSelectorTerm) *placementv1beta1.PlacementPolicy {
@@ -123,9 +123,9 @@ func TestScalingStandsInTheAnnotation(t *testing.T) {
 		}
 		s.Annotations = map[string]string{placementv1beta1.NumberOfClustersAnnotation: text}
 		policy, err := policyOf(s)
-		if fault := (*policyError)(nil); want < 0 {
-			if !errors.As(err, &fault) {
-				t.Errorf("annotation %q: error %v, want a fault of the policy", text, err)
+		if want < 0 {
+			if refusal.Of(err) == nil {
+				t.Errorf("annotation %q: error %v, want a refusal of the policy", text, err)
 			}
 			continue
 		}
@@ -140,7 +140,7 @@ func TestChangesOfMembers(t *testing.T) {
 	taint := func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = []clusterv1beta1.Taint{{Key: "a"}} }
 	namespaces := func(names ...string) edit {
 		return func(m *clusterv1beta1.MemberCluster) {
-			m.Status.Conditions = []metav1.Condition{{Type: conditionNamespacesCollected, Status: metav1.ConditionTrue}}
+			m.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionNamespacesCollected, Status: metav1.ConditionTrue}}
 			m.Status.Namespaces = map[string]string{}
 			for _, name := range names {
 				m.Status.Namespaces[name] = "work-" + m.Name

@@ -16,20 +16,17 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
-// policyError is a policy that cannot be carried out as it is. Its text is for
-// the policy snapshot's condition.
-type policyError struct{ message string }
-
-func (e *policyError) Error() string { return e.message }
-
+// unserved refuses a policy that cannot be carried out as it is. Its text is for the
+// policy snapshot's condition.
 func unserved(format string, args ...any) error {
-	return &policyError{message: fmt.Sprintf(format, args...)}
+	return refusal.New(placementv1beta1.ReasonSchedulingPolicyUnfulfilled, format, args...)
 }
 
 // PolicyOf translates the policy of a placement in a namespace, or in none; a nil
-// policy picks all. The error's text is for the user.
+// policy picks all. The error is a refusal.
 func PolicyOf(policy *placementv1beta1.PlacementPolicy, namespace string) (*framework.Policy, error) {
 	if policy == nil {
 		return &framework.Policy{Kind: framework.PickAll, Namespace: namespace}, nil

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/work/reserved"
@@ -100,14 +100,14 @@ var servingIssuers = map[string]bool{"gateway-self-signed": true, "gateway-ca": 
 // hub is not who would on members.
 func ofTheHouse(secret *metav1.PartialObjectMetadata) bool {
 	_, ofMember := secret.Labels[clusterv1beta1.LabelMember]
-	_, ofAccount := secret.Labels[msav1beta1.LabelManagedServiceAccount]
+	_, ofAccount := secret.Labels[authenticationv1beta1.LabelManagedServiceAccount]
 	byCertManager := servingIssuers[secret.Annotations["cert-manager.io/issuer-name"]] && strings.HasPrefix(secret.Annotations["cert-manager.io/certificate-name"], "gateway-")
 	if ofMember || ofAccount || byCertManager || secret.Name == servingAuthority {
 		return true
 	}
 	for _, owner := range secret.OwnerReferences {
 		group, _, _ := strings.Cut(owner.APIVersion, "/")
-		if group == registrationv1alpha1.GroupName || group == msav1beta1.GroupVersion.Group {
+		if group == registrationv1alpha1.GroupName || group == authenticationv1beta1.GroupVersion.Group {
 			return true
 		}
 	}

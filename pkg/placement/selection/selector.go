@@ -21,6 +21,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/byname"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 const (
@@ -34,15 +35,10 @@ const (
 	listTimeout = 20 * time.Second
 )
 
-// InvalidError is returned for selectors that only their author can put right.
-// Its text is for the placement's condition.
-type InvalidError struct{ Message string }
-
-// Error implements error.
-func (e *InvalidError) Error() string { return e.Message }
-
+// invalid refuses selectors that only their author can put right. Its text is for the
+// placement's condition.
 func invalid(format string, args ...any) error {
-	return &InvalidError{Message: fmt.Sprintf(format, args...)}
+	return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, format, args...)
 }
 
 // Selector finds what placements select.
@@ -73,7 +69,7 @@ type Selected struct {
 // Select returns what the selectors of a placement select now, as far as the bound
 // covers it, and from then on the watcher queues the placement when that changes.
 // Selectors of a namespaced placement select in its namespace. A named object
-// that does not exist selects nothing. The error is an InvalidError if the
+// that does not exist selects nothing. The error is a refusal if the
 // selectors are at fault.
 func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *Bound) (Selected, error) {
 	wants, kinds, err := s.resolve(placement.Namespace, terms)

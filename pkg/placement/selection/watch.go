@@ -45,7 +45,8 @@ type Watcher struct {
 
 	// started is closed once run and queue may be used.
 	started chan struct{}
-	run     context.Context //nolint:containedctx // the life of all informers, which start one by one
+	//lint:ignore containedctx It is the life of all informers, which start one by one.
+	run     context.Context
 	running sync.WaitGroup
 
 	// mu guards what follows. It is not held while an informer synchronizes.

@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +30,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Name is the controller's name.
@@ -65,6 +66,10 @@ type Reconciler struct {
 	// AskAuthors confines placements to what their authors were found to be allowed, and
 	// has those named that nobody was asked about.
 	AskAuthors bool
+	// Intervals say for how long changes are gathered into one group of resource snapshots.
+	Intervals Intervals
+	// Clock tells the time; without Intervals it may be nil.
+	Clock clock.PassiveClock
 	// Snapshots reads what was selected before.
 	Snapshots interface {
 		Group(ctx context.Context, master types.NamespacedName) (*Group, error)
@@ -116,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if placement.GetDeletionTimestamp() != nil {
 		reader = r.Live // It went because its namespace does, which a cache may not know yet.
 	}
+	var wait time.Duration
 	going, err := family.NamespaceGoing(ctx, reader, req.Namespace)
 	switch {
 	case err != nil:
@@ -123,7 +129,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case placement.GetDeletionTimestamp() != nil:
 		err = r.finalize(ctx, req.NamespacedName, placement, going)
 	case !going: // Else its own deletion comes next.
-		err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
+		wait, err = r.reconcileSnapshots(ctx, req.NamespacedName, placement)
 	}
 	if family.RefusedAsGoing(err) {
 		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
@@ -131,43 +137,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
-	return ctrl.Result{}, err
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+// reconcileSnapshots returns how long what has changed waits for its snapshots; zero if
+// nothing does.
+func (r *Reconciler) reconcileSnapshots(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	if err := r.ensureFinalizers(ctx, placement); err != nil {
-		return err
+		return 0, err
 	}
-	if fault := movedNamespace(placement); fault != nil {
-		return r.reportInvalid(ctx, placement, fault)
+	if refused := movedNamespace(placement); refused != nil {
+		return 0, r.reportInvalid(ctx, placement, refused)
 	}
-	if err := r.reconcileResources(ctx, key, placement); err != nil {
-		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
-			return r.reportInvalid(ctx, placement, fault)
+	wait, err := r.reconcileResources(ctx, key, placement)
+	if err != nil {
+		if refused := refusal.Of(err); refused != nil {
+			return 0, r.reportInvalid(ctx, placement, refused)
 		}
 		if errors.Is(err, selection.ErrUnreadable) {
-			return errors.Join(err, r.reportUnreadable(ctx, placement, err))
+			return 0, errors.Join(err, r.reportUnreadable(ctx, placement, err))
 		}
-		return err
+		return 0, err
 	}
 	if err := r.withdrawInvalid(ctx, placement); err != nil {
-		return err
+		return 0, err
 	}
-	return r.reconcilePolicy(ctx, key, placement)
+	return wait, r.reconcilePolicy(ctx, key, placement)
 }
 
 // movedNamespace refuses another namespace for a placement whose status is read in the
 // one that it selects: those who read it there would be left with an old one.
-func movedNamespace(placement placementv1beta1.PlacementObject) *selection.InvalidError {
+func movedNamespace(placement placementv1beta1.PlacementObject) *refusal.Refusal {
 	spec := placement.GetSpec()
 	if placement.GetNamespace() != "" || spec.StatusReportingScope != placementv1beta1.NamespaceAccessible {
 		return nil
 	}
 	for _, resource := range placement.GetStatus().SelectedResources {
 		if resource.Group == "" && resource.Kind == "Namespace" && resource.Name != family.SelectedNamespace(spec) {
-			return &selection.InvalidError{Message: fmt.Sprintf(
+			return refusal.New(placementv1beta1.ReasonInvalidResourceSelectors,
 				"the resource selectors choose namespace %q where they chose %q before, which a placement with statusReportingScope NamespaceAccessible may not; choose that one again, or make another placement",
-				family.SelectedNamespace(spec), resource.Name)}
+				family.SelectedNamespace(spec), resource.Name)
 		}
 	}
 	return nil
@@ -188,54 +200,13 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 
 // reconcileResources makes a new group of resource snapshots if something else
 // is selected than before. Under an external rollout the update runs have them made.
-func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+func (r *Reconciler) reconcileResources(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (time.Duration, error) {
 	if placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		r.Selector.Forget(key)
-		return r.reportAuthor(ctx, placement, nil)
+		return 0, r.reportAuthor(ctx, placement, nil)
 	}
-	_, err := r.Take(ctx, placement)
-	return err
-}
-
-// Take makes a group of resource snapshots of what a placement selects now, unless
-// the latest group holds just that, or what the gateway may not read any more, and returns the metadata of the latest master.
-// The error is a selection.InvalidError if the selectors are at fault. Somebody else
-// may be doing the same: then it is a conflict, or AlreadyExists.
-func (r *Reconciler) Take(ctx context.Context, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, error) {
-	key := types.NamespacedName{Namespace: placement.GetNamespace(), Name: placement.GetName()}
-	selected, err := r.Selector.Select(ctx, key, placement.GetSpec().ResourceSelectors, r.bound(placement))
-	if err != nil {
-		return nil, err
-	}
-	if err := r.reportAuthor(ctx, placement, selected.Withheld); err != nil {
-		return nil, err
-	}
-	existing, err := family.ResourceSnapshots(ctx, r.Client, key)
-	if err != nil {
-		return nil, err
-	}
-	latest := family.LatestResourceSnapshot(ownedBy(placement, existing))
-	stays, err := r.holds(ctx, latest, selected.Unreadable)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.reportRights(ctx, placement, selected.Unreadable, stays); err != nil || stays {
-		return latest, err
-	}
-	manifests, err := manifestsOf(selected.Objects)
-	if err != nil {
-		return nil, err
-	}
-	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
-		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, family.ResourceIndex)); err != nil {
-			return nil, err
-		}
-		existing = append(existing, latest) // It counts: the limit is of all revisions.
-	}
-	if err := r.demoteResources(ctx, existing, latest.Name); err != nil {
-		return nil, err
-	}
-	return latest, r.trimResources(ctx, key, existing, placement)
+	_, wait, err := r.take(ctx, placement, r.Intervals)
+	return wait, err
 }
 
 // ownedBy leaves out what the cache still has of an earlier placement of that name, and
@@ -252,40 +223,6 @@ func nextIndex[T metav1.Object](existing []T, indexOf func(metav1.Object) int) i
 		next = max(next, indexOf(s)+1)
 	}
 	return next
-}
-
-// createResources writes a group, and returns the metadata of its master.
-func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int) (*metav1.PartialObjectMetadata, error) {
-	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index, r.Envelopes)
-	for _, s := range group {
-		if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
-			return nil, fmt.Errorf("owning resource snapshot %q: %w", s.GetName(), err)
-		}
-		if err := r.Live.Create(ctx, s); err != nil {
-			return nil, fmt.Errorf("creating resource snapshot %q: %w", s.GetName(), err)
-		}
-	}
-	log := ctrl.LoggerFrom(ctx)
-	log.V(1).Info("Made a resource snapshot", "index", index, "resources", len(manifests), "parts", len(group))
-	if len(manifests) == 0 {
-		log.Info("The placement selects nothing on the hub: create what spec.resourceSelectors name, or correct them")
-	}
-	return r.await(ctx, group[len(group)-1])
-}
-
-// await returns when the cache knows a snapshot that was just written. Without
-// it the next look could take an older snapshot for the latest.
-func (r *Reconciler) await(ctx context.Context, written client.Object) (*metav1.PartialObjectMetadata, error) {
-	const interval, limit = 5 * time.Millisecond, 10 * time.Second
-	s := family.ResourceSnapshotMetadata(written.GetNamespace())
-	err := wait.PollUntilContextTimeout(ctx, interval, limit, true, func(ctx context.Context) (bool, error) {
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(written), s)
-		return err == nil && s.UID == written.GetUID(), client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for resource snapshot %q in the cache: %w", written.GetName(), err)
-	}
-	return s, nil
 }
 
 // demoteResources takes the label of the latest off all others.
@@ -437,7 +374,11 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) {
+		return nil // An earlier look let it go, which the cache does not know yet.
+	}
+	if err != nil {
 		return fmt.Errorf("removing the finalizer of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	if !going {

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // reportInvalid tells the user what is wrong with the selectors. What else the
 // status says stays: it is still true of the last valid generation.
-func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, fault *selection.InvalidError) error {
+func (r *Reconciler) reportInvalid(ctx context.Context, placement placementv1beta1.PlacementObject, refused *refusal.Refusal) error {
 	return r.setScheduled(ctx, placement, metav1.Condition{
-		Status: metav1.ConditionFalse, Reason: placementv1beta1.ReasonInvalidResourceSelectors, Message: fault.Message,
+		Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message,
 	})
 }
 

@@ -6,12 +6,16 @@ package snapshot
 import (
 	"context"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
@@ -26,24 +30,26 @@ func (nothing) Select(context.Context, types.NamespacedName, []placementv1beta1.
 }
 func (nothing) Forget(types.NamespacedName) {}
 
+// chosen selects one object, which says what it was told.
+type chosen struct {
+	nothing
+	says string
+}
+
+func (c *chosen) Select(context.Context, types.NamespacedName, []placementv1beta1.ResourceSelectorTerm, *selection.Bound) (selection.Selected, error) {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"says": c.says}}}
+	return selection.Selected{Objects: []*unstructured.Unstructured{object}}, nil
+}
+
 func (nothing) Needed(context.Context, types.NamespacedName) ([]string, error) { return nil, nil }
 
 // A placement that was made anew at once took the snapshot of the one before it, which
 // the cache still had, for its own; its bindings then named a snapshot that was gone.
 func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := placementv1beta1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	now := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "now"}}
 	before := desiredResourceSnapshots(now, split(nil, sizeLimit), resourceHash(nil), 0, Envelopes{})[0]
 	before.SetOwnerReferences([]metav1.OwnerReference{{Kind: "ClusterResourcePlacement", Name: "p", UID: "before", Controller: new(true)}})
-	byPlacement := func(o client.Object) []string {
-		return []string{o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
-	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(now, before).
-		WithIndex(&placementv1beta1.ClusterResourceSnapshot{}, "placement", byPlacement).
-		WithIndex(&placementv1beta1.ClusterResourceBinding{}, "placement", byPlacement).Build()
+	hub := hubWith(t, now, before)
 	r := &Reconciler{Client: hub, Live: hub, Selector: nothing{}, Users: nothing{}}
 	first, err := r.Take(t.Context(), now)
 	if err != nil {
@@ -58,5 +64,79 @@ func TestAPlacementDoesNotTakeTheSnapshotOfAnEarlierOneOfItsName(t *testing.T) {
 	}
 	if again.Name != first.Name {
 		t.Errorf("nothing changed, and it took %s after %s", again.Name, first.Name)
+	}
+}
+
+func hubWith(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := placementv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	byPlacement := func(o client.Object) []string {
+		return []string{o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&placementv1beta1.ClusterResourceSnapshot{}, "placement", byPlacement).
+		WithIndex(&placementv1beta1.ClusterResourceBinding{}, "placement", byPlacement).Build()
+}
+
+// A story for each: what is selected at which second, and after which seconds a snapshot of it
+// is there. The first snapshot is made at second 0.
+func TestChangesAreGatheredForAsLongAsTheIntervalsSay(t *testing.T) {
+	type step struct {
+		at   int
+		says string
+		// wait is for how many seconds nothing is made; zero means that it was.
+		wait int
+	}
+	tests := map[string]struct {
+		least, collection int
+		steps             []step
+	}{
+		"neither is set":                               {0, 0, []step{{1, "b", 0}, {1, "c", 0}}},
+		"the latest is too young":                      {30, 0, []step{{10, "b", 20}, {29, "c", 1}, {30, "c", 0}, {31, "d", 29}}},
+		"the latest is old enough":                     {30, 0, []step{{40, "b", 0}}},
+		"changes are gathered":                         {0, 15, []step{{40, "b", 15}, {50, "c", 5}, {55, "c", 0}, {56, "d", 15}}},
+		"the later of both counts":                     {30, 15, []step{{20, "b", 15}, {35, "b", 0}, {36, "c", 29}, {65, "c", 0}}},
+		"a change that is taken back counts no longer": {0, 15, []step{{40, "b", 15}, {45, "a", 0}, {100, "c", 15}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			begin := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+			clock, selector := clocktesting.NewFakePassiveClock(begin), &chosen{says: "a"}
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "now"}}
+			hub := interceptor.NewClient(hubWith(t, placement).(client.WithWatch), interceptor.Funcs{
+				// An API server writes the time.
+				Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					o.SetCreationTimestamp(metav1.NewTime(clock.Now()))
+					return c.Create(ctx, o, options...)
+				},
+			})
+			r := &Reconciler{Client: hub, Live: hub, Selector: selector, Users: nothing{}, Clock: clock}
+			intervals := Intervals{Least: time.Duration(tc.least) * time.Second, Collection: time.Duration(tc.collection) * time.Second}
+			latest, wait, err := r.take(t.Context(), placement, intervals)
+			if err != nil || wait != 0 {
+				t.Fatalf("the first one waits %s, %v", wait, err)
+			}
+			for _, s := range tc.steps {
+				clock.SetTime(begin.Add(time.Duration(s.at) * time.Second))
+				selector.says = s.says
+				before := latest.Name
+				if latest, wait, err = r.take(t.Context(), placement, intervals); err != nil {
+					t.Fatal(err)
+				}
+				if wait != time.Duration(s.wait)*time.Second {
+					t.Errorf("second %d: waits %s, want %d s", s.at, wait, s.wait)
+				}
+				if made := latest.Name != before; made != (s.wait == 0 && s.says != "a") {
+					t.Errorf("second %d: made another: %t", s.at, made)
+				}
+			}
+			selector.says = "asked for"
+			if asked, err := r.Take(t.Context(), placement); err != nil || asked.Name == latest.Name {
+				t.Errorf("who asks for one gets %s, %v", asked.Name, err)
+			}
+		})
 	}
 }

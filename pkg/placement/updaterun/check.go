@@ -9,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // check looks whether the placement is still what it was when the run was
 // initialised.
-func check(o *Observed) (*mustered, Verdict) {
-	found, v := muster(o)
-	if !v.ok() {
-		return nil, v
+func check(o *Observed) (*mustered, *refusal.Refusal) {
+	found, no := muster(o)
+	if no != nil {
+		return nil, no
 	}
 	then := o.Run.GetStatus()
 	switch {
@@ -29,17 +30,17 @@ func check(o *Observed) (*mustered, Verdict) {
 	case then.StagedUpdateStrategySnapshot == nil || then.DeletionStageStatus == nil:
 		return nil, refused("the run's status lacks its stages: somebody else has written it; make another run")
 	}
-	if v := checkStages(o, found); !v.ok() {
-		return nil, v
+	if no := checkStages(o, found); no != nil {
+		return nil, no
 	}
-	return found, Verdict{}
+	return found, nil
 }
 
-func checkStages(o *Observed, found *mustered) Verdict {
+func checkStages(o *Observed, found *mustered) *refusal.Refusal {
 	then := o.Run.GetStatus()
-	now, v := stagesOf(o.Run.GetName(), then.StagedUpdateStrategySnapshot, found.bound, o.Members)
-	if !v.ok() {
-		return v
+	now, no := stagesOf(o.Run.GetName(), then.StagedUpdateStrategySnapshot, found.bound, o.Members)
+	if no != nil {
+		return no
 	}
 	if len(now) != len(then.StagesStatus) {
 		return refused("the run's status has %d stages where its strategy has %d: somebody else has written it; make another run", len(then.StagesStatus), len(now))
@@ -56,7 +57,7 @@ func checkStages(o *Observed, found *mustered) Verdict {
 			return refused("member %q has been unscheduled since the run was initialised; make another run", name)
 		}
 	}
-	return Verdict{}
+	return nil
 }
 
 func memberNames(stage *placementv1beta1.StageUpdatingStatus) []string {

@@ -30,6 +30,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 const (
@@ -204,21 +205,21 @@ func (r *Reconciler) advance(ctx context.Context, run placementv1beta1.UpdateRun
 
 // initialize works out the stages, and reports whether the run can go on.
 func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.UpdateRunObject) (done bool, err error) {
-	status, v, err := r.plan(ctx, run)
+	status, no, err := r.plan(ctx, run)
 	if err != nil {
 		return false, err
 	}
 	log := ctrl.LoggerFrom(ctx)
-	if v.Waits != "" {
-		log.Info("The update run is not begun yet", "because", v.Waits)
+	if waiting(no) {
+		log.Info("The update run is not begun yet", "because", no.Message)
 		return false, nil // What settles is an event.
 	}
 	s := scribeOf(run, r.Clock.Now())
-	if v.Refused != "" {
-		log.Info("The update run cannot be begun", "because", v.Refused)
+	if no != nil {
+		log.Info("The update run cannot be begun", "because", no.Message)
 		status = placementv1beta1.UpdateRunStatus{Conditions: run.GetStatus().Conditions}
 		s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionFalse,
-			placementv1beta1.ReasonUpdateRunInitializedFailed, v.Refused)
+			placementv1beta1.ReasonUpdateRunInitializedFailed, no.Message)
 		return false, r.write(ctx, run, &status)
 	}
 	s.set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
@@ -227,32 +228,32 @@ func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.Update
 }
 
 // plan is the status of a run at its beginning.
-func (r *Reconciler) plan(ctx context.Context, run placementv1beta1.UpdateRunObject) (placementv1beta1.UpdateRunStatus, Verdict, error) {
+func (r *Reconciler) plan(ctx context.Context, run placementv1beta1.UpdateRunObject) (placementv1beta1.UpdateRunStatus, *refusal.Refusal, error) {
 	none := placementv1beta1.UpdateRunStatus{}
 	o, err := r.observed(ctx, run, true)
 	if err != nil {
-		return none, Verdict{}, err
+		return none, nil, err
 	}
 	strategy, err := r.strategy(ctx, run)
 	if err != nil {
-		return none, Verdict{}, err
+		return none, nil, err
 	}
-	status, v := Initialize(o, strategy)
-	if !v.ok() {
-		return none, v, nil
+	status, no := Initialize(o, strategy)
+	if no != nil {
+		return none, no, nil
 	}
-	master, v, err := r.resources(ctx, run, o.Placement)
-	if err != nil || !v.ok() {
-		return none, v, err
+	master, no, err := r.resources(ctx, run, o.Placement)
+	if err != nil || no != nil {
+		return none, no, err
 	}
 	status.ResourceSnapshotIndexUsed = master.Labels[placementv1beta1.ResourceIndexLabel]
-	return status, Verdict{}, r.recordOverrides(ctx, placementOf(run), &status, master.Name)
+	return status, nil, r.recordOverrides(ctx, placementOf(run), &status, master.Name)
 }
 
 // step carries out the next step.
 func (r *Reconciler) step(ctx context.Context, run placementv1beta1.UpdateRunObject) (ctrl.Result, error) {
-	step, v, err := r.next(ctx, run)
-	if err != nil || v.Waits != "" {
+	step, no, err := r.next(ctx, run)
+	if err != nil || waiting(no) {
 		return ctrl.Result{}, err
 	}
 	if step.Refused != "" {
@@ -265,20 +266,20 @@ func (r *Reconciler) step(ctx context.Context, run placementv1beta1.UpdateRunObj
 }
 
 // next decides by the cache, but gives a run up only by what the API server says.
-func (r *Reconciler) next(ctx context.Context, run placementv1beta1.UpdateRunObject) (Step, Verdict, error) {
+func (r *Reconciler) next(ctx context.Context, run placementv1beta1.UpdateRunObject) (Step, *refusal.Refusal, error) {
 	o, err := r.observed(ctx, run, false)
 	if err != nil {
-		return Step{}, Verdict{}, err
+		return Step{}, nil, err
 	}
-	step, v := Next(o)
+	step, no := Next(o)
 	if step.Refused == "" {
-		return step, v, nil
+		return step, no, nil
 	}
 	if o, err = r.observed(ctx, run, true); err != nil {
-		return Step{}, Verdict{}, err
+		return Step{}, nil, err
 	}
-	step, v = Next(o)
-	return step, v, nil
+	step, no = Next(o)
+	return step, no, nil
 }
 
 func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObject, step Step) error {

@@ -5,7 +5,6 @@ package updaterun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -19,7 +18,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func placementOf(run placementv1beta1.UpdateRunObject) types.NamespacedName {
@@ -39,7 +38,8 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 		return nil, err
 	}
 	if err != nil {
-		return o, nil //nolint:nilerr // That there is no placement is something to decide about.
+		//lint:ignore nilerr That there is no placement is something to decide about.
+		return o, nil
 	}
 	o.Placement = placement
 	snapshots, err := policies(ctx, reader, key)
@@ -93,14 +93,14 @@ func (r *Reconciler) strategy(ctx context.Context, run placementv1beta1.UpdateRu
 }
 
 // resources finds the snapshot that the run rolls out, and makes it if none is named.
-func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, Verdict, error) {
+func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateRunObject, placement placementv1beta1.PlacementObject) (*metav1.PartialObjectMetadata, *refusal.Refusal, error) {
 	wanted := run.GetSpec().ResourceSnapshotIndex
 	if wanted == "" {
 		s, err := r.Taker.Take(ctx, placement)
-		if fault := (*selection.InvalidError)(nil); errors.As(err, &fault) {
-			return nil, refused("the placement's resource selectors are invalid: %s", fault.Message), nil
+		if invalid := refusal.Of(err); invalid != nil {
+			return nil, refused("the placement's resource selectors are invalid: %s", invalid.Message), nil
 		}
-		return s, Verdict{}, err
+		return s, nil, err
 	}
 	index, err := strconv.Atoi(wanted)
 	if err != nil || index < 0 {
@@ -113,9 +113,9 @@ func (r *Reconciler) resources(ctx context.Context, run placementv1beta1.UpdateR
 		return nil, refused("placement %q has no resource snapshot with index %d; leave resourceSnapshotIndex out to roll out what is selected now", key.Name, index), nil
 	}
 	if err != nil {
-		return nil, Verdict{}, fmt.Errorf("reading resource snapshot %d of placement %q: %w", index, key.Name, err)
+		return nil, nil, fmt.Errorf("reading resource snapshot %d of placement %q: %w", index, key.Name, err)
 	}
-	return s, Verdict{}, nil
+	return s, nil, nil
 }
 
 // recordOverrides writes down which overrides hold for each member.

@@ -16,6 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/rollout"
 	"fleetgate.io/fleetgate/pkg/placement/status"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Observed is what a decision about a run follows from.
@@ -35,35 +36,36 @@ type Observed struct {
 	Now       time.Time
 }
 
-// Verdict is whether a run can go on.
-type Verdict struct {
-	// Refused is why it never can, or "".
-	Refused string
-	// Waits is what has to settle first, or "".
-	Waits string
+// Reasons of a run that does not go on.
+const (
+	// Refused never can; it fails.
+	Refused = "Refused"
+	// Waits has to see something else settled first.
+	Waits = "Waits"
+)
+
+func refused(format string, args ...any) *refusal.Refusal {
+	return refusal.New(Refused, format, args...)
 }
 
-func refused(format string, args ...any) Verdict {
-	return Verdict{Refused: fmt.Sprintf(format, args...)}
-}
-func waits(format string, args ...any) Verdict { return Verdict{Waits: fmt.Sprintf(format, args...)} }
+func waits(format string, args ...any) *refusal.Refusal { return refusal.New(Waits, format, args...) }
 
-func (v Verdict) ok() bool { return v.Refused == "" && v.Waits == "" }
+func waiting(no *refusal.Refusal) bool { return no != nil && no.Reason == Waits }
 
 // Initialize works out a run's stages. strategy is nil if there is none. The status
 // lacks the resource snapshot, the members' overrides and the condition.
-func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (placementv1beta1.UpdateRunStatus, Verdict) {
-	found, v := muster(o)
-	if !v.ok() {
-		return placementv1beta1.UpdateRunStatus{}, v
+func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (placementv1beta1.UpdateRunStatus, *refusal.Refusal) {
+	found, no := muster(o)
+	if no != nil {
+		return placementv1beta1.UpdateRunStatus{}, no
 	}
 	if strategy == nil {
 		return placementv1beta1.UpdateRunStatus{}, refused("update strategy %q does not exist; create it, then make another run",
 			o.Run.GetSpec().StagedRolloutStrategyName)
 	}
-	stages, v := stagesOf(o.Run.GetName(), strategy, found.bound, o.Members)
-	if !v.ok() {
-		return placementv1beta1.UpdateRunStatus{}, v
+	stages, no := stagesOf(o.Run.GetName(), strategy, found.bound, o.Members)
+	if no != nil {
+		return placementv1beta1.UpdateRunStatus{}, no
 	}
 	last := placementv1beta1.StageUpdatingStatus{StageName: placementv1beta1.DeleteStageName, Clusters: []placementv1beta1.ClusterUpdatingStatus{}}
 	for _, name := range found.leavingNames() {
@@ -73,7 +75,7 @@ func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (pla
 		PolicySnapshotIndexUsed: found.policyIndex, PolicyObservedClusterCount: len(found.bound),
 		AppliedStrategy: found.strategy, StagedUpdateStrategySnapshot: strategy.DeepCopy(),
 		StagesStatus: stages, DeletionStageStatus: &last,
-	}, Verdict{}
+	}, nil
 }
 
 // mustered is what a placement asks of a run at a time.
@@ -94,7 +96,7 @@ func (m *mustered) leavingNames() []string {
 }
 
 // muster looks at the placement and its bindings.
-func muster(o *Observed) (*mustered, Verdict) {
+func muster(o *Observed) (*mustered, *refusal.Refusal) {
 	name := o.Run.GetSpec().PlacementName
 	switch {
 	case o.Placement == nil || o.Placement.GetDeletionTimestamp() != nil:
@@ -112,17 +114,17 @@ func muster(o *Observed) (*mustered, Verdict) {
 		bound:       map[string]placementv1beta1.BindingObject{},
 		leaving:     map[string]placementv1beta1.BindingObject{},
 	}
-	if v := found.sort(o); !v.ok() {
-		return nil, v
+	if no := found.sort(o); no != nil {
+		return nil, no
 	}
 	if wanted, known := family.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
 		return nil, refused("the placement has %d bindings where its policy asks for %d members", len(found.bound), wanted)
 	}
-	return found, Verdict{}
+	return found, nil
 }
 
 // sort divides the bindings.
-func (m *mustered) sort(o *Observed) Verdict {
+func (m *mustered) sort(o *Observed) *refusal.Refusal {
 	for _, b := range o.Bindings {
 		spec := b.GetSpec()
 		switch {
@@ -137,7 +139,7 @@ func (m *mustered) sort(o *Observed) Verdict {
 	if len(m.bound)+len(m.leaving) == 0 {
 		return refused("placement %q has no member, so there is nothing to roll out", o.Run.GetSpec().PlacementName)
 	}
-	return Verdict{}
+	return nil
 }
 
 // listed names up to ten, for a message.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // Step is what to do next about an initialised run. All of it can be done again.
@@ -36,21 +37,22 @@ type Binding struct {
 	Spec   placementv1beta1.ResourceBindingSpec
 }
 
-// Next says what to do about a run that is initialised and not over. Verdict.Waits is
+// Next says what to do about a run that is initialised and not over. A refusal that waits is
 // why nothing can be said now, for a while.
-func Next(o *Observed) (Step, Verdict) {
+func Next(o *Observed) (Step, *refusal.Refusal) {
 	p := &advance{Observed: o, scribe: scribeOf(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
 	observe(p.step.Status, p.generation)
-	found, v := check(o)
-	if v.ok() && placementv1beta1.Paused(o.Placement) {
-		v = waits("placement %q is paused", o.Placement.GetName())
+	found, no := check(o)
+	if no == nil && placementv1beta1.Paused(o.Placement) {
+		no = waits("placement %q is paused", o.Placement.GetName())
 	}
-	if v.Waits != "" {
-		return Step{}, v
+	if waiting(no) {
+		return Step{}, no
 	}
-	if v.Refused != "" {
-		p.fail(nil, v.Refused)
-		return p.step, Verdict{}
+	if no != nil {
+		p.fail(nil, no.Message)
+		//lint:ignore nilerr The run fails, which the step says.
+		return p.step, nil
 	}
 	p.found = found
 	if o.Run.GetSpec().State == placementv1beta1.UpdateRunStop {
@@ -58,7 +60,7 @@ func Next(o *Observed) (Step, Verdict) {
 	} else {
 		p.run()
 	}
-	return p.step, Verdict{}
+	return p.step, nil
 }
 
 // advance is one step while it is being worked out.

@@ -288,7 +288,7 @@ func TestAForeignApprovalRequestIsNoApproval(t *testing.T) {
 func TestAPausedPlacementWaits(t *testing.T) {
 	w := begun(t, stageConfigs{stage("all", "", nil)}, "a")
 	w.Placement.SetAnnotations(map[string]string{placementv1beta1.PausedAnnotation: "true"})
-	if step, v := Next(&w.Observed); v.Waits == "" || len(step.Bind) > 0 {
-		t.Errorf("Next() = %+v, %+v", step, v)
+	if step, no := Next(&w.Observed); !waiting(no) || len(step.Bind) > 0 {
+		t.Errorf("Next() = %+v, %+v", step, no)
 	}
 }

@@ -12,21 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // stagesOf divides the members that have a binding into stages, each into its
 // order. Every one of them must be in exactly one stage.
-func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]placementv1beta1.StageUpdatingStatus, Verdict) {
+func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]placementv1beta1.StageUpdatingStatus, *refusal.Refusal) {
 	stages := make([]placementv1beta1.StageUpdatingStatus, 0, len(strategy.Stages))
 	stageOf := map[string]string{}
 	for i := range strategy.Stages {
 		config := &strategy.Stages[i]
-		if v := checkTasks(config); !v.ok() {
-			return nil, v
+		if no := checkTasks(config); no != nil {
+			return nil, no
 		}
-		names, v := membersOf(config, bound, members)
-		if !v.ok() {
-			return nil, v
+		names, no := membersOf(config, bound, members)
+		if no != nil {
+			return nil, no
 		}
 		stage := placementv1beta1.StageUpdatingStatus{StageName: config.Name, Clusters: make([]placementv1beta1.ClusterUpdatingStatus, 0, len(names))}
 		for _, name := range names {
@@ -49,11 +50,11 @@ func stagesOf(run string, strategy *placementv1beta1.UpdateStrategySpec, bound m
 	if len(left) > 0 {
 		return nil, refused("%d members are in no stage: %s; add a stage whose labelSelector chooses them", len(left), listed(left))
 	}
-	return stages, Verdict{}
+	return stages, nil
 }
 
 // checkTasks refuses what the schema lets pass.
-func checkTasks(config *placementv1beta1.StageConfig) Verdict {
+func checkTasks(config *placementv1beta1.StageConfig) *refusal.Refusal {
 	tasks := config.AfterStageTasks
 	if len(tasks) == 2 && tasks[0].Type == tasks[1].Type {
 		return refused("stage %q has two tasks of type %s after it; leave one", config.Name, tasks[0].Type)
@@ -63,11 +64,11 @@ func checkTasks(config *placementv1beta1.StageConfig) Verdict {
 			return refused("the TimedWait after stage %q has no time to wait; give it a waitTime such as 10m, or leave it out", config.Name)
 		}
 	}
-	return Verdict{}
+	return nil
 }
 
 // membersOf are the members of a stage in its order.
-func membersOf(config *placementv1beta1.StageConfig, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]string, Verdict) {
+func membersOf(config *placementv1beta1.StageConfig, bound map[string]placementv1beta1.BindingObject, members map[string]labels.Set) ([]string, *refusal.Refusal) {
 	selector, err := metav1.LabelSelectorAsSelector(config.LabelSelector) // No selector selects nothing.
 	if err != nil {
 		return nil, refused("labelSelector of stage %q: %v", config.Name, err)
@@ -88,7 +89,7 @@ func membersOf(config *placementv1beta1.StageConfig, bound map[string]placementv
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b)) })
-	return names, Verdict{}
+	return names, nil
 }
 
 func tasksOf(tasks []placementv1beta1.StageTask, approval string) []placementv1beta1.StageTaskStatus {

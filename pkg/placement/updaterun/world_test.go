@@ -103,12 +103,12 @@ func wait(d time.Duration) placementv1beta1.StageTask {
 // initialize begins the run, and returns why it does not.
 func (w *world) initialize() string {
 	w.t.Helper()
-	status, v := Initialize(&w.Observed, w.strategy)
-	if v.Waits != "" {
-		return "waits: " + v.Waits
+	status, no := Initialize(&w.Observed, w.strategy)
+	if waiting(no) {
+		return "waits: " + no.Message
 	}
-	if v.Refused != "" {
-		return "refused: " + v.Refused
+	if no != nil {
+		return "refused: " + no.Message
 	}
 	status.ResourceSnapshotIndexUsed = "7"
 	scribeOf(w.Run, w.Now).set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
@@ -130,9 +130,9 @@ func begun(t *testing.T, stages []placementv1beta1.StageConfig, members ...strin
 // step takes the next step.
 func (w *world) step() *world {
 	w.t.Helper()
-	step, v := Next(&w.Observed)
-	if v.Waits != "" {
-		w.t.Fatalf("waits: %s", v.Waits)
+	step, no := Next(&w.Observed)
+	if waiting(no) {
+		w.t.Fatalf("waits: %s", no.Message)
 	}
 	for _, b := range step.Bind {
 		*b.Object.GetSpec() = b.Spec

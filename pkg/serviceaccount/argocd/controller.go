@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func asks(member *clusterv1beta1.MemberCluster) bool {
-	return member.DeletionTimestamp.IsZero() && member.Labels[msav1beta1.LabelArgoCD] == msav1beta1.LabelArgoCDValue
+	return member.DeletionTimestamp.IsZero() && member.Labels[authenticationv1beta1.LabelArgoCD] == authenticationv1beta1.LabelArgoCDValue
 }
 
 // ignoreConflict drops an error after which an event brings the member back.
@@ -129,7 +129,7 @@ func (r *Reconciler) provide(ctx context.Context, member *clusterv1beta1.MemberC
 	}
 	exists := err == nil
 	if exists && !isOurs(secret) {
-		return time.Time{}, fmt.Sprintf("Secret %s was not made by the hub: delete it, or take the label %s off the member", key, msav1beta1.LabelArgoCD), nil
+		return time.Time{}, fmt.Sprintf("Secret %s was not made by the hub: delete it, or take the label %s off the member", key, authenticationv1beta1.LabelArgoCD), nil
 	}
 	secret.Name = key.Name
 	due, err = r.writeSecret(ctx, member, account, secret, exists)
@@ -182,7 +182,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context) (*corev1.ServiceAccount,
 // ensureRole lets the account through to the members that are labelled now.
 func (r *Reconciler) ensureRole(ctx context.Context) error {
 	var members clusterv1beta1.MemberClusterList
-	if err := r.Client.List(ctx, &members, client.MatchingLabels{msav1beta1.LabelArgoCD: msav1beta1.LabelArgoCDValue}); err != nil {
+	if err := r.Client.List(ctx, &members, client.MatchingLabels{authenticationv1beta1.LabelArgoCD: authenticationv1beta1.LabelArgoCDValue}); err != nil {
 		return fmt.Errorf("listing members for Argo CD: %w", err)
 	}
 	var names []string

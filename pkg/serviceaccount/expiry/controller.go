@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 )
@@ -41,13 +41,13 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managedserviceaccount.expiry").
-		For(&msav1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&authenticationv1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
 // Reconcile deletes one, or comes back when it is time.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var account msav1beta1.ManagedServiceAccount
+	var account authenticationv1beta1.ManagedServiceAccount
 	if err := r.Client.Get(ctx, request.NamespacedName, &account); err != nil || !account.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // remaining is how long one is still to live, if that is limited.
-func remaining(account *msav1beta1.ManagedServiceAccount, now time.Time) (left time.Duration, limited bool) {
+func remaining(account *authenticationv1beta1.ManagedServiceAccount, now time.Time) (left time.Duration, limited bool) {
 	ttl := account.Spec.TTLSecondsAfterCreation
 	if ttl == nil {
 		return 0, false

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 func TestExpiry(t *testing.T) {
@@ -44,10 +44,10 @@ func TestExpiry(t *testing.T) {
 			if err := clientgoscheme.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			if err := msav1beta1.AddToScheme(scheme); err != nil {
+			if err := authenticationv1beta1.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tt.namespace, Name: "a", CreationTimestamp: metav1.NewTime(born)}}
+			account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: tt.namespace, Name: "a", CreationTimestamp: metav1.NewTime(born)}}
 			account.Spec.TTLSecondsAfterCreation = tt.ttl
 			hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(account,
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cluster1", Labels: map[string]string{"fleetgate.io/member": "m1"}}},

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 const (
@@ -74,7 +74,7 @@ type Grants struct {
 
 // roleName tells the grants of one hub's gateway from those of another's.
 func (g *Grants) roleName() string {
-	if g.AccountNamespace == msav1beta1.AccountNamespace {
+	if g.AccountNamespace == authenticationv1beta1.AccountNamespace {
 		return RoleName
 	}
 	return RoleName + "-" + g.AccountNamespace
@@ -219,7 +219,7 @@ func (g *Grants) ensureBinding(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: g.roleName()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: g.roleName()},
 		Subjects: []rbacv1.Subject{{
-			Kind: rbacv1.ServiceAccountKind, Namespace: g.AccountNamespace, Name: msav1beta1.GatewayAccount,
+			Kind: rbacv1.ServiceAccountKind, Namespace: g.AccountNamespace, Name: authenticationv1beta1.GatewayAccount,
 		}},
 	}
 	current := &rbacv1.ClusterRoleBinding{}
@@ -262,7 +262,7 @@ func (g *Grants) waitEffective(ctx context.Context, mode Mode, request Request) 
 func (g *Grants) waitAllowed(ctx context.Context, mode Mode, resource, name string) error {
 	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               msav1beta1.UsernameIn(g.AccountNamespace, msav1beta1.GatewayAccount),
+			User:               authenticationv1beta1.UsernameIn(g.AccountNamespace, authenticationv1beta1.GatewayAccount),
 			ResourceAttributes: mode.attributes(resource, name),
 		}}
 		err := g.Client.Create(ctx, review)

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 // A Mode is by which verbs the gateway's account acts as others on a member. Its text is
@@ -184,7 +184,7 @@ func (g *Grants) probe(ctx context.Context) (knows bool, err error) {
 	if err := g.waitAllowed(ctx, Constrained, "users", canary); err != nil {
 		return false, err
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: g.AccountNamespace, Name: msav1beta1.GatewayAccount}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: g.AccountNamespace, Name: authenticationv1beta1.GatewayAccount}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](probeTokenSeconds)}}
 	if err := g.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return false, fmt.Errorf("requesting a token of ServiceAccount %s/%s: %w", account.Namespace, account.Name, err)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	secrets := source.Kind[client.Object](r.Secrets, secret, handler.EnqueueRequestsFromMapFunc(r.ofSecret))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("managedserviceaccount.mirror").
-		Watches(&msav1beta1.ManagedServiceAccount{}, handler.EnqueueRequestsFromMapFunc(sourceOf)).
+		Watches(&authenticationv1beta1.ManagedServiceAccount{}, handler.EnqueueRequestsFromMapFunc(sourceOf)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(secrets).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
@@ -69,7 +69,7 @@ func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.
 	if requests := outside(secret); requests != nil {
 		return requests
 	}
-	twin := &msav1beta1.ManagedServiceAccount{}
+	twin := &authenticationv1beta1.ManagedServiceAccount{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), twin); err != nil {
 		return nil // Without a twin there is nothing to bring back; its own event comes when there is.
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.
 
 // sourceOf is the ManagedServiceAccount itself, or the one whose twin it is.
 func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
-	if from := account.GetLabels()[msav1beta1.LabelAskedFrom]; from != "" {
+	if from := account.GetLabels()[authenticationv1beta1.LabelAskedFrom]; from != "" {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: from, Name: account.GetName()}}}
 	}
 	return outside(account)
@@ -93,7 +93,7 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	}
 	var requests []ctrl.Request
 	for _, name := range names {
-		var accounts msav1beta1.ManagedServiceAccountList
+		var accounts authenticationv1beta1.ManagedServiceAccountList
 		if err := r.Client.List(ctx, &accounts, client.InNamespace(name)); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Could not list ManagedServiceAccounts", "namespace", name)
 			continue
@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	account := &msav1beta1.ManagedServiceAccount{}
+	account := &authenticationv1beta1.ManagedServiceAccount{}
 	err = r.Client.Get(ctx, request.NamespacedName, account)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedServiceAccount %s: %w", request, err)
@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || !account.DeletionTimestamp.IsZero() {
 		account = nil
 	}
-	if member != "" && request.Name == msav1beta1.GatewayAccount {
+	if member != "" && request.Name == authenticationv1beta1.GatewayAccount {
 		// Whoever is first would get the gateway's rights on the member.
 		member, why = "", fmt.Sprintf("%s is the gateway's own account on member %s: choose another name", request.Name, member)
 	}
@@ -172,9 +172,9 @@ func (r *Reconciler) given(ctx context.Context, name string) (member, why string
 // withdraw removes twins that are not wanted: of a ManagedServiceAccount that is
 // gone, that another of the same name has replaced, or whose namespace is now
 // another member's or nobody's. With the twin the copy goes too.
-func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *msav1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
-	var twins msav1beta1.ManagedServiceAccountList
-	if err := r.Client.List(ctx, &twins, client.MatchingLabels{msav1beta1.LabelAskedFrom: key.Namespace}); err != nil {
+func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *authenticationv1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
+	var twins authenticationv1beta1.ManagedServiceAccountList
+	if err := r.Client.List(ctx, &twins, client.MatchingLabels{authenticationv1beta1.LabelAskedFrom: key.Namespace}); err != nil {
 		return false, fmt.Errorf("listing twins of ManagedServiceAccounts in %s: %w", key.Namespace, err)
 	}
 	for _, twin := range twins.Items {
@@ -193,13 +193,13 @@ func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, mem
 }
 
 // isTwin reports whether one was made for that very other.
-func isTwin(twin, account *msav1beta1.ManagedServiceAccount, member string) bool {
-	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && twin.Labels[msav1beta1.LabelAskedFrom] == account.Namespace &&
-		twin.Annotations[msav1beta1.AnnotationMadeFor] == string(account.UID)
+func isTwin(twin, account *authenticationv1beta1.ManagedServiceAccount, member string) bool {
+	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && twin.Labels[authenticationv1beta1.LabelAskedFrom] == account.Namespace &&
+		twin.Annotations[authenticationv1beta1.AnnotationMadeFor] == string(account.UID)
 }
 
 // serve keeps the twin, and brings back what came of it.
-func (r *Reconciler) serve(ctx context.Context, account *msav1beta1.ManagedServiceAccount, member string) error {
+func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
 	twin := desiredTwin(account, member)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
 	switch {
@@ -211,7 +211,7 @@ func (r *Reconciler) serve(ctx context.Context, account *msav1beta1.ManagedServi
 		return err // Its own event brings this one back.
 	case err != nil:
 		return fmt.Errorf("reading twin %s/%s: %w", twin.Namespace, twin.Name, err)
-	case twin.Labels[msav1beta1.LabelAskedFrom] != account.Namespace:
+	case twin.Labels[authenticationv1beta1.LabelAskedFrom] != account.Namespace:
 		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, twin.Namespace, twin.Name))
 	case !isTwin(twin, account, member) || !twin.DeletionTimestamp.IsZero():
 		return nil // It is being replaced.
@@ -230,7 +230,7 @@ func (r *Reconciler) serve(ctx context.Context, account *msav1beta1.ManagedServi
 }
 
 // endWithout takes the copy away: with the member its tokens have no use.
-func (r *Reconciler) endWithout(ctx context.Context, account *msav1beta1.ManagedServiceAccount, member string) error {
+func (r *Reconciler) endWithout(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
 	if err := r.removeCopy(ctx, account); err != nil {
 		return err
 	}
@@ -238,11 +238,11 @@ func (r *Reconciler) endWithout(ctx context.Context, account *msav1beta1.Managed
 }
 
 // refuse says in the status why there is no token.
-func (r *Reconciler) refuse(ctx context.Context, account *msav1beta1.ManagedServiceAccount, why string) error {
+func (r *Reconciler) refuse(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, why string) error {
 	return r.writeStatus(ctx, account, refusedStatus(account, why))
 }
 
-func (r *Reconciler) writeStatus(ctx context.Context, account *msav1beta1.ManagedServiceAccount, status msav1beta1.ManagedServiceAccountStatus) error {
+func (r *Reconciler) writeStatus(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, status authenticationv1beta1.ManagedServiceAccountStatus) error {
 	if equality.Semantic.DeepEqual(account.Status, status) {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 var (
@@ -36,12 +36,12 @@ type bench struct {
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, msav1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, authenticationv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&msav1beta1.ManagedServiceAccount{}).WithObjects(objects...).Build()
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&authenticationv1beta1.ManagedServiceAccount{}).WithObjects(objects...).Build()
 	return &bench{t: t, hub: hub, r: &Reconciler{Client: hub, GatewayNamespace: "fleet-system"}}
 }
 
@@ -60,9 +60,9 @@ func (b *bench) reconcileOf(key client.ObjectKey) {
 	}
 }
 
-func (b *bench) account(key client.ObjectKey) *msav1beta1.ManagedServiceAccount {
+func (b *bench) account(key client.ObjectKey) *authenticationv1beta1.ManagedServiceAccount {
 	b.t.Helper()
-	found := &msav1beta1.ManagedServiceAccount{}
+	found := &authenticationv1beta1.ManagedServiceAccount{}
 	if err := b.hub.Get(b.t.Context(), key, found); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -92,7 +92,7 @@ func (b *bench) must(err error) {
 // told is the message of a condition that is False.
 func (b *bench) told() string {
 	b.t.Helper()
-	condition := meta.FindStatusCondition(b.account(keyOfSource).Status.Conditions, msav1beta1.ConditionTokenReported)
+	condition := meta.FindStatusCondition(b.account(keyOfSource).Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	if condition == nil || condition.Status != metav1.ConditionFalse {
 		return ""
 	}
@@ -107,8 +107,8 @@ func namespace(name, member string) *corev1.Namespace {
 	return n
 }
 
-func given(uid types.UID) *msav1beta1.ManagedServiceAccount {
-	return &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: uid}}
+func given(uid types.UID) *authenticationv1beta1.ManagedServiceAccount {
+	return &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: uid}}
 }
 
 // agentReports is what the member's agent does with the twin.
@@ -118,10 +118,10 @@ func (b *bench) agentReports(token string) {
 	_ = b.hub.Delete(b.t.Context(), secret.DeepCopy())
 	twin := b.account(keyOfTwin)
 	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
-	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: twin.Name, UID: twin.UID}}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: twin.Name, UID: twin.UID}}
 	b.must(b.hub.Create(b.t.Context(), secret))
-	twin.Status.TokenSecretRef = &msav1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
-	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: msav1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
+	twin.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
+	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: authenticationv1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
 	b.must(b.hub.Status().Update(b.t.Context(), twin))
 }
 
@@ -189,10 +189,10 @@ func TestTwinGoesWithTheOther(t *testing.T) {
 
 func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 	earlier := desiredTwin(given("u1"), "m1")
-	earlier.Annotations[msav1beta1.AnnotationMadeFor] = "u0"
+	earlier.Annotations[authenticationv1beta1.AnnotationMadeFor] = "u0"
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), earlier)
 	b.reconcile()
-	if got := b.account(keyOfTwin).Annotations[msav1beta1.AnnotationMadeFor]; got != "u1" {
+	if got := b.account(keyOfTwin).Annotations[authenticationv1beta1.AnnotationMadeFor]; got != "u1" {
 		t.Errorf("the twin was made for %q", got)
 	}
 }
@@ -200,7 +200,7 @@ func TestTwinOfADeletedOneIsReplaced(t *testing.T) {
 // Whoever took the name before the gateway had its account got the gateway's rights.
 func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
 	reserved := given("u1")
-	reserved.Name = msav1beta1.GatewayAccount
+	reserved.Name = authenticationv1beta1.GatewayAccount
 	earlier := desiredTwin(reserved, "m1")
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), reserved, earlier)
 	b.reconcileOf(client.ObjectKeyFromObject(reserved))
@@ -214,7 +214,7 @@ func TestGatewaysAccountCannotBeTakenBeforeTheGatewayHasIt(t *testing.T) {
 }
 
 func TestWhatCannotBeServedIsToldAndMakesNothing(t *testing.T) {
-	taken := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}}
+	taken := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}}
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), taken, theirs)
 	b.reconcile()

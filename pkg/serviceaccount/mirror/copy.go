@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 // bringBack makes the copy of the twin's token. As long as the twin has none, an
 // earlier copy stays. A Secret that is in the way is the reason why not.
-func (r *Reconciler) bringBack(ctx context.Context, twin, account *msav1beta1.ManagedServiceAccount) (why string, err error) {
+func (r *Reconciler) bringBack(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
 	err = r.Client.Get(ctx, client.ObjectKeyFromObject(twin), token)
 	if apierrors.IsNotFound(err) {
@@ -53,7 +53,7 @@ func (r *Reconciler) bringBack(ctx context.Context, twin, account *msav1beta1.Ma
 }
 
 // presentCopy returns a Secret without a resource version if there is none.
-func (r *Reconciler) presentCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
+func (r *Reconciler) presentCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading Secret %s/%s: %w", account.Namespace, account.Name, err)
@@ -62,7 +62,7 @@ func (r *Reconciler) presentCopy(ctx context.Context, account *msav1beta1.Manage
 }
 
 // removeCopy removes the Secret if it is the copy.
-func (r *Reconciler) removeCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) error {
+func (r *Reconciler) removeCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
 	secret, err := r.presentCopy(ctx, account)
 	if err != nil {
 		return err

@@ -10,50 +10,50 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
 // desiredTwin is what the member's agent sees. How long the ManagedServiceAccount
 // itself lives is not its business.
-func desiredTwin(account *msav1beta1.ManagedServiceAccount, member string) *msav1beta1.ManagedServiceAccount {
-	return &msav1beta1.ManagedServiceAccount{
+func desiredTwin(account *authenticationv1beta1.ManagedServiceAccount, member string) *authenticationv1beta1.ManagedServiceAccount {
+	return &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   clusterv1beta1.MemberNamespace(member),
 			Name:        account.Name,
-			Labels:      map[string]string{clusterv1beta1.LabelMember: member, msav1beta1.LabelAskedFrom: account.Namespace},
-			Annotations: map[string]string{msav1beta1.AnnotationMadeFor: string(account.UID)},
+			Labels:      map[string]string{clusterv1beta1.LabelMember: member, authenticationv1beta1.LabelAskedFrom: account.Namespace},
+			Annotations: map[string]string{authenticationv1beta1.AnnotationMadeFor: string(account.UID)},
 		},
-		Spec: msav1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
+		Spec: authenticationv1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
 	}
 }
 
 // desiredCopy is the Secret beside the ManagedServiceAccount. It goes with it.
 // Labels and annotations of others stay.
-func desiredCopy(present *corev1.Secret, account *msav1beta1.ManagedServiceAccount, token map[string][]byte) *corev1.Secret {
+func desiredCopy(present *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount, token map[string][]byte) *corev1.Secret {
 	secret := present.DeepCopy()
 	secret.Type = corev1.SecretTypeOpaque
 	secret.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: account.Name, UID: account.UID,
+		APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: account.Name, UID: account.UID,
 	}}
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
 	secret.Data = token
 	return secret
 }
 
 // mayWrite reports whether a Secret is a copy, or none at all. A label alone is
 // not enough: the Secret of another product carries it too.
-func mayWrite(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
+func mayWrite(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
 	return secret.ResourceVersion == "" || isOf(secret, account)
 }
 
 // isOf reports whether a Secret was made for that very ManagedServiceAccount.
-func isOf(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
+func isOf(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
 // desiredStatus is the twin's, told of this one.
-func desiredStatus(twin, account *msav1beta1.ManagedServiceAccount) msav1beta1.ManagedServiceAccountStatus {
+func desiredStatus(twin, account *authenticationv1beta1.ManagedServiceAccount) authenticationv1beta1.ManagedServiceAccountStatus {
 	status := *account.Status.DeepCopy()
 	status.TokenSecretRef = twin.Status.TokenSecretRef.DeepCopy()
 	status.ExpirationTimestamp = twin.Status.ExpirationTimestamp.DeepCopy()
@@ -69,12 +69,12 @@ func desiredStatus(twin, account *msav1beta1.ManagedServiceAccount) msav1beta1.M
 }
 
 // refusedStatus says why there is no token, and that there is none.
-func refusedStatus(account *msav1beta1.ManagedServiceAccount, why string) msav1beta1.ManagedServiceAccountStatus {
+func refusedStatus(account *authenticationv1beta1.ManagedServiceAccount, why string) authenticationv1beta1.ManagedServiceAccountStatus {
 	status := *account.Status.DeepCopy()
 	status.TokenSecretRef, status.ExpirationTimestamp = nil, nil
-	for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+	for _, kind := range []string{authenticationv1beta1.ConditionSecretCreated, authenticationv1beta1.ConditionTokenReported} {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: kind, Status: metav1.ConditionFalse, Reason: msav1beta1.ReasonNotServed, Message: why, ObservedGeneration: account.Generation,
+			Type: kind, Status: metav1.ConditionFalse, Reason: authenticationv1beta1.ReasonNotServed, Message: why, ObservedGeneration: account.Generation,
 		})
 	}
 	return status

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 func TestGiven(t *testing.T) {
@@ -43,18 +43,18 @@ func TestGiven(t *testing.T) {
 
 func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
 	expires := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	twin := &msav1beta1.ManagedServiceAccount{
+	twin := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Generation: 7},
-		Status: msav1beta1.ManagedServiceAccountStatus{
+		Status: authenticationv1beta1.ManagedServiceAccountStatus{
 			ExpirationTimestamp: &expires,
-			TokenSecretRef:      &msav1beta1.SecretRef{Name: "a", LastRefreshTimestamp: expires},
+			TokenSecretRef:      &authenticationv1beta1.SecretRef{Name: "a", LastRefreshTimestamp: expires},
 			Conditions: []metav1.Condition{
-				{Type: msav1beta1.ConditionSecretCreated, Status: metav1.ConditionTrue, ObservedGeneration: 7, Reason: "R", LastTransitionTime: expires},
-				{Type: msav1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, ObservedGeneration: 6, Reason: "R", LastTransitionTime: expires},
+				{Type: authenticationv1beta1.ConditionSecretCreated, Status: metav1.ConditionTrue, ObservedGeneration: 7, Reason: "R", LastTransitionTime: expires},
+				{Type: authenticationv1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, ObservedGeneration: 6, Reason: "R", LastTransitionTime: expires},
 			},
 		},
 	}
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	got := desiredStatus(twin, account)
 	want := *twin.Status.DeepCopy()
 	want.Conditions[0].ObservedGeneration = 2 // The agent has seen this spec.
@@ -63,11 +63,11 @@ func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 
-	refused := refusedStatus(&msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: got}, "taken back")
+	refused := refusedStatus(&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}, Status: got}, "taken back")
 	if refused.TokenSecretRef != nil || refused.ExpirationTimestamp != nil {
 		t.Errorf("a refused one still tells of a token: %+v", refused)
 	}
-	for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+	for _, kind := range []string{authenticationv1beta1.ConditionSecretCreated, authenticationv1beta1.ConditionTokenReported} {
 		condition := meta.FindStatusCondition(refused.Conditions, kind)
 		if condition.Status != metav1.ConditionFalse || condition.Message != "taken back" || condition.ObservedGeneration != 3 {
 			t.Errorf("condition is %+v", condition)
@@ -76,20 +76,20 @@ func TestStatusOfTheTwinIsToldOfTheOther(t *testing.T) {
 }
 
 func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
-	account := &msav1beta1.ManagedServiceAccount{
+	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1", Labels: map[string]string{"team": "x"}, Finalizers: []string{"x/y"}},
-		Spec: msav1beta1.ManagedServiceAccountSpec{
-			Rotation:                msav1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: time.Hour}},
+		Spec: authenticationv1beta1.ManagedServiceAccountSpec{
+			Rotation:                authenticationv1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: time.Hour}},
 			TTLSecondsAfterCreation: ptr.To[int32](60),
 		},
 	}
-	want := &msav1beta1.ManagedServiceAccount{
+	want := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "fleet-member-m1", Name: "a",
 			Labels:      map[string]string{"fleetgate.io/member": "m1", "fleetgate.io/asked-from": "cluster1"},
 			Annotations: map[string]string{"fleetgate.io/made-for": "u1"},
 		},
-		Spec: msav1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
+		Spec: authenticationv1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
 	}
 	twin := desiredTwin(account, "m1")
 	if diff := cmp.Diff(want, twin); diff != "" {
@@ -105,8 +105,8 @@ func TestTwinAsksForTheSameTokenAndNoMore(t *testing.T) {
 }
 
 func TestASecretOfSomebodyElseIsNotOverwritten(t *testing.T) {
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1"}}
-	labelled := map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1"}}
+	labelled := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	tests := map[string]struct {
 		secret metav1.ObjectMeta
 		want   bool

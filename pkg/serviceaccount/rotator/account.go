@@ -5,6 +5,7 @@ package rotator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 // ensureAccount returns the ServiceAccount on the member, as it should be.
-func (r *Reconciler) ensureAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
+func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
 	err := r.Member.Get(ctx, client.ObjectKeyFromObject(onMember), onMember)
 	if apierrors.IsNotFound(err) {
@@ -48,17 +49,17 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *msav1beta1.Mana
 // mark says on the account for whom it was made, and returns whether that changed it.
 func (r *Reconciler) mark(onMember *corev1.ServiceAccount, uid types.UID) (changed bool) {
 	madeFor := r.AgentNamespace + "/" + string(uid)
-	if isManaged(onMember) && onMember.Annotations[msav1beta1.AnnotationMadeFor] == madeFor {
+	if isManaged(onMember) && onMember.Annotations[authenticationv1beta1.AnnotationMadeFor] == madeFor {
 		return false
 	}
-	metav1.SetMetaDataLabel(&onMember.ObjectMeta, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
-	metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, msav1beta1.AnnotationMadeFor, madeFor)
+	metav1.SetMetaDataLabel(&onMember.ObjectMeta, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
+	metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationMadeFor, madeFor)
 	return true
 }
 
 // replaceAccount makes a new account in place of an earlier one of the same
 // name, so that the earlier one's tokens die.
-func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.ServiceAccount, account *msav1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
+func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.ServiceAccount, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
 	if err := r.deleteAccount(ctx, earlier); err != nil {
 		return nil, err
 	}
@@ -107,4 +108,22 @@ func (r *Reconciler) deleteAccount(ctx context.Context, account *corev1.ServiceA
 	}
 	log.FromContext(ctx).Info("Removed the account from the member", "account", account.Name)
 	return nil
+}
+
+// Withdraw removes from the member all accounts that the agent has made for
+// ManagedServiceAccounts: the hub has let the member go, and nobody tells of each one any
+// more. It must be called when nothing reconciles. Only Member and the namespaces are used.
+func (r *Reconciler) Withdraw(ctx context.Context) error {
+	var accounts corev1.ServiceAccountList
+	labelled := client.MatchingLabels{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
+	if err := r.Member.List(ctx, &accounts, client.InNamespace(r.AccountNamespace), labelled); err != nil {
+		return fmt.Errorf("listing ServiceAccounts in namespace %s on the member: %w", r.AccountNamespace, err)
+	}
+	var failures []error
+	for i := range accounts.Items {
+		if ownershipOf(&accounts.Items[i], r.AgentNamespace, "") == former {
+			failures = append(failures, r.deleteAccount(ctx, &accounts.Items[i]))
+		}
+	}
+	return errors.Join(failures...)
 }

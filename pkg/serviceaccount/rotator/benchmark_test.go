@@ -25,7 +25,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -80,7 +80,7 @@ type simulation struct {
 func newSimulation(tb testing.TB, members, accounts int, validity time.Duration) *simulation {
 	tb.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, msav1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, authenticationv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			tb.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func newSimulation(tb testing.TB, members, accounts int, validity time.Duration)
 		namespace := fmt.Sprintf("fleet-member-m%d", i)
 		hub := s.hub(scheme)
 		for j := range accounts {
-			account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: fmt.Sprintf("a%d", j), UID: types.UID(fmt.Sprintf("%d-%d", i, j)), Generation: 1,
 			}}
 			account.Spec.Rotation.Validity.Duration = validity
@@ -100,7 +100,7 @@ func newSimulation(tb testing.TB, members, accounts int, validity time.Duration)
 		}
 		s.agents = append(s.agents, &Reconciler{
 			Hub: hub, Live: hub, Member: s.member(scheme, i),
-			HubNamespace: namespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: "fleet-system",
+			HubNamespace: namespace, AccountNamespace: authenticationv1beta1.AccountNamespace, AgentNamespace: "fleet-system",
 			MemberCA: func() ([]byte, error) { return []byte("ca"), nil }, Clock: s.clock, Recorder: &events.FakeRecorder{},
 		})
 	}
@@ -132,8 +132,8 @@ func (m *memory) Get(_ context.Context, key client.ObjectKey, into client.Object
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
 	switch to := into.(type) {
-	case *msav1beta1.ManagedServiceAccount:
-		found.(*msav1beta1.ManagedServiceAccount).DeepCopyInto(to)
+	case *authenticationv1beta1.ManagedServiceAccount:
+		found.(*authenticationv1beta1.ManagedServiceAccount).DeepCopyInto(to)
 	case *corev1.Secret:
 		found.(*corev1.Secret).DeepCopyInto(to)
 	case *corev1.ServiceAccount:
@@ -206,7 +206,7 @@ func (s *simulation) member(scheme *runtime.Scheme, number int) *memory {
 			s.tokens++
 			now := s.clock.Now().Unix()
 			payload := fmt.Sprintf(`{"sub":%q,"iat":%d,"exp":%d,"kubernetes.io":{"serviceaccount":{"uid":%q}}}`,
-				msav1beta1.UsernameIn(account.GetNamespace(), account.GetName()), now, now+*request.Spec.ExpirationSeconds, account.GetUID())
+				authenticationv1beta1.UsernameIn(account.GetNamespace(), account.GetName()), now, now+*request.Spec.ExpirationSeconds, account.GetUID())
 			request.Status.Token = "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 		},
 	}

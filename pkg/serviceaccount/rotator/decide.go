@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -42,7 +42,7 @@ type present struct {
 }
 
 // decide says what is to be done, and until when that holds.
-func decide(account *msav1beta1.ManagedServiceAccount, onMember types.UID, found present, now time.Time) (step, time.Time) {
+func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types.UID, found present, now time.Time) (step, time.Time) {
 	rotates := account.Spec.Rotation.Rotates()
 	if !found.works {
 		if !rotates && account.Status.TokenSecretRef != nil {
@@ -66,8 +66,8 @@ func decide(account *msav1beta1.ManagedServiceAccount, onMember types.UID, found
 // asksForAnother reports whether the spec was changed since the token was looked
 // at last, and asks for another life than it has. An API server that always
 // grants another one is asked once.
-func asksForAnother(account *msav1beta1.ManagedServiceAccount, claims serviceaccount.Claims) bool {
-	told := meta.FindStatusCondition(account.Status.Conditions, msav1beta1.ConditionTokenReported)
+func asksForAnother(account *authenticationv1beta1.ManagedServiceAccount, claims serviceaccount.Claims) bool {
+	told := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	if told == nil || told.ObservedGeneration >= account.Generation {
 		return false
 	}
@@ -79,7 +79,7 @@ func differs(granted, asked time.Duration) bool { return (granted - asked).Abs()
 // dueAt is when to refresh a token. It reckons from the agent's own clock if the
 // status tells when this token was written. Claims go by the member's clock: by
 // them, tokens of a member whose clock is behind would be due as soon as issued.
-func dueAt(status *msav1beta1.ManagedServiceAccountStatus, claims serviceaccount.Claims, account types.UID, now time.Time) time.Time {
+func dueAt(status *authenticationv1beta1.ManagedServiceAccountStatus, claims serviceaccount.Claims, account types.UID, now time.Time) time.Time {
 	issued := claims.Issued
 	if isAbout(status, claims) && !status.TokenSecretRef.LastRefreshTimestamp.After(now) {
 		issued = status.TokenSecretRef.LastRefreshTimestamp.Time

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -22,23 +22,23 @@ func TestDecide(t *testing.T) {
 	good := present{claims: serviceaccount.Claims{Issued: issued, Expires: issued.Add(time.Hour)}, works: true, whole: true}
 	altered, dead := good, present{}
 	altered.whole = false
-	rotating := msav1beta1.ManagedServiceAccount{
+	rotating := authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Generation: 1},
-		Spec:       msav1beta1.ManagedServiceAccountSpec{Rotation: msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}},
+		Spec:       authenticationv1beta1.ManagedServiceAccountSpec{Rotation: authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}},
 	}
 	once := *rotating.DeepCopy()
 	once.Spec.Rotation.Enabled = ptr.To(false)
 	onceIssued := *once.DeepCopy()
-	onceIssued.Status.TokenSecretRef = &msav1beta1.SecretRef{}
-	told := func(account msav1beta1.ManagedServiceAccount, generation int64, validity time.Duration) msav1beta1.ManagedServiceAccount {
+	onceIssued.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{}
+	told := func(account authenticationv1beta1.ManagedServiceAccount, generation int64, validity time.Duration) authenticationv1beta1.ManagedServiceAccount {
 		changed := *account.DeepCopy()
 		changed.Generation, changed.Spec.Rotation.Validity.Duration = generation, validity
-		changed.Status.Conditions = []metav1.Condition{{Type: msav1beta1.ConditionTokenReported, ObservedGeneration: 1}}
+		changed.Status.Conditions = []metav1.Condition{{Type: authenticationv1beta1.ConditionTokenReported, ObservedGeneration: 1}}
 		return changed
 	}
 	early, late := 10*time.Minute, 55*time.Minute
 	tests := map[string]struct {
-		account msav1beta1.ManagedServiceAccount
+		account authenticationv1beta1.ManagedServiceAccount
 		found   present
 		after   time.Duration
 		want    step
@@ -75,22 +75,22 @@ func TestDecide(t *testing.T) {
 func TestDueGoesByTheAgentsClock(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := serviceaccount.Claims{Account: "u1", Issued: issued, Expires: issued.Add(time.Hour)}
-	status := func(written time.Time, expires time.Time) *msav1beta1.ManagedServiceAccountStatus {
-		return &msav1beta1.ManagedServiceAccountStatus{
-			TokenSecretRef: &msav1beta1.SecretRef{LastRefreshTimestamp: metav1.NewTime(written)}, ExpirationTimestamp: ptr.To(metav1.NewTime(expires)),
+	status := func(written time.Time, expires time.Time) *authenticationv1beta1.ManagedServiceAccountStatus {
+		return &authenticationv1beta1.ManagedServiceAccountStatus{
+			TokenSecretRef: &authenticationv1beta1.SecretRef{LastRefreshTimestamp: metav1.NewTime(written)}, ExpirationTimestamp: ptr.To(metav1.NewTime(expires)),
 		}
 	}
 	now := issued.Add(3 * time.Hour)
 	tests := map[string]struct {
-		status *msav1beta1.ManagedServiceAccountStatus
+		status *authenticationv1beta1.ManagedServiceAccountStatus
 		from   time.Time
 	}{
 		"member two hours behind":     {status(issued.Add(2*time.Hour), claims.Expires), issued.Add(2 * time.Hour)},
-		"no status yet":               {&msav1beta1.ManagedServiceAccountStatus{}, issued},
+		"no status yet":               {&authenticationv1beta1.ManagedServiceAccountStatus{}, issued},
 		"status of the token before":  {status(issued.Add(-time.Hour), issued), issued},
 		"status from the future":      {status(now.Add(time.Minute), claims.Expires), issued},
-		"status without an expiry":    {&msav1beta1.ManagedServiceAccountStatus{TokenSecretRef: &msav1beta1.SecretRef{}}, issued},
-		"status without a Secret yet": {&msav1beta1.ManagedServiceAccountStatus{ExpirationTimestamp: ptr.To(metav1.NewTime(claims.Expires))}, issued},
+		"status without an expiry":    {&authenticationv1beta1.ManagedServiceAccountStatus{TokenSecretRef: &authenticationv1beta1.SecretRef{}}, issued},
+		"status without a Secret yet": {&authenticationv1beta1.ManagedServiceAccountStatus{ExpirationTimestamp: ptr.To(metav1.NewTime(claims.Expires))}, issued},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,15 +116,15 @@ func TestTriesBecomeFewer(t *testing.T) {
 func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	claims := serviceaccount.Claims{Issued: issued, Expires: issued.Add(time.Hour)}
-	hour := msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}
-	onceHour := msav1beta1.ManagedServiceAccountRotation{Validity: hour.Validity, Enabled: ptr.To(false)}
+	hour := authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: time.Hour}}
+	onceHour := authenticationv1beta1.ManagedServiceAccountRotation{Validity: hour.Validity, Enabled: ptr.To(false)}
 	tests := map[string]struct {
-		rotation msav1beta1.ManagedServiceAccountRotation
+		rotation authenticationv1beta1.ManagedServiceAccountRotation
 		want     string
 		lacks    string
 	}{
 		"granted as asked": {hour, "is refreshed before it expires", "granted"},
-		"shortened":        {msav1beta1.ManagedServiceAccountRotation{}, "of spec.rotation.validity 8640h0m0s the member's API server granted 1h0m0s", "2026"},
+		"shortened":        {authenticationv1beta1.ManagedServiceAccountRotation{}, "of spec.rotation.validity 8640h0m0s the member's API server granted 1h0m0s", "2026"},
 		"no rotation":      {onceHour, "expires at 2026-11-21T13:00:00Z and is not refreshed", "granted"},
 	}
 	for name, tt := range tests {
@@ -142,14 +142,14 @@ func TestWhatTheAPIServerDecidedOtherwiseIsTold(t *testing.T) {
 func TestRefreshesAreSpread(t *testing.T) {
 	issued := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	const members, accounts = 50, 200
-	window := time.Duration(float64(msav1beta1.GatewayValidity) * 0.10)
+	window := time.Duration(float64(authenticationv1beta1.GatewayValidity) * 0.10)
 	perSecond := map[int64]int{}
 	for member := range members {
 		for account := range accounts {
-			claims := serviceaccount.Claims{Issued: issued, Expires: issued.Add(msav1beta1.GatewayValidity)}
+			claims := serviceaccount.Claims{Issued: issued, Expires: issued.Add(authenticationv1beta1.GatewayValidity)}
 			uid := types.UID(fmt.Sprintf("%d-%d", member, account))
-			due := dueAt(&msav1beta1.ManagedServiceAccountStatus{}, claims, uid, issued)
-			if life := due.Sub(issued); life < msav1beta1.GatewayValidity*75/100 || life > msav1beta1.GatewayValidity*85/100 {
+			due := dueAt(&authenticationv1beta1.ManagedServiceAccountStatus{}, claims, uid, issued)
+			if life := due.Sub(issued); life < authenticationv1beta1.GatewayValidity*75/100 || life > authenticationv1beta1.GatewayValidity*85/100 {
 				t.Fatalf("%s is due after %s, outside 75 %% to 85 %% of its life", uid, life)
 			}
 			perSecond[due.Unix()]++

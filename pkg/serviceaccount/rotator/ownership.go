@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 // ownership is whose a ServiceAccount on the member is. Only what is written on the
@@ -41,20 +41,20 @@ const (
 // ownershipOf reads what a ServiceAccount says of itself. Label or annotation may
 // have been taken off by somebody: either one is enough to know it again.
 func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ownership {
-	madeFor, marked := account.Annotations[msav1beta1.AnnotationMadeFor]
+	madeFor, marked := account.Annotations[authenticationv1beta1.AnnotationMadeFor]
 	by, of, _ := strings.Cut(madeFor, "/")
 	// Nothing owns what the agent makes: what a Work brings has an owner.
 	placed := len(account.OwnerReferences) > 0
 	switch {
 	case marked && by == agent && types.UID(of) == uid && !placed:
 		return own
-	case uid != "" && account.Annotations[msav1beta1.AnnotationGivenTo] == string(uid):
+	case uid != "" && account.Annotations[authenticationv1beta1.AnnotationGivenTo] == string(uid):
 		return given
 	case marked && by != agent:
 		return another
 	case marked && types.UID(of) != uid:
 		return former
-	case account.Annotations[msav1beta1.AnnotationHeldFor] == heldFor(account, agent, uid):
+	case account.Annotations[authenticationv1beta1.AnnotationHeldFor] == heldFor(account, agent, uid):
 		return held
 	case isManaged(account):
 		return unmarked
@@ -122,7 +122,7 @@ func bindsAdministrator(role rbacv1.RoleRef, subjects []rbacv1.Subject, namespac
 		case rbacv1.ServiceAccountKind:
 			return subject.Namespace == namespace && subject.Name == name
 		case rbacv1.UserKind:
-			return subject.Name == msav1beta1.UsernameIn(namespace, name)
+			return subject.Name == authenticationv1beta1.UsernameIn(namespace, name)
 		case rbacv1.GroupKind:
 			return slices.Contains(groupsOf(namespace), subject.Name)
 		}

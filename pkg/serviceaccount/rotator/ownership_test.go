@@ -11,13 +11,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 func TestWhoseAnAccountIs(t *testing.T) {
-	managedLabel := map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
+	managedLabel := map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	annotated := func(key, text string) map[string]string { return map[string]string{key: text} }
-	madeFor := func(text string) map[string]string { return annotated(msav1beta1.AnnotationMadeFor, text) }
+	madeFor := func(text string) map[string]string { return annotated(authenticationv1beta1.AnnotationMadeFor, text) }
 	byAWork := []metav1.OwnerReference{{APIVersion: "placement.kubernetes-fleet.io/v1", Kind: "AppliedWork", Name: "w", UID: "w"}}
 	tests := map[string]struct {
 		labels, annotations map[string]string
@@ -33,13 +33,13 @@ func TestWhoseAnAccountIs(t *testing.T) {
 		"of one that was deleted, and a Work has it too": {managedLabel, madeFor("fleet-system/u0"), byAWork, former},
 		"of an agent for another hub":                    {managedLabel, madeFor("fleet-two/u1"), nil, another},
 		"with an annotation of nonsense":                 {managedLabel, madeFor("u1"), nil, another},
-		"given away by an administrator":                 {nil, annotated(msav1beta1.AnnotationGivenTo, "u1"), nil, given},
-		"given to another one":                           {managedLabel, annotated(msav1beta1.AnnotationGivenTo, "u2"), nil, unmarked},
-		"given to nobody":                                {managedLabel, annotated(msav1beta1.AnnotationGivenTo, ""), nil, unmarked},
-		"held for it by another product":                 {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
-		"held for another one":                           {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u2/a1"), nil, unmarked},
-		"made again with the record of an earlier one":   {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-system/u1/a0"), nil, unmarked},
-		"held, as another hub's agent saw":               {managedLabel, annotated(msav1beta1.AnnotationHeldFor, "fleet-two/u1/a1"), nil, unmarked},
+		"given away by an administrator":                 {nil, annotated(authenticationv1beta1.AnnotationGivenTo, "u1"), nil, given},
+		"given to another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationGivenTo, "u2"), nil, unmarked},
+		"given to nobody":                                {managedLabel, annotated(authenticationv1beta1.AnnotationGivenTo, ""), nil, unmarked},
+		"held for it by another product":                 {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
+		"held for another one":                           {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u2/a1"), nil, unmarked},
+		"made again with the record of an earlier one":   {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-system/u1/a0"), nil, unmarked},
+		"held, as another hub's agent saw":               {managedLabel, annotated(authenticationv1beta1.AnnotationHeldFor, "fleet-two/u1/a1"), nil, unmarked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestWhoseAnAccountIs(t *testing.T) {
 }
 
 func TestWhatIsNobodysIsNotRemoved(t *testing.T) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{msav1beta1.AnnotationGivenTo: ""}}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{UID: "a1", Annotations: map[string]string{authenticationv1beta1.AnnotationGivenTo: ""}}}
 	if got := ownershipOf(account, "fleet-system", ""); got != foreign {
 		t.Errorf("an account that was given to no ManagedServiceAccount counts as %d when there is none of its name", got)
 	}

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 const (
@@ -82,7 +82,7 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 	accounts := source.Kind[client.Object](r.MemberCache, &corev1.ServiceAccount{}, byName, managed())
 	return ctrl.NewControllerManagedBy(hub).
 		Named("managedserviceaccount.rotator").
-		For(&msav1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&authenticationv1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, byName, builder.WithPredicates(managed())).
 		WatchesRawSource(accounts).
 		WithOptions(controller.Options{
@@ -99,7 +99,7 @@ func managed() predicate.Predicate {
 }
 
 func isManaged(object client.Object) bool {
-	return object.GetLabels()[msav1beta1.LabelManagedServiceAccount] == msav1beta1.LabelManagedServiceAccountValue
+	return object.GetLabels()[authenticationv1beta1.LabelManagedServiceAccount] == authenticationv1beta1.LabelManagedServiceAccountValue
 }
 
 // A mistake is a failure that needs somebody to act: trying again does not mend
@@ -112,7 +112,16 @@ func (m mistake) Error() string { return string(m) }
 // Reconcile brings one account and its token up to date, and comes back when the
 // token is due.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var account msav1beta1.ManagedServiceAccount
+	result, err := r.reconcile(ctx, request)
+	if ctx.Err() != nil {
+		//lint:ignore nilerr The agent ends here, which is no failure.
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var account authenticationv1beta1.ManagedServiceAccount
 	err := r.Hub.Get(ctx, request.NamespacedName, &account)
 	if apierrors.IsNotFound(err) || err == nil && !account.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.removeAccount(ctx, request.Name)
@@ -145,9 +154,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // warn comes after the status was written: what the status says already is no news.
-func (r *Reconciler) warn(ctx context.Context, account *msav1beta1.ManagedServiceAccount, message string) {
+func (r *Reconciler) warn(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, message string) {
 	log.FromContext(ctx).Info("Could not keep the token fresh: "+message, "account", account.Name)
-	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, msav1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
+	r.Recorder.Eventf(account, nil, corev1.EventTypeWarning, authenticationv1beta1.ReasonTokenReportFailed, "RefreshToken", "%s", clip(message, maxNoteBytes))
 }
 
 func tryAgain(failure error, failing time.Duration) time.Duration {
@@ -160,7 +169,7 @@ func tryAgain(failure error, failing time.Duration) time.Duration {
 
 // reconcileToken makes account and Secret right, fills in the status, and
 // returns until when that holds.
-func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (due time.Time, err error) {
+func (r *Reconciler) reconcileToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (due time.Time, err error) {
 	onMember, err := r.ensureAccount(ctx, account)
 	if err != nil {
 		return time.Time{}, err
@@ -186,7 +195,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.Man
 	case spent:
 		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or make the ManagedServiceAccount anew")
 	case restore:
-		err = r.storeToken(ctx, account, secret, string(secret.Data[msav1beta1.SecretKeyToken]), ca)
+		err = r.storeToken(ctx, account, secret, string(secret.Data[authenticationv1beta1.SecretKeyToken]), ca)
 	case request:
 		if err := r.isNewest(ctx, account); err != nil {
 			return time.Time{}, err
@@ -203,21 +212,21 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *msav1beta1.Man
 // isNewest returns a conflict for an account that the cache has of old: when its token
 // was refreshed last is in the status, and where the member's clock differs from
 // ours nothing else tells.
-func (r *Reconciler) isNewest(ctx context.Context, account *msav1beta1.ManagedServiceAccount) error {
-	var newest msav1beta1.ManagedServiceAccount
+func (r *Reconciler) isNewest(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
+	var newest authenticationv1beta1.ManagedServiceAccount
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), &newest); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ManagedServiceAccount %s on the hub: %w", account.Name, err)
 	}
 	if newest.ResourceVersion == account.ResourceVersion {
 		return nil
 	}
-	resource := msav1beta1.GroupVersion.WithResource("managedserviceaccounts").GroupResource()
+	resource := authenticationv1beta1.GroupVersion.WithResource("managedserviceaccounts").GroupResource()
 	return apierrors.NewConflict(resource, account.Name, errors.New("the cache is behind"))
 }
 
 // renew puts a new token in place. If it fails, the Secret is as it was: an older
 // token serves while it lives.
-func (r *Reconciler) renew(ctx context.Context, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
+func (r *Reconciler) renew(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
 	secret *corev1.Secret, ca []byte) (due time.Time, err error) {
 	claims, err := r.refresh(ctx, account, onMember, secret, ca)
 	if err != nil {

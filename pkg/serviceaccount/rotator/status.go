@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
@@ -29,25 +29,25 @@ const (
 )
 
 // isAbout reports whether the status was written for the token with these claims.
-func isAbout(status *msav1beta1.ManagedServiceAccountStatus, claims serviceaccount.Claims) bool {
+func isAbout(status *authenticationv1beta1.ManagedServiceAccountStatus, claims serviceaccount.Claims) bool {
 	return status.TokenSecretRef != nil && status.ExpirationTimestamp != nil && status.ExpirationTimestamp.Time.Equal(claims.Expires)
 }
 
 // reportToken says that the token with these claims is in place, since refreshed
 // unless the status tells already.
-func reportToken(account *msav1beta1.ManagedServiceAccount, claims serviceaccount.Claims, refreshed, now time.Time) {
+func reportToken(account *authenticationv1beta1.ManagedServiceAccount, claims serviceaccount.Claims, refreshed, now time.Time) {
 	if !isAbout(&account.Status, claims) {
-		account.Status.TokenSecretRef = &msav1beta1.SecretRef{Name: account.Name, LastRefreshTimestamp: metav1.NewTime(refreshed.Truncate(time.Second))}
+		account.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: account.Name, LastRefreshTimestamp: metav1.NewTime(refreshed.Truncate(time.Second))}
 		account.Status.ExpirationTimestamp = ptr.To(metav1.NewTime(claims.Expires))
 	}
-	setCondition(account, msav1beta1.ConditionTokenReported, metav1.ConditionTrue, msav1beta1.ReasonTokenReported,
+	setCondition(account, authenticationv1beta1.ConditionTokenReported, metav1.ConditionTrue, authenticationv1beta1.ReasonTokenReported,
 		describe(account.Spec.Rotation, claims), now)
 }
 
 // describe tells what becomes of the token, and where the API server that issued
 // it decided otherwise than was asked. Only a token that is not refreshed is told
 // with its end: the text of another one stays the same from token to token.
-func describe(rotation msav1beta1.ManagedServiceAccountRotation, claims serviceaccount.Claims) string {
+func describe(rotation authenticationv1beta1.ManagedServiceAccountRotation, claims serviceaccount.Claims) string {
 	text := "The token is refreshed before it expires"
 	if !rotation.Rotates() {
 		text = fmt.Sprintf("The token expires at %s and is not refreshed, since spec.rotation.enabled is false", claims.Expires.UTC().Format(time.RFC3339))
@@ -60,23 +60,23 @@ func describe(rotation msav1beta1.ManagedServiceAccountRotation, claims servicea
 }
 
 // reportSecret says whether the Secret is there.
-func reportSecret(account *msav1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time) {
+func reportSecret(account *authenticationv1beta1.ManagedServiceAccount, secret *corev1.Secret, now time.Time) {
 	if secret.ResourceVersion == "" {
-		setCondition(account, msav1beta1.ConditionSecretCreated, metav1.ConditionFalse, msav1beta1.ReasonTokenReportFailed,
+		setCondition(account, authenticationv1beta1.ConditionSecretCreated, metav1.ConditionFalse, authenticationv1beta1.ReasonTokenReportFailed,
 			"Secret "+account.Name+" is not on the hub", now)
 		return
 	}
-	setCondition(account, msav1beta1.ConditionSecretCreated, metav1.ConditionTrue, msav1beta1.ReasonSecretCreated,
+	setCondition(account, authenticationv1beta1.ConditionSecretCreated, metav1.ConditionTrue, authenticationv1beta1.ReasonSecretCreated,
 		"Secret "+account.Name+" is on the hub", now)
 }
 
 // reportFailure says that the token could not be refreshed, and why. The older
 // token, if it lives, is still in the Secret. It returns for how long this has
 // been failing, and whether that is told for the first time.
-func reportFailure(account *msav1beta1.ManagedServiceAccount, failure error, now time.Time) (failing time.Duration, first bool) {
-	first = !meta.IsStatusConditionFalse(account.Status.Conditions, msav1beta1.ConditionTokenReported)
-	setCondition(account, msav1beta1.ConditionTokenReported, metav1.ConditionFalse, msav1beta1.ReasonTokenReportFailed, messageOf(failure), now)
-	since := meta.FindStatusCondition(account.Status.Conditions, msav1beta1.ConditionTokenReported).LastTransitionTime
+func reportFailure(account *authenticationv1beta1.ManagedServiceAccount, failure error, now time.Time) (failing time.Duration, first bool) {
+	first = !meta.IsStatusConditionFalse(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
+	setCondition(account, authenticationv1beta1.ConditionTokenReported, metav1.ConditionFalse, authenticationv1beta1.ReasonTokenReportFailed, messageOf(failure), now)
+	since := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported).LastTransitionTime
 	return now.Sub(since.Time), first
 }
 
@@ -96,7 +96,7 @@ func clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-func setCondition(account *msav1beta1.ManagedServiceAccount, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
+func setCondition(account *authenticationv1beta1.ManagedServiceAccount, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&account.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: account.Generation,
 		LastTransitionTime: metav1.NewTime(now),
@@ -105,7 +105,7 @@ func setCondition(account *msav1beta1.ManagedServiceAccount, kind string, status
 
 // writeStatus writes the status if it changed. It returns a conflict if before is
 // not the newest any more.
-func (r *Reconciler) writeStatus(ctx context.Context, before, account *msav1beta1.ManagedServiceAccount) error {
+func (r *Reconciler) writeStatus(ctx context.Context, before, account *authenticationv1beta1.ManagedServiceAccount) error {
 	if equality.Semantic.DeepEqual(before.Status, account.Status) {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 
 // mayTakeOver returns nil for an account that the ManagedServiceAccount may have though
 // it was not made for it, and a mistake with the remedy for any other.
-func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAccount, account *msav1beta1.ManagedServiceAccount, whose ownership) error {
+func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAccount, account *authenticationv1beta1.ManagedServiceAccount, whose ownership) error {
 	if whose == another {
 		return mistake(fmt.Sprintf("ServiceAccount %s/%s on the member belongs to an agent in another namespace: give each agent of a member its own --account-namespace",
 			onMember.Namespace, onMember.Name))
@@ -46,7 +46,7 @@ func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAc
 		log.FromContext(ctx).Info("Took over the account that another product held", "account", onMember.Name)
 		return nil
 	case record:
-		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, msav1beta1.AnnotationHeldFor, heldFor(onMember, r.AgentNamespace, account.UID))
+		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationHeldFor, heldFor(onMember, r.AgentNamespace, account.UID))
 		if err := r.Member.Update(ctx, onMember); err != nil {
 			return fmt.Errorf("noting on ServiceAccount %s/%s on the member who holds it: %w", onMember.Namespace, onMember.Name, err)
 		}
@@ -69,10 +69,10 @@ func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may
 		why = "was another product's, and the agent may not look whether it is bound to cluster-admin (it lacks list on clusterrolebindings and rolebindings)"
 	case whose == foreign:
 		why = fmt.Sprintf("is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount",
-			msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
+			authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
 	}
 	return fmt.Sprintf("ServiceAccount %s/%s %s: delete it, rename the ManagedServiceAccount, or have an administrator of the member give it away: kubectl --namespace=%s annotate serviceaccount %s %s=%s",
-		account.Namespace, account.Name, why, account.Namespace, account.Name, msav1beta1.AnnotationGivenTo, uid)
+		account.Namespace, account.Name, why, account.Namespace, account.Name, authenticationv1beta1.AnnotationGivenTo, uid)
 }
 
 // circumstances asks the member for what the decision about this account depends on.
@@ -106,7 +106,7 @@ func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 // namespace there.
 func (r *Reconciler) rightsOf(ctx context.Context, account *corev1.ServiceAccount) (rights, error) {
 	everything := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: msav1beta1.UsernameIn(account.Namespace, account.Name), Groups: groupsOf(account.Namespace),
+		User: authenticationv1beta1.UsernameIn(account.Namespace, account.Name), Groups: groupsOf(account.Namespace),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
 	}}
 	if err := r.Member.Create(ctx, everything); err != nil {

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
 // readSecret returns the Secret on the hub, without a resource version if there
 // is none yet.
-func (r *Reconciler) readSecret(ctx context.Context, account *msav1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
+func (r *Reconciler) readSecret(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	err := r.Hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 	if apierrors.IsNotFound(err) {
@@ -40,7 +40,7 @@ func (r *Reconciler) readSecret(ctx context.Context, account *msav1beta1.Managed
 	return secret, nil
 }
 
-func isOwned(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) bool {
+func isOwned(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount) bool {
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
@@ -48,20 +48,20 @@ func isOwned(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount) b
 // and is all around it as storeToken left it, beside the right CA and bound to
 // go with its ManagedServiceAccount. Whether the token works is for the member
 // to say.
-func inspect(secret *corev1.Secret, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (found present, ours bool) {
-	claims, err := serviceaccount.ParseClaims(string(secret.Data[msav1beta1.SecretKeyToken]))
+func inspect(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, ca []byte) (found present, ours bool) {
+	claims, err := serviceaccount.ParseClaims(string(secret.Data[authenticationv1beta1.SecretKeyToken]))
 	if err != nil {
 		return present{}, false
 	}
-	whole := len(secret.Data) == 2 && bytes.Equal(secret.Data[msav1beta1.SecretKeyCA], ca)
-	ours = claims.Subject == msav1beta1.UsernameIn(onMember.Namespace, onMember.Name) && claims.Account == onMember.UID
+	whole := len(secret.Data) == 2 && bytes.Equal(secret.Data[authenticationv1beta1.SecretKeyCA], ca)
+	ours = claims.Subject == authenticationv1beta1.UsernameIn(onMember.Namespace, onMember.Name) && claims.Account == onMember.UID
 	return present{claims: claims, whole: whole && isManaged(secret) && isOwned(secret, account)}, ours
 }
 
 // accepted asks the member's API server whether it takes the token for the
 // account: what a token says of itself anybody can write.
 func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMember *corev1.ServiceAccount) (bool, error) {
-	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[msav1beta1.SecretKeyToken])}}
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(secret.Data[authenticationv1beta1.SecretKeyToken])}}
 	if err := r.Member.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("reviewing the token of ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
 	}
@@ -69,7 +69,7 @@ func (r *Reconciler) accepted(ctx context.Context, secret *corev1.Secret, onMemb
 }
 
 // refresh requests a token and stores it. The Secret is as stored afterwards.
-func (r *Reconciler) refresh(ctx context.Context, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, secret *corev1.Secret, ca []byte) (serviceaccount.Claims, error) {
+func (r *Reconciler) refresh(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount, secret *corev1.Secret, ca []byte) (serviceaccount.Claims, error) {
 	token, err := r.requestToken(ctx, account, onMember)
 	if err != nil {
 		return serviceaccount.Claims{}, err
@@ -85,10 +85,10 @@ func (r *Reconciler) refresh(ctx context.Context, account *msav1beta1.ManagedSer
 	return claims, nil
 }
 
-func (r *Reconciler) requestToken(ctx context.Context, account *msav1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (string, error) {
+func (r *Reconciler) requestToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (string, error) {
 	validity := account.Spec.Rotation.AskedValidity()
-	if validity < msav1beta1.MinValidity {
-		return "", mistake(fmt.Sprintf("spec.rotation.validity is %s: no API server issues tokens for less than %s", validity, msav1beta1.MinValidity))
+	if validity < authenticationv1beta1.MinValidity {
+		return "", mistake(fmt.Sprintf("spec.rotation.validity is %s: no API server issues tokens for less than %s", validity, authenticationv1beta1.MinValidity))
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(validity.Seconds()))}}
 	err := r.Member.SubResource("token").Create(ctx, onMember, request)
@@ -103,15 +103,15 @@ func (r *Reconciler) requestToken(ctx context.Context, account *msav1beta1.Manag
 
 // storeToken writes the Secret on the hub, owned by the ManagedServiceAccount so
 // that it goes with it. Labels and annotations of others stay.
-func (r *Reconciler) storeToken(ctx context.Context, account *msav1beta1.ManagedServiceAccount, secret *corev1.Secret, token string, ca []byte) error {
+func (r *Reconciler) storeToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, secret *corev1.Secret, token string, ca []byte) error {
 	kind, err := apiutil.GVKForObject(account, r.Hub.Scheme())
 	if err != nil {
 		return err
 	}
 	secret.Type = corev1.SecretTypeOpaque
-	metav1.SetMetaDataLabel(&secret.ObjectMeta, msav1beta1.LabelManagedServiceAccount, msav1beta1.LabelManagedServiceAccountValue)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
 	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: account.Name, UID: account.UID}}
-	secret.Data = map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: ca}
+	secret.Data = map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte(token), authenticationv1beta1.SecretKeyCA: ca}
 	if secret.ResourceVersion == "" {
 		err = r.Hub.Create(ctx, secret)
 	} else {

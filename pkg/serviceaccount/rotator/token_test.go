@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 )
 
 func token(subject, uid string) []byte {
@@ -30,8 +30,8 @@ func token(subject, uid string) []byte {
 }
 
 func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
-	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "a", UID: "u1"}}
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "owner"}}
+	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "a", UID: "u1"}}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "owner"}}
 	tests := map[string]struct {
 		alter func(*corev1.Secret)
 		ours  bool
@@ -46,18 +46,18 @@ func TestWhatWasAlteredInTheSecretIsSeen(t *testing.T) {
 		"another key":                {func(s *corev1.Secret) { s.Data["extra"] = nil }, true, false},
 		"no token":                   {func(s *corev1.Secret) { delete(s.Data, "token") }, false, false},
 		"not a token":                {func(s *corev1.Secret) { s.Data["token"] = []byte("abc") }, false, false},
-		"token of an earlier one":    {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("a"), "u0") }, false, true},
-		"token of another account":   {func(s *corev1.Secret) { s.Data["token"] = token(msav1beta1.AccountUsername("b"), "u1") }, false, true},
+		"token of an earlier one":    {func(s *corev1.Secret) { s.Data["token"] = token(authenticationv1beta1.AccountUsername("a"), "u0") }, false, true},
+		"token of another account":   {func(s *corev1.Secret) { s.Data["token"] = token(authenticationv1beta1.AccountUsername("b"), "u1") }, false, true},
 		"token of another namespace": {func(s *corev1.Secret) { s.Data["token"] = token("system:serviceaccount:kube-system:a", "u1") }, false, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels:          map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+					Labels:          map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 					OwnerReferences: []metav1.OwnerReference{{UID: account.UID}},
 				},
-				Data: map[string][]byte{"token": token(msav1beta1.AccountUsername("a"), "u1"), "ca.crt": []byte("ca")},
+				Data: map[string][]byte{"token": token(authenticationv1beta1.AccountUsername("a"), "u1"), "ca.crt": []byte("ca")},
 			}
 			tt.alter(secret)
 			found, ours := inspect(secret, account, onMember, []byte("ca"))
@@ -84,10 +84,10 @@ func TestFailureIsToldWithItsRemedy(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
+			account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 			reportFailure(account, tt.failure, time.Unix(1_800_000_000, 0))
-			got := meta.FindStatusCondition(account.Status.Conditions, msav1beta1.ConditionTokenReported)
-			if got.Status != metav1.ConditionFalse || got.Reason != msav1beta1.ReasonTokenReportFailed || got.ObservedGeneration != 3 {
+			got := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
+			if got.Status != metav1.ConditionFalse || got.Reason != authenticationv1beta1.ReasonTokenReportFailed || got.ObservedGeneration != 3 {
 				t.Errorf("condition is %+v", got)
 			}
 			if !strings.Contains(got.Message, tt.want) || tt.mustLack != "" && strings.Contains(got.Message, tt.mustLack) || len(got.Message) > maxMessageBytes+100 {

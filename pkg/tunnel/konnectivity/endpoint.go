@@ -25,7 +25,8 @@ const openTime = 30 * time.Second
 type endpoint struct {
 	*link
 	config *Connector
-	ctx    context.Context
+	//lint:ignore containedctx It is the life of the stream, and of all that is dialed for it.
+	ctx context.Context
 	// drained is told that the server wants another stream in place of this one.
 	drained func()
 	// ids counts connections; IDs are never used again on a stream.

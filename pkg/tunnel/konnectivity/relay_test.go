@@ -87,7 +87,7 @@ func TestADialIsPassedOnToAnAgentOfUpstreams(t *testing.T) {
 	agent.send(dataPacket(1, []byte("hello")))
 	expectBytes(t, conn, "hello")
 	agent.send(closeRsp(1))
-	if n, err := conn.Read(make([]byte, 1)); err != io.EOF {
+	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("after the agent's close: %d bytes, %v", n, err)
 	}
 	// What the agent refuses is refused, and not asked of others.

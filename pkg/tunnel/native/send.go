@@ -4,6 +4,7 @@
 package native
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -138,7 +139,7 @@ func (s *Stream) send(b []byte) error {
 	err := s.carrier.out.data(s, b)
 	s.mu.Lock()
 	s.sending = false
-	if err == os.ErrDeadlineExceeded {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.credit += n // it was not sent
 	}
 	ended := s.endWanted

@@ -4,6 +4,7 @@
 package native
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -102,7 +103,7 @@ func (s *Stream) WriteTo(w io.Writer) (int64, error) {
 	var written int64
 	for {
 		unread, err := s.await()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return written, nil
 		}
 		if err != nil {
@@ -188,12 +189,12 @@ func (s *Stream) grant(n int) int {
 	return granted
 }
 
-// verdict is what becomes of data that has arrived.
-type verdict int
+// fate is what becomes of data that has arrived.
+type fate int
 
 const (
 	// keep: it waits for the reader.
-	keep verdict = iota
+	keep fate = iota
 	// drop: nobody waits for it.
 	drop
 	// refuse: the user has left, the peer must stop sending.
@@ -203,7 +204,7 @@ const (
 )
 
 // arriving is asked before n bytes of data are taken off the connection.
-func (s *Stream) arriving(n int) verdict {
+func (s *Stream) arriving(n int) fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -87,7 +87,7 @@ func TestAClosedStreamWaitsForItsPeerButNotForEver(t *testing.T) {
 		defer agent.Close()
 		left, right := streams(t, gateway, agent)
 		_ = left.Close()
-		if _, err := right.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := right.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Fatalf("the peer read %v, want the end", err)
 		}
 		time.Sleep(lingerTime - time.Second)

@@ -152,3 +152,60 @@ func TestWhatCannotBeFoundOutIsAnError(t *testing.T) {
 		t.Error("an answer that cannot be read covers something")
 	}
 }
+
+// TestWhoChangesTheValuesOfAChartIsAskedWhetherTheyMayRenderIt: also while an object is no
+// chart yet.
+func TestWhoChangesTheValuesOfAChartIsAskedWhetherTheyMayRenderIt(t *testing.T) {
+	configMap := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "x"}
+	secret := placementv1beta1.ResourceSelector{Version: "v1", Kind: "Secret", Name: "x"}
+	deployment := placementv1beta1.ResourceSelector{Group: "apps", Version: "v1", Kind: "Deployment", Name: "x"}
+	const renderConfigMap, renderSecret = `render configmaps "x" in namespace "a"`, `render secrets "x" in namespace "a"`
+	tests := map[string]struct {
+		selector placementv1beta1.ResourceSelector
+		paths    []string
+		want     []string
+	}{
+		"the values":                     {configMap, []string{"/data/values.yaml"}, []string{renderConfigMap}},
+		"those of a Secret":              {secret, []string{"/data/values.yaml"}, []string{renderSecret}},
+		"all keys":                       {configMap, []string{"/data"}, []string{renderConfigMap}},
+		"the values among binary keys":   {configMap, []string{"/binaryData/values.yaml"}, []string{renderConfigMap}},
+		"all binary keys":                {configMap, []string{"/binaryData"}, []string{renderConfigMap}},
+		"the values, and something else": {secret, []string{"/metadata/labels/a", "/data/values.yaml"}, []string{renderSecret}},
+		"another key":                    {configMap, []string{"/data/a", "/data/values.yml", "/metadata/annotations/values.yaml"}, nil},
+		"what describes no chart":        {deployment, []string{"/data/values.yaml", "/data"}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			rule := placementv1beta1.OverrideRule{}
+			for _, path := range tt.paths {
+				rule.JSONPatchOverrides = append(rule.JSONPatchOverrides, placementv1beta1.JSONPatchOverride{Operator: placementv1beta1.JSONPatchAdd, Path: path})
+			}
+			policy := &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{OverrideType: placementv1beta1.DeleteOverrideType}, rule}}
+			questions, err := OfOverride("a", &placementv1beta1.ResourceOverrideSpec{Policy: policy, ResourceSelectors: []placementv1beta1.ResourceSelector{tt.selector}}, world{}.Resources)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, question := range questions[1:] {
+				got = append(got, question.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("beside update (-want +got):\n%s", diff)
+			}
+		})
+	}
+	spec := &placementv1beta1.ClusterResourceOverrideSpec{
+		ClusterResourceSelectors: []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")},
+		Policy: &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{
+			JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{{Operator: placementv1beta1.JSONPatchRemove, Path: "/data/values.yaml"}},
+		}}},
+	}
+	questions, err := OfClusterOverride(spec, world{}.Resources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := []string{questions[len(questions)-2].String(), questions[len(questions)-1].String()}
+	if diff := cmp.Diff([]string{`render configmaps in namespace "a"`, `render secrets in namespace "a"`}, last); diff != "" {
+		t.Errorf("for all of a namespace (-want +got):\n%s", diff)
+	}
+}

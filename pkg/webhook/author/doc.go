@@ -10,8 +10,8 @@
 //   - a placement: may its author read what it selects (get for what is named, list for
 //     what is selected by labels or as a kind, get on everything in a namespace that is
 //     placed with its contents), or `place` it, a verb that delivers without reading;
-//   - an override: may its author update what it selects, and escalate or bind where
-//     that is RBAC;
+//   - an override: may its author update what it selects, escalate or bind where
+//     that is RBAC, and render it where it writes what a chart is rendered with;
 //   - an envelope: may its author create what is in it, and escalate or bind.
 //
 // Which accesses follow from an object is pure (placement.go, override.go,

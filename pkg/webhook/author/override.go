@@ -6,12 +6,14 @@ package author
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
 // OfClusterOverride returns the questions for a ClusterResourceOverride. One of a
@@ -27,8 +29,12 @@ func OfClusterOverride(spec *placementv1beta1.ClusterResourceOverrideSpec, resou
 			return nil, err
 		}
 		all = append(all, questions...)
-		if s.Group == "" && s.Kind == "Namespace" {
-			all = append(all, overridingContents(path, s.Name)...)
+		if s.Group != "" || s.Kind != "Namespace" {
+			continue
+		}
+		all = append(all, overridingContents(path, s.Name)...)
+		if changesValues(spec.Policy) {
+			all = append(all, rendering(path, "ConfigMap", s.Name, ""), rendering(path, "Secret", s.Name, ""))
 		}
 	}
 	return all, nil
@@ -44,8 +50,40 @@ func OfOverride(namespace string, spec *placementv1beta1.ResourceOverrideSpec, r
 			return nil, err
 		}
 		all = append(all, questions...)
+		if _, carrier := chartCarriers[s.Kind]; carrier && s.Group == "" && changesValues(spec.Policy) {
+			all = append(all, rendering(path, s.Kind, namespace, s.Name))
+		}
 	}
 	return all, nil
+}
+
+// chartCarriers are the resources of the core group that may describe a Helm chart, by their
+// kinds.
+var chartCarriers = map[string]string{"ConfigMap": "configmaps", "Secret": "secrets"}
+
+// changesValues reports whether rules write where the values of a chart stand, in a
+// ConfigMap or a Secret that describes one: a key of that name, or all keys at once.
+// Nothing else of a chart can be overridden (helmchart.ValuesOnly).
+func changesValues(policy *placementv1beta1.OverridePolicy) bool {
+	if policy == nil {
+		return false
+	}
+	for _, rule := range policy.OverrideRules {
+		for _, patch := range rule.JSONPatchOverrides {
+			field, key, _ := strings.Cut(strings.TrimPrefix(patch.Path, "/"), "/")
+			if (field == "data" || field == "binaryData") && (key == "" || key == helmchart.KeyValues) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rendering is the right to have a chart rendered from an object, or without a name from
+// any of its kind in the namespace: with other values, templates may make anything. It is
+// asked whether or not the object describes a chart, since it may a moment later.
+func rendering(path *field.Path, kind, namespace, name string) Question {
+	return needs(path, Access{Verb: placementv1beta1.RenderVerb, Resource: chartCarriers[kind], Namespace: namespace, Name: name})
 }
 
 // overriding is what changes an object, or without a name all of its kind. Objects in

@@ -137,6 +137,21 @@ func TestNothingIsOverriddenThatItsAuthorMayNotWrite(t *testing.T) {
 	}
 }
 
+// mayMake reports whether a user could have created this object, of a binding with this
+// ClusterRole.
+func (r rbac) mayMake(t thing, role string) bool {
+	if !r.may("create", t.resource(), t.namespace, t.name) {
+		return false
+	}
+	switch t.kind.Kind {
+	case "Role", "ClusterRole":
+		return r.may("escalate", t.resource(), t.namespace, t.name)
+	case "RoleBinding", "ClusterRoleBinding":
+		return r.may("bind", kinds[1].GVR().GroupResource(), t.namespace, role)
+	}
+	return true
+}
+
 // TestNothingIsEnvelopedThatItsAuthorMayNotMake: roles and bindings to roles are what the
 // hub's own API server would let the author make.
 func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
@@ -148,8 +163,7 @@ func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
 		object.SetGroupVersionKind(one.kind.GroupVersionKind)
 		object.SetName(one.name)
 		object.SetNamespace(one.namespace)
-		isBinding := slices.Contains([]string{"RoleBinding", "ClusterRoleBinding"}, one.kind.Kind)
-		if isBinding {
+		if slices.Contains([]string{"RoleBinding", "ClusterRoleBinding"}, one.kind.Kind) {
 			object.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
 		}
 		questions := OfEnveloped(field.NewPath("data"), object, &Resource{Name: one.kind.Resource, Namespaced: one.kind.Namespaced})
@@ -161,14 +175,7 @@ func TestNothingIsEnvelopedThatItsAuthorMayNotMake(t *testing.T) {
 			continue
 		}
 		admitted++
-		may := rights.may("create", one.resource(), one.namespace, one.name)
-		switch {
-		case isBinding:
-			may = may && rights.may("bind", kinds[1].GVR().GroupResource(), one.namespace, role)
-		case one.kind.Kind == "Role" || one.kind.Kind == "ClusterRole":
-			may = may && rights.may("escalate", one.resource(), one.namespace, one.name)
-		}
-		if !may {
+		if !rights.mayMake(one, role) {
 			t.Fatalf("seed %d: an envelope holds %+v, with rights %+v", seed, one, rights)
 		}
 	}

@@ -63,6 +63,8 @@ var kinds = []selection.Kind{
 	kind("", "ConfigMap", "configmaps", true), kind("", "Secret", "secrets", true), kind("apps", "Deployment", "deployments", true),
 	kind(rbacv1.GroupName, "Role", "roles", true), kind(rbacv1.GroupName, "RoleBinding", "rolebindings", true),
 	kind("example.org", "Widget", "widgets", true),
+	kind(placementv1beta1.GroupName, "ResourceEnvelope", "resourceenvelopes", true),
+	kind(placementv1beta1.GroupName, "ClusterResourceEnvelope", "clusterresourceenvelopes", false),
 }
 
 func kind(group, name, resource string, namespaced bool) selection.Kind {
@@ -100,7 +102,7 @@ func (w world) Holds(_ context.Context, namespace string, kind selection.Kind) (
 
 func (w world) Resources(of schema.GroupVersionKind) (Resource, bool, error) {
 	for _, k := range kinds {
-		if k.GroupVersionKind == of {
+		if k.GroupKind() == of.GroupKind() {
 			return Resource{Name: k.Resource, Namespaced: k.Namespaced}, true, nil
 		}
 	}
@@ -159,7 +161,8 @@ func (d dice) rights() rbac {
 	var r rbac
 	for range d.IntN(8) {
 		g := grant{
-			verbs: some(d, []string{"get", "list", "place", "update", "create", "bind", "escalate", anything}), groups: some(d, []string{"", "apps", rbacv1.GroupName, "example.org", anything}),
+			verbs:     some(d, []string{"get", "list", "place", "update", "create", "bind", "escalate", "render", anything}),
+			groups:    some(d, []string{"", "apps", rbacv1.GroupName, "example.org", placementv1beta1.GroupName, anything}),
 			resources: []string{pick(d, kinds).Resource, pick(d, kinds).Resource},
 		}
 		if d.IntN(3) == 0 {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,21 +30,21 @@ const PathAuthor = "/validate-admission.fleetgate.io-v1alpha1-immutabilitypolicy
 
 // AuthorWebhook leads writes of policies to PathAuthor. It fails closed: a policy
 // whose author was not asked for reads with the gateway's rights.
-func AuthorWebhook(config k8sadmissionv1.WebhookClientConfig) k8sadmissionv1.ValidatingWebhook {
-	return k8sadmissionv1.ValidatingWebhook{
+func AuthorWebhook(config admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.ValidatingWebhook {
+	return admissionregistrationv1.ValidatingWebhook{
 		Name:         "author.policies." + admissionv1alpha1.GroupName,
 		ClientConfig: config,
-		Rules: []k8sadmissionv1.RuleWithOperations{{
-			Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update},
-			Rule: k8sadmissionv1.Rule{
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{admissionv1alpha1.GroupName}, APIVersions: []string{"*"},
-				Resources: []string{policyResource}, Scope: ptr.To(k8sadmissionv1.ClusterScope),
+				Resources: []string{policyResource}, Scope: ptr.To(admissionregistrationv1.ClusterScope),
 			},
 		}},
-		MatchConditions:         []k8sadmissionv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}},
-		FailurePolicy:           ptr.To(k8sadmissionv1.Fail),
-		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
-		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
+		MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}},
+		FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}

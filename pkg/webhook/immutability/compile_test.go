@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
@@ -24,11 +24,11 @@ func TestCompileNamesEveryFieldThatIsWrong(t *testing.T) {
 		Guards:      []admissionv1alpha1.Guard{{Name: "g", CountedWhen: "1", AllowWhen: []string{"authorizer.group('').check('x').allowed()"}}},
 	})
 	policy.Spec.Match = admissionv1alpha1.PolicyMatch{
-		ResourceRules: []k8sadmissionv1.RuleWithOperations{
+		ResourceRules: []admissionregistrationv1.RuleWithOperations{
 			rulesFor("*", "widgets", "CREATE"), rulesFor("example.org", "*", "CREATE"), rulesFor("example.org", "widgets/*", "CONNECT"),
 			rulesFor("coordination.k8s.io", "leases", "CREATE"), rulesFor("", "namespaces", "DELETE"), rulesFor("", "configmaps", "CREATE"),
 		},
-		MatchConditions: []k8sadmissionv1.MatchCondition{{Name: "a", Expression: "authorizer.path('/x').check('get').allowed()"}, {Name: "b", Expression: "1"}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "authorizer.path('/x').check('get').allowed()"}, {Name: "b", Expression: "1"}},
 	}
 	_, problems := newCompiler(t).Compile(policy, true)
 	var got []string
@@ -69,10 +69,10 @@ func TestPathsThatContradictEachOtherAreNamed(t *testing.T) {
 	}
 }
 
-func rulesFor(group, resource string, operation k8sadmissionv1.OperationType) k8sadmissionv1.RuleWithOperations {
-	return k8sadmissionv1.RuleWithOperations{
-		Operations: []k8sadmissionv1.OperationType{operation},
-		Rule:       k8sadmissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+func rulesFor(group, resource string, operation admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -31,8 +31,8 @@ const (
 
 // webhooks are the policies as the API server asks them, one each, so that it does
 // all the matching, and that one policy in trouble leaves the others alone.
-func webhooks(policies []*Compiled, client k8sadmissionv1.WebhookClientConfig, failClosed sets.Set[string], gatewayNamespace string) []k8sadmissionv1.ValidatingWebhook {
-	var all []k8sadmissionv1.ValidatingWebhook
+func webhooks(policies []*Compiled, client admissionregistrationv1.WebhookClientConfig, failClosed sets.Set[string], gatewayNamespace string) []admissionregistrationv1.ValidatingWebhook {
+	var all []admissionregistrationv1.ValidatingWebhook
 	for _, c := range policies {
 		webhook := webhookOf(c.policy, client, gatewayNamespace)
 		if !FailsClosed(c.policy, failClosed) {
@@ -41,51 +41,51 @@ func webhooks(policies []*Compiled, client k8sadmissionv1.WebhookClientConfig, f
 		}
 		all = append(all, closed(webhook, c.policy.Name), forBypass(webhook, c.policy.Name))
 	}
-	slices.SortFunc(all, func(a, b k8sadmissionv1.ValidatingWebhook) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b admissionregistrationv1.ValidatingWebhook) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client k8sadmissionv1.WebhookClientConfig, gatewayNamespace string) k8sadmissionv1.ValidatingWebhook {
+func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client admissionregistrationv1.WebhookClientConfig, gatewayNamespace string) admissionregistrationv1.ValidatingWebhook {
 	match := policy.Spec.Match
-	webhook := k8sadmissionv1.ValidatingWebhook{
+	webhook := admissionregistrationv1.ValidatingWebhook{
 		Name:                    policy.Name + webhookSuffix,
 		ClientConfig:            pathed(client, PathPrefix+policy.Name),
 		Rules:                   match.ResourceRules,
-		FailurePolicy:           ptr.To(k8sadmissionv1.Ignore),
-		MatchPolicy:             ptr.To(k8sadmissionv1.Equivalent),
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 		NamespaceSelector:       ptr.To(ptr.Deref(match.NamespaceSelector, metav1.LabelSelector{})),
 		ObjectSelector:          ptr.To(ptr.Deref(match.ObjectSelector, metav1.LabelSelector{})),
-		MatchConditions:         append([]k8sadmissionv1.MatchCondition{notSystem(gatewayNamespace)}, match.MatchConditions...),
-		SideEffects:             ptr.To(k8sadmissionv1.SideEffectClassNone),
+		MatchConditions:         append([]admissionregistrationv1.MatchCondition{notSystem(gatewayNamespace)}, match.MatchConditions...),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 		AdmissionReviewVersions: []string{"v1"},
 	}
 	if len(policy.Spec.Guards) > 0 {
-		webhook.SideEffects = ptr.To(k8sadmissionv1.SideEffectClassNoneOnDryRun)
+		webhook.SideEffects = ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun)
 	}
 	return webhook
 }
 
 // closed is the webhook for a policy that fails closed. Who may pass the policy is
 // not asked here, or could not while no gateway answers.
-func closed(webhook k8sadmissionv1.ValidatingWebhook, policy string) k8sadmissionv1.ValidatingWebhook {
+func closed(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
-	webhook.FailurePolicy = ptr.To(k8sadmissionv1.Fail)
-	webhook.MatchConditions = append(webhook.MatchConditions, k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy)})
+	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	webhook.MatchConditions = append(webhook.MatchConditions, admissionregistrationv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy)})
 	return webhook
 }
 
 // forBypass asks about those who may pass, and fails open: the gateway lets them, and
 // the audit log says from what. While none answers, it says that nobody was asked.
-func forBypass(webhook k8sadmissionv1.ValidatingWebhook, policy string) k8sadmissionv1.ValidatingWebhook {
+func forBypass(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
 	webhook.Name = policy + bypassSuffix
-	webhook.MatchConditions = append(webhook.MatchConditions, k8sadmissionv1.MatchCondition{Name: "bypass", Expression: mayBypass(policy)})
+	webhook.MatchConditions = append(webhook.MatchConditions, admissionregistrationv1.MatchCondition{Name: "bypass", Expression: mayBypass(policy)})
 	return webhook
 }
 
 // pathed adds the path to the one that is there.
-func pathed(config k8sadmissionv1.WebhookClientConfig, path string) k8sadmissionv1.WebhookClientConfig {
+func pathed(config admissionregistrationv1.WebhookClientConfig, path string) admissionregistrationv1.WebhookClientConfig {
 	config = *config.DeepCopy()
 	if config.Service != nil {
 		config.Service.Path = ptr.To(ptr.Deref(config.Service.Path, "") + path)
@@ -115,8 +115,8 @@ func groupsOf(policy *admissionv1alpha1.ImmutabilityPolicy) []string {
 
 // notSystem keeps policies away from where the hub and the gateway live. A selector
 // would do for namespaced objects only until somebody changes a label.
-func notSystem(gatewayNamespace string) k8sadmissionv1.MatchCondition {
-	return k8sadmissionv1.MatchCondition{
+func notSystem(gatewayNamespace string) admissionregistrationv1.MatchCondition {
+	return admissionregistrationv1.MatchCondition{
 		Name: "not-of-the-hub-itself",
 		Expression: fmt.Sprintf("!has(request.namespace) || !(request.namespace in ['%s', '%s', 'kube-node-lease', '%s'])",
 			metav1.NamespaceSystem, metav1.NamespacePublic, gatewayNamespace),

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
@@ -33,7 +33,7 @@ func TestHowAPolicyIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			served := []*Compiled{compile(t, newCompiler(t), policyOf(tt.spec))}
 			got := map[string][2]string{}
-			for _, webhook := range webhooks(served, k8sadmissionv1.WebhookClientConfig{}, sets.New(tt.allowed...), "fleet-system") {
+			for _, webhook := range webhooks(served, admissionregistrationv1.WebhookClientConfig{}, sets.New(tt.allowed...), "fleet-system") {
 				last := webhook.MatchConditions[len(webhook.MatchConditions)-1].Name
 				got[webhook.Name] = [2]string{string(*webhook.FailurePolicy), last}
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +48,7 @@ type WebhookReconciler struct {
 	Policies *Policies
 	// ClientConfig says how the hub's API server reaches the gateway; the path is
 	// filled in.
-	ClientConfig func(context.Context) (k8sadmissionv1.WebhookClientConfig, error)
+	ClientConfig func(context.Context) (admissionregistrationv1.WebhookClientConfig, error)
 	// FailClosed are the API groups for which policies may fail closed.
 	FailClosed sets.Set[string]
 	// Namespace is the gateway's.
@@ -70,7 +70,7 @@ func (r *WebhookReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("policy.webhooks").
 		Watches(&admissionv1alpha1.ImmutabilityPolicy{}, always).
-		Watches(&k8sadmissionv1.ValidatingWebhookConfiguration{}, ours).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, ours).
 		Complete(r)
 }
 
@@ -99,7 +99,7 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 			served = append(served, known.compiled)
 		}
 	}
-	wanted := append([]k8sadmissionv1.ValidatingWebhook{AuthorWebhook(pathed(config, PathAuthor))}, webhooks(served, config, r.FailClosed, r.Namespace)...)
+	wanted := append([]admissionregistrationv1.ValidatingWebhook{AuthorWebhook(pathed(config, PathAuthor))}, webhooks(served, config, r.FailClosed, r.Namespace)...)
 	if err := r.write(ctx, wanted); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -120,8 +120,8 @@ func (r *WebhookReconciler) asked(ctx context.Context, policy *admissionv1alpha1
 	return !slices.ContainsFunc(served.problems, func(p *field.Error) bool { return strings.HasPrefix(p.Field, "spec.match") }), nil
 }
 
-func (r *WebhookReconciler) write(ctx context.Context, wanted []k8sadmissionv1.ValidatingWebhook) error {
-	var current k8sadmissionv1.ValidatingWebhookConfiguration
+func (r *WebhookReconciler) write(ctx context.Context, wanted []admissionregistrationv1.ValidatingWebhook) error {
+	var current admissionregistrationv1.ValidatingWebhookConfiguration
 	err := r.Client.Get(ctx, client.ObjectKey{Name: Configuration}, &current)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", Configuration, err)
@@ -129,21 +129,21 @@ func (r *WebhookReconciler) write(ctx context.Context, wanted []k8sadmissionv1.V
 	if err == nil && equality.Semantic.DeepEqual(withDefaults(current.Webhooks), withDefaults(wanted)) {
 		return nil
 	}
-	return apply(ctx, r.Client, &k8sadmissionv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+	return apply(ctx, r.Client, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: Configuration, Labels: map[string]string{"app.kubernetes.io/managed-by": "fleetgate"}},
 		Webhooks:   wanted,
 	})
 }
 
 // withDefaults fills in what the API server does, for comparison.
-func withDefaults(webhooks []k8sadmissionv1.ValidatingWebhook) []k8sadmissionv1.ValidatingWebhook {
-	all := make([]k8sadmissionv1.ValidatingWebhook, 0, len(webhooks))
+func withDefaults(webhooks []admissionregistrationv1.ValidatingWebhook) []admissionregistrationv1.ValidatingWebhook {
+	all := make([]admissionregistrationv1.ValidatingWebhook, 0, len(webhooks))
 	for _, w := range webhooks {
 		w = *w.DeepCopy()
 		for i := range w.Rules {
 			if w.Rules[i].Scope == nil {
-				scope := k8sadmissionv1.AllScopes
+				scope := admissionregistrationv1.AllScopes
 				w.Rules[i].Scope = &scope
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -30,9 +30,9 @@ func newCompiler(t testing.TB) *Compiler {
 
 // matchWidgets is what the policies of these tests match.
 func matchWidgets() admissionv1alpha1.PolicyMatch {
-	return admissionv1alpha1.PolicyMatch{ResourceRules: []k8sadmissionv1.RuleWithOperations{{
-		Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update, k8sadmissionv1.Delete},
-		Rule:       k8sadmissionv1.Rule{APIGroups: []string{"example.org"}, APIVersions: []string{"*"}, Resources: []string{"widgets"}},
+	return admissionv1alpha1.PolicyMatch{ResourceRules: []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.org"}, APIVersions: []string{"*"}, Resources: []string{"widgets"}},
 	}}}
 }
 

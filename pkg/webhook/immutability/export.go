@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -25,7 +25,7 @@ func ExportName(policy string) string { return "fleetgate-" + policy }
 // API server enforces without the gateway. The expressions are those that the
 // gateway evaluates. The hub's API server must know the functions that the policy
 // uses: mode NoDowngrade needs Kubernetes 1.33.
-func Export(policy *admissionv1alpha1.ImmutabilityPolicy) (*k8sadmissionv1.ValidatingAdmissionPolicy, *k8sadmissionv1.ValidatingAdmissionPolicyBinding, error) {
+func Export(policy *admissionv1alpha1.ImmutabilityPolicy) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
 	spec := &policy.Spec
 	switch {
 	case len(spec.Lookups) > 0:
@@ -34,52 +34,52 @@ func Export(policy *admissionv1alpha1.ImmutabilityPolicy) (*k8sadmissionv1.Valid
 		return nil, nil, fmt.Errorf("policy %s has guards: %w", policy.Name, ErrNotExportable)
 	}
 	name := ExportName(policy.Name)
-	bypass := k8sadmissionv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy.Name)}
-	exported := &k8sadmissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+	bypass := admissionregistrationv1.MatchCondition{Name: "no-bypass", Expression: "!" + mayBypass(policy.Name)}
+	exported := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    ptr.To(k8sadmissionv1.FailurePolicyType(spec.FailurePolicy)),
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy:    ptr.To(admissionregistrationv1.FailurePolicyType(spec.FailurePolicy)),
 			MatchConstraints: constraintsOf(&spec.Match),
-			MatchConditions:  append(append([]k8sadmissionv1.MatchCondition{}, spec.Match.MatchConditions...), bypass),
+			MatchConditions:  append(append([]admissionregistrationv1.MatchCondition{}, spec.Match.MatchConditions...), bypass),
 		},
 	}
 	if spec.FailurePolicy == "" {
-		exported.Spec.FailurePolicy = ptr.To(k8sadmissionv1.Ignore)
+		exported.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 	}
 	for _, r := range rulesOf(spec) {
-		validation := k8sadmissionv1.Validation{Expression: r.expression, Message: r.path + ": " + r.message}
+		validation := admissionregistrationv1.Validation{Expression: r.expression, Message: r.path + ": " + r.message}
 		if r.messageExpression != "" {
 			validation.MessageExpression = fmt.Sprintf("'%s: ' + (%s)", r.path, r.messageExpression)
 		}
 		exported.Spec.Validations = append(exported.Spec.Validations, validation)
 	}
-	binding := &k8sadmissionv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: k8sadmissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       k8sadmissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: actionsOf(spec.Enforcement)},
+		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: actionsOf(spec.Enforcement)},
 	}
 	return exported, binding, nil
 }
 
-func constraintsOf(match *admissionv1alpha1.PolicyMatch) *k8sadmissionv1.MatchResources {
-	constraints := &k8sadmissionv1.MatchResources{
+func constraintsOf(match *admissionv1alpha1.PolicyMatch) *admissionregistrationv1.MatchResources {
+	constraints := &admissionregistrationv1.MatchResources{
 		NamespaceSelector: match.NamespaceSelector,
 		ObjectSelector:    match.ObjectSelector,
-		MatchPolicy:       ptr.To(k8sadmissionv1.Equivalent),
+		MatchPolicy:       ptr.To(admissionregistrationv1.Equivalent),
 	}
 	for _, rule := range match.ResourceRules {
-		constraints.ResourceRules = append(constraints.ResourceRules, k8sadmissionv1.NamedRuleWithOperations{RuleWithOperations: rule})
+		constraints.ResourceRules = append(constraints.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: rule})
 	}
 	return constraints
 }
 
-func actionsOf(enforcement admissionv1alpha1.Enforcement) []k8sadmissionv1.ValidationAction {
+func actionsOf(enforcement admissionv1alpha1.Enforcement) []admissionregistrationv1.ValidationAction {
 	switch enforcement {
 	case admissionv1alpha1.EnforcementWarn:
-		return []k8sadmissionv1.ValidationAction{k8sadmissionv1.Warn, k8sadmissionv1.Audit}
+		return []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn, admissionregistrationv1.Audit}
 	case admissionv1alpha1.EnforcementAudit:
-		return []k8sadmissionv1.ValidationAction{k8sadmissionv1.Audit}
+		return []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit}
 	}
-	return []k8sadmissionv1.ValidationAction{k8sadmissionv1.Deny}
+	return []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 }

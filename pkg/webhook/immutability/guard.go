@@ -264,6 +264,7 @@ func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *
 	case ignoreAbsent(err) != nil:
 		return false, fmt.Errorf("looking for the object that goes: %w", err)
 	case err != nil:
+		//lint:ignore nilerr It is not there: that is an answer.
 		return false, nil
 	}
 	return found.GetUID() == claimed.GetUID() && found.GetDeletionTimestamp() == nil && found.GetLabels()[guard.label()] == claimed.GetLabels()[guard.label()], nil

@@ -132,9 +132,9 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 	return response
 }
 
-// A verdict is everything that is wrong with a request: missing objects, fields,
+// findings are everything that is wrong with a request: missing objects, fields,
 // conditions, guards.
-type verdict struct {
+type findings struct {
 	violations []Violation
 	// missing are objects without which rules were skipped.
 	missing []string
@@ -142,22 +142,22 @@ type verdict struct {
 	err error
 }
 
-func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) verdict {
+func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) findings {
 	namespace, err := h.namespaceOf(ctx, c, request)
 	if err != nil {
-		return verdict{err: err}
+		return findings{err: err}
 	}
 	around := surroundings{namespace: namespace}
 	seen, err := c.look(ctx, finder{h.Live, h.Mapper, h.absent, h.refused}, request, around)
 	if err != nil {
-		return verdict{violations: seen.violations, err: err}
+		return findings{violations: seen.violations, err: err}
 	}
 	broken, err := c.Evaluate(ctx, request, seen.found, namespace)
 	violations := append(seen.violations, broken...)
 	around.params = c.params(seen.found)
 	reserve := len(violations) == 0 && err == nil && !request.dryRun && denies(c.policy)
 	stopped, guardErr := h.guards.check(ctx, c, request, around, reserve)
-	return verdict{violations: append(violations, stopped...), missing: seen.missing, err: errors.Join(err, guardErr)}
+	return findings{violations: append(violations, stopped...), missing: seen.missing, err: errors.Join(err, guardErr)}
 }
 
 func denies(policy *admissionv1alpha1.ImmutabilityPolicy) bool {
@@ -177,7 +177,7 @@ func (h *Handler) namespaceOf(ctx context.Context, c *Compiled, request *Request
 
 // answer does what the policy says about violations, and about what could not be
 // found out.
-func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found verdict) admission.Response {
+func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found findings) admission.Response {
 	switch {
 	case !denies(policy):
 		return told(policy, found)
@@ -194,7 +194,7 @@ func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.Immutabi
 }
 
 // told is the answer of a policy that stops nobody.
-func told(policy *admissionv1alpha1.ImmutabilityPolicy, found verdict) admission.Response {
+func told(policy *admissionv1alpha1.ImmutabilityPolicy, found findings) admission.Response {
 	response := admission.Allowed("")
 	if len(found.violations) > 0 {
 		note(&response, auditViolation, joinViolations(found.violations))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
@@ -63,10 +63,10 @@ func validateMatch(match *admissionv1alpha1.PolicyMatch) field.ErrorList {
 		}
 		for j, operation := range r.Operations {
 			switch operation {
-			case k8sadmissionv1.Create, k8sadmissionv1.Update, k8sadmissionv1.Delete:
+			case admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete:
 			default:
 				problems = append(problems, field.NotSupported(at.Child("operations").Index(j), operation,
-					[]k8sadmissionv1.OperationType{k8sadmissionv1.Create, k8sadmissionv1.Update, k8sadmissionv1.Delete}))
+					[]admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete}))
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +24,7 @@ func notNative(ctx context.Context, hub client.Client, policy *admissionv1alpha1
 		return err, nil
 	}
 	name := ExportName(policy.Name)
-	for _, object := range []client.Object{&k8sadmissionv1.ValidatingAdmissionPolicy{}, &k8sadmissionv1.ValidatingAdmissionPolicyBinding{}} {
+	for _, object := range []client.Object{&admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}} {
 		err := hub.Get(ctx, client.ObjectKey{Name: name}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("looking for the exported policy of %s: %w", policy.Name, err)
@@ -34,7 +34,7 @@ func notNative(ctx context.Context, hub client.Client, policy *admissionv1alpha1
 		}
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Verb: "patch", Group: k8sadmissionv1.GroupName, Resource: "validatingadmissionpolicies", Name: name,
+		Verb: "patch", Group: admissionregistrationv1.GroupName, Resource: "validatingadmissionpolicies", Name: name,
 	}}}
 	if err := hub.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("asking whether the gateway may write the exported policy of %s: %w", policy.Name, err)

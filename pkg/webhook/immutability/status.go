@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,8 +52,8 @@ func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("policy.status").
 		For(&admissionv1alpha1.ImmutabilityPolicy{}).
-		Owns(&k8sadmissionv1.ValidatingAdmissionPolicy{}).
-		Owns(&k8sadmissionv1.ValidatingAdmissionPolicyBinding{}).
+		Owns(&admissionregistrationv1.ValidatingAdmissionPolicy{}).
+		Owns(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}).
 		Complete(r)
 }
 
@@ -150,7 +150,7 @@ func (r *StatusReconciler) keepExported(ctx context.Context, policy *admissionv1
 }
 
 func (r *StatusReconciler) removeExported(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) error {
-	for _, object := range []client.Object{&k8sadmissionv1.ValidatingAdmissionPolicyBinding{}, &k8sadmissionv1.ValidatingAdmissionPolicy{}} {
+	for _, object := range []client.Object{&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, &admissionregistrationv1.ValidatingAdmissionPolicy{}} {
 		err := r.Client.Get(ctx, client.ObjectKey{Name: ExportName(policy.Name)}, object)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("looking for the exported policy of %s: %w", policy.Name, err)
@@ -213,24 +213,24 @@ func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy)
 
 // typeWarnings has Kubernetes check the expressions against the schemas of what the
 // policy matches, as it does for a ValidatingAdmissionPolicy.
-func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersionResource) []k8sadmissionv1.ExpressionWarning {
+func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersionResource) []admissionregistrationv1.ExpressionWarning {
 	if len(matched) == 0 {
 		return nil
 	}
-	probe := &k8sadmissionv1.ValidatingAdmissionPolicy{Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{MatchConstraints: &k8sadmissionv1.MatchResources{}}}
+	probe := &admissionregistrationv1.ValidatingAdmissionPolicy{Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: &admissionregistrationv1.MatchResources{}}}
 	for _, gvr := range matched {
-		probe.Spec.MatchConstraints.ResourceRules = append(probe.Spec.MatchConstraints.ResourceRules, k8sadmissionv1.NamedRuleWithOperations{
-			RuleWithOperations: k8sadmissionv1.RuleWithOperations{Rule: k8sadmissionv1.Rule{
+		probe.Spec.MatchConstraints.ResourceRules = append(probe.Spec.MatchConstraints.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{gvr.Group}, APIVersions: []string{gvr.Version}, Resources: []string{gvr.Resource},
 			}},
 		})
 	}
 	if len(c.lookups) > 0 {
-		probe.Spec.ParamKind = &k8sadmissionv1.ParamKind{APIVersion: admissionv1alpha1.GroupVersion.String(), Kind: lookupsKind}
+		probe.Spec.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: admissionv1alpha1.GroupVersion.String(), Kind: lookupsKind}
 	}
 	checker := &validating.TypeChecker{SchemaResolver: r.Schemas, RestMapper: r.Mapper}
 	checking := checker.CreateContext(probe)
-	var warnings []k8sadmissionv1.ExpressionWarning
+	var warnings []admissionregistrationv1.ExpressionWarning
 	for _, rule := range c.rules {
 		for _, source := range slices.Sorted(maps.Keys(rule.checked)) {
 			results := checker.CheckExpression(checking, rule.checked[source])
@@ -240,7 +240,7 @@ func (r *StatusReconciler) typeWarnings(c *Compiled, matched []schema.GroupVersi
 			if len(warnings) == maxTypeWarnings {
 				return warnings
 			}
-			warnings = append(warnings, k8sadmissionv1.ExpressionWarning{FieldRef: source, Warning: cut(results.String(), maxAudit)})
+			warnings = append(warnings, admissionregistrationv1.ExpressionWarning{FieldRef: source, Warning: cut(results.String(), maxAudit)})
 		}
 	}
 	return warnings

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
@@ -110,9 +110,9 @@ func (h *Handover) Over(ctx context.Context, ca []byte) (bool, error) {
 
 // Direct is true if a configuration on the hub sends reviews to the Service's port itself.
 func (h *Handover) Direct(ctx context.Context) (bool, error) {
-	var configs []k8sadmissionv1.WebhookClientConfig
+	var configs []admissionregistrationv1.WebhookClientConfig
 	for _, name := range h.Mutating {
-		var found k8sadmissionv1.MutatingWebhookConfiguration
+		var found admissionregistrationv1.MutatingWebhookConfiguration
 		if err := h.Hub.Get(ctx, client.ObjectKey{Name: name}, &found); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("reading MutatingWebhookConfiguration %s: %w", name, err)
 		}
@@ -121,7 +121,7 @@ func (h *Handover) Direct(ctx context.Context) (bool, error) {
 		}
 	}
 	for _, name := range h.Validating {
-		var found k8sadmissionv1.ValidatingWebhookConfiguration
+		var found admissionregistrationv1.ValidatingWebhookConfiguration
 		if err := h.Hub.Get(ctx, client.ObjectKey{Name: name}, &found); client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("reading ValidatingWebhookConfiguration %s: %w", name, err)
 		}
@@ -129,7 +129,7 @@ func (h *Handover) Direct(ctx context.Context) (bool, error) {
 			configs = append(configs, webhook.ClientConfig)
 		}
 	}
-	return slices.ContainsFunc(configs, func(c k8sadmissionv1.WebhookClientConfig) bool {
+	return slices.ContainsFunc(configs, func(c admissionregistrationv1.WebhookClientConfig) bool {
 		return c.Service != nil && c.Service.Namespace == h.Namespace && c.Service.Name == h.Service && ptr.Deref(c.Service.Port, 0) == h.Port
 	}), nil
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,11 +28,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-func sendingTo(namespace, service string, port int32) *k8sadmissionv1.ValidatingWebhookConfiguration {
-	return &k8sadmissionv1.ValidatingWebhookConfiguration{
+func sendingTo(namespace, service string, port int32) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "rules"},
-		Webhooks: []k8sadmissionv1.ValidatingWebhook{{Name: "a.b.c", ClientConfig: k8sadmissionv1.WebhookClientConfig{
-			Service: &k8sadmissionv1.ServiceReference{Namespace: namespace, Name: service, Port: &port},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{Name: "a.b.c", ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			Service: &admissionregistrationv1.ServiceReference{Namespace: namespace, Name: service, Port: &port},
 		}}},
 	}
 }

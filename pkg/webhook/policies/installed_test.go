@@ -14,7 +14,7 @@ import (
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/parser"
 	"github.com/google/go-cmp/cmp"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,7 +82,7 @@ func TestInstalledIsWhatItWas(t *testing.T) {
 // canonical is the object with its expressions in one form.
 func canonical(t *testing.T, document []byte) string {
 	t.Helper()
-	policy := &k8sadmissionv1.ValidatingAdmissionPolicy{}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	if err := yaml.Unmarshal(document, policy); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestParametersAreLiterals(t *testing.T) {
 	for _, name := range []string{`a"b`, `a'b`, `a\`, "a\nb", `"] || true || "" in ["`, "$(gatewayNamespace)", "\x00é"} {
 		p := parameters()
 		p.GatewayUser = name
-		policy := Gateway(p)[0].(*k8sadmissionv1.ValidatingAdmissionPolicy)
+		policy := Gateway(p)[0].(*admissionregistrationv1.ValidatingAdmissionPolicy)
 		reader, err := parser.NewParser()
 		if err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestParametersAreLiterals(t *testing.T) {
 }
 
 func TestUnknownParametersAreErrors(t *testing.T) {
-	spec := k8sadmissionv1.ValidatingAdmissionPolicySpec{Validations: []k8sadmissionv1.Validation{{Expression: "$(nothing) == 1"}}}
+	spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{Validations: []admissionregistrationv1.Validation{{Expression: "$(nothing) == 1"}}}
 	if err := parameters().fillIn(&spec); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("got %v, want an error that names it", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -73,7 +73,7 @@ func (p Parameters) objects(names ...string) []client.Object {
 	return objects
 }
 
-func (p Parameters) read(file string) (*k8sadmissionv1.ValidatingAdmissionPolicy, *k8sadmissionv1.ValidatingAdmissionPolicyBinding, error) {
+func (p Parameters) read(file string) (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
 	content, err := files.ReadFile(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading a policy: %w", err)
@@ -82,7 +82,7 @@ func (p Parameters) read(file string) (*k8sadmissionv1.ValidatingAdmissionPolicy
 	if !found {
 		return nil, nil, fmt.Errorf("%s has no binding behind its policy", file)
 	}
-	policy, binding := &k8sadmissionv1.ValidatingAdmissionPolicy{}, &k8sadmissionv1.ValidatingAdmissionPolicyBinding{}
+	policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
 	if err := yaml.UnmarshalStrict(first, policy); err != nil {
 		return nil, nil, fmt.Errorf("reading the policy in %s: %w", file, err)
 	}
@@ -96,7 +96,7 @@ func (p Parameters) read(file string) (*k8sadmissionv1.ValidatingAdmissionPolicy
 }
 
 // fillIn replaces parameters after the YAML was read, so that none can end a line of it.
-func (p Parameters) fillIn(spec *k8sadmissionv1.ValidatingAdmissionPolicySpec) error {
+func (p Parameters) fillIn(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) error {
 	var expressions, messages []*string
 	for i := range spec.MatchConditions {
 		expressions = append(expressions, &spec.MatchConditions[i].Expression)

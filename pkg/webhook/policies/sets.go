@@ -6,7 +6,7 @@ package policies
 import (
 	"fmt"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -135,8 +135,8 @@ func (mode ConfirmDelete) Of(p Parameters) []client.Object {
 	objects := p.objects("confirm-delete-placements", "confirm-delete-namespaces")
 	if mode == ConfirmDeleteWarn {
 		for _, object := range objects {
-			if binding, ok := object.(*k8sadmissionv1.ValidatingAdmissionPolicyBinding); ok {
-				binding.Spec.ValidationActions = []k8sadmissionv1.ValidationAction{k8sadmissionv1.Warn}
+			if binding, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+				binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
 			}
 		}
 	}

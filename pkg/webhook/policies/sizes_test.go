@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
@@ -18,7 +18,12 @@ import (
 func TestSizesOfWhatMembersWrite(t *testing.T) {
 	much := strings.Repeat("n", 250<<10)
 	type object = map[string]any
-	metadata := func(more object) object { return object{"metadata": more} }
+	metadata := func(more object) object {
+		if more["name"] == nil {
+			more["name"] = "agent.3f"
+		}
+		return object{"metadata": more}
+	}
 	with := func(o object, key string, value any) object { o[key] = value; return o }
 	conditions := []any{}
 	for range 2 {
@@ -31,6 +36,9 @@ func TestSizesOfWhatMembersWrite(t *testing.T) {
 	}{
 		"an event":                          {"events", with(metadata(object{"labels": object{"a": "b"}}), "note", "n"), false},
 		"an event with nothing":             {"events", metadata(object{}), false},
+		"an event of another name":          {"events", metadata(object{"name": "work.3f"}), true},
+		"an event of a longer name":         {"events", metadata(object{"name": "agent.3f0"}), true},
+		"a Secret of another name":          {"secrets", metadata(object{"name": "token"}), false},
 		"an event about much":               {"events", with(metadata(object{}), "regarding", object{"fieldPath": much}), true},
 		"an event with an annotation":       {"events", metadata(object{"annotations": object{"a": much}}), true},
 		"an event with many finalizers":     {"events", metadata(object{"finalizers": []any{much}}), true},
@@ -43,7 +51,7 @@ func TestSizesOfWhatMembersWrite(t *testing.T) {
 		"an account's status":               {"managedserviceaccounts", with(metadata(object{}), "status", object{"conditions": []any{object{"message": "m"}}}), false},
 		"an account's status that is large": {"managedserviceaccounts", with(metadata(object{}), "status", object{"conditions": conditions}), true},
 	}
-	policy := MemberBounds()[0].(*k8sadmissionv1.ValidatingAdmissionPolicy)
+	policy := MemberBounds()[0].(*admissionregistrationv1.ValidatingAdmissionPolicy)
 	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("object", cel.DynType), cel.Variable("request", cel.DynType), cel.Variable("variables", cel.DynType)},
@@ -54,7 +62,7 @@ func TestSizesOfWhatMembersWrite(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			variables := object{}
-			known := object{"object": tc.object, "request": object{"resource": object{"resource": tc.resource}}, "variables": variables}
+			known := object{"object": tc.object, "request": object{"operation": "CREATE", "resource": object{"resource": tc.resource}}, "variables": variables}
 			evaluate := func(expression string) any {
 				t.Helper()
 				compiled, issues := set.NewExpressionsEnv().Compile(expression)
@@ -77,7 +85,9 @@ func TestSizesOfWhatMembersWrite(t *testing.T) {
 			refused := false
 			for _, rule := range policy.Spec.Validations {
 				refused = refused || evaluate(rule.Expression) != true
-				evaluate(rule.MessageExpression)
+				if rule.MessageExpression != "" {
+					evaluate(rule.MessageExpression)
+				}
 			}
 			if refused != tc.refused {
 				t.Errorf("refused: %v, want %v (%v)", refused, tc.refused, variables)

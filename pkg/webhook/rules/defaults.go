@@ -60,28 +60,7 @@ func defaultStrategy(strategy *placementv1beta1.RolloutStrategy) {
 		orDefault(&strategy.RollingUpdate.MaxSurge, intstr.FromString(defaultLimit))
 		orDefault(&strategy.RollingUpdate.UnavailablePeriodSeconds, defaultUnavailablePeriod)
 	}
-	if strategy.ApplyStrategy == nil {
-		strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{}
-	}
-	defaultApplyStrategy(strategy.ApplyStrategy)
-}
-
-func defaultApplyStrategy(apply *placementv1beta1.ApplyStrategy) {
-	if apply.Type == "" {
-		apply.Type = placementv1beta1.ClientSideApply
-	}
-	if apply.ComparisonOption == "" {
-		apply.ComparisonOption = placementv1beta1.PartialComparison
-	}
-	if apply.WhenToApply == "" {
-		apply.WhenToApply = placementv1beta1.ApplyAlways
-	}
-	if apply.WhenToTakeOver == "" {
-		apply.WhenToTakeOver = placementv1beta1.TakeOverAlways
-	}
-	if apply.Type == placementv1beta1.ServerSideApply && apply.ServerSideApplyConfig == nil {
-		apply.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{}
-	}
+	strategy.ApplyStrategy = ptr.To(strategy.ApplyStrategy.WithDefaults())
 }
 
 func orDefault[T any](field **T, value T) {

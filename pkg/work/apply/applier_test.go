@@ -83,7 +83,7 @@ func TestWhatANamespacePlacesIsAppliedWithItsRights(t *testing.T) {
 func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Outcome {
 	t.Helper()
 	var err error
-	p := &planned{work: work, way: wayOf(withDefaults(nil), nil), job: r.jobOf(t.Context(), work, &placementv1beta1.AppliedWork{}, withDefaults(nil))}
+	p := &planned{work: work, way: wayOf((*placementv1beta1.ApplyStrategy)(nil).WithDefaults(), nil), job: r.jobOf(t.Context(), work, &placementv1beta1.AppliedWork{}, (*placementv1beta1.ApplyStrategy)(nil).WithDefaults())}
 	if p.items, err = r.items(work, p.way); err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,6 @@ const (
 	// that was not reached, and comes back for all Works at once.
 	firstErrorRetry   = 200 * time.Millisecond
 	longestErrorRetry = time.Minute
-	// cacheDelay is how long the cache is given to see our own write.
-	cacheDelay = 50 * time.Millisecond
 )
 
 // Reconciler applies the Works of one member.
@@ -79,7 +77,7 @@ func New(options Options) (*Reconciler, error) {
 	r.appliers = newAppliers(o.NamespacedApplier, config, *requests)
 	r.engine = r.reached.For(dialect(o.House...), engine.Options{
 		Clock: o.Clock, Manifests: o.Manifests, Resync: o.Resync, Records: appliedWorks(), Touch: r.touch})
-	r.records = &records{options: o, member: member, saw: r.engine.Saw, known: map[string]keptRecord{}}
+	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }
 
@@ -118,6 +116,10 @@ func (r *Reconciler) connect(hub client.Client, reader client.Reader, recorder e
 // Reconcile brings one Work to the member.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
+	if ctx.Err() != nil {
+		//lint:ignore nilerr The agent ends here, which is no failure.
+		return reconcile.Result{}, nil
+	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
 	}
@@ -176,6 +178,6 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 // forget lets go of all that is remembered of a Work.
 func (r *Reconciler) forget(work string) {
 	r.engine.Forget(work)
-	r.records.forget(work)
+	r.records.kept.Forget(work)
 	r.turns.forget(work)
 }

@@ -35,7 +35,7 @@ func TestSaysNoSuchWorkBelievesOnlyAHub(t *testing.T) {
 	}
 }
 
-func fieldConflict() error {
+func fieldConflict() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
 		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{

@@ -54,7 +54,7 @@ func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
 		if !may {
 			return
 		}
-		e.Work, expected = work, r.records.expects(work, e.Version)
+		e.Work, expected = work, r.records.kept.Expects(work, e.Version)
 	} else {
 		expected = r.engine.Expects(e)
 	}

@@ -50,7 +50,7 @@ func (r siblings) heirsOf(work metav1.Object) engine.HeirFinder {
 		found := ""
 		for i := range list.Items {
 			other := &list.Items[i]
-			strategy := withDefaults(other.Spec.ApplyStrategy)
+			strategy := other.Spec.ApplyStrategy.WithDefaults()
 			switch {
 			case other.Name == work.GetName() || other.DeletionTimestamp != nil || strategy.Type == placementv1beta1.ReportDiff:
 			case areSiblings(work, other):
@@ -103,7 +103,7 @@ func (r siblings) shares(ctx context.Context, other string, ours placementv1beta
 	if apierrors.IsNotFound(err) {
 		return true
 	}
-	theirs := withDefaults(work.Spec.ApplyStrategy)
+	theirs := work.Spec.ApplyStrategy.WithDefaults()
 	return err == nil && theirs.AllowCoOwnership && theirs.Type == ours.Type
 }
 

@@ -163,7 +163,7 @@ func TestAWorkIsAheadWhileASiblingIsOfAnotherSnapshot(t *testing.T) {
 }
 
 func TestAnObjectIsSharedOnlyWithAWorkThatAgrees(t *testing.T) {
-	sharing := withDefaults(&placementv1beta1.ApplyStrategy{AllowCoOwnership: true})
+	sharing := (&placementv1beta1.ApplyStrategy{AllowCoOwnership: true}).WithDefaults()
 	agrees := workNaming("agrees", "b", "1", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &sharing })
 	r := reconcilerWith(t, agrees, workNaming("refuses", "b", "1", nil))
 	if err := r.records.member.Create(t.Context(), &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},

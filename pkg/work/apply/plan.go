@@ -46,7 +46,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	if record != nil && record.DeletionTimestamp != nil {
 		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
 	}
-	strategy := withDefaults(work.Spec.ApplyStrategy)
+	strategy := work.Spec.ApplyStrategy.WithDefaults()
 	p := &planned{work: work, way: wayOf(strategy, work.Spec.ReportBackStrategy)}
 	if p.items, err = r.items(work, p.way); err != nil {
 		return nil, reconcile.Result{}, err
@@ -122,28 +122,6 @@ func wayOf(strategy placementv1beta1.ApplyStrategy, back *placementv1beta1.Repor
 
 func mirrors(back *placementv1beta1.ReportBackStrategy) bool {
 	return back != nil && back.Type == placementv1beta1.ReportBackMirror
-}
-
-// withDefaults is a strategy without gaps. The defaults are those of the API;
-// a Work that was written without them, by hand, gets the same.
-func withDefaults(strategy *placementv1beta1.ApplyStrategy) placementv1beta1.ApplyStrategy {
-	var s placementv1beta1.ApplyStrategy
-	if strategy != nil {
-		s = *strategy
-	}
-	if s.Type == "" {
-		s.Type = placementv1beta1.ClientSideApply
-	}
-	if s.ComparisonOption == "" {
-		s.ComparisonOption = placementv1beta1.PartialComparison
-	}
-	if s.WhenToApply == "" {
-		s.WhenToApply = placementv1beta1.ApplyAlways
-	}
-	if s.WhenToTakeOver == "" {
-		s.WhenToTakeOver = placementv1beta1.TakeOverAlways
-	}
-	return s
 }
 
 // under is all that outcomes depend on besides manifest and object.

@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,17 +27,8 @@ type records struct {
 	options Options
 	hub     client.Reader
 	member  client.Client // not cached
-	// saw is what the watch knows of an object.
-	saw func(memberwatch.Object) memberwatch.Sighting
-
-	mu    sync.Mutex // guards known
-	known map[string]keptRecord
-}
-
-// keptRecord is the AppliedWork of a Work as it was read or written last.
-type keptRecord struct {
-	record *placementv1beta1.AppliedWork
-	at     time.Time
+	// kept are the AppliedWorks as they were read or written last, by Work.
+	kept *engine.RecordMemory[*placementv1beta1.AppliedWork]
 }
 
 // find gets the AppliedWork of a Work, nil if there is none.
@@ -88,7 +77,7 @@ func (r *records) create(ctx context.Context, work string, m membership) (*place
 	if err != nil {
 		return nil, fmt.Errorf("creating AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.keep(work, record)
+	r.kept.Keep(work, record)
 	return record, nil
 }
 
@@ -96,43 +85,15 @@ func (r *records) create(ctx context.Context, work string, m membership) (*place
 // was left, or that there is none. The latter is for who is about to make one, and is
 // refused if there is one after all.
 func (r *records) current(ctx context.Context, work string) (*placementv1beta1.AppliedWork, error) {
-	saw := r.saw(r.object(work))
-	if kept := r.kept(work); kept.record != nil && saw.IsAsLeft(kept.record.ResourceVersion, kept.at, r.options.Clock.Now()) {
-		return kept.record.DeepCopy(), nil
-	}
-	if saw.Absent() {
-		return nil, nil
+	record, found, absent := r.kept.Current(work, r.object(work))
+	if found || absent {
+		return record, nil
 	}
 	record, err := r.find(ctx, work)
 	if record != nil {
-		r.keep(work, record)
+		r.kept.Keep(work, record)
 	}
 	return record, err
-}
-
-func (r *records) kept(work string) keptRecord {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[work]
-}
-
-func (r *records) keep(work string, record *placementv1beta1.AppliedWork) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.known[work] = keptRecord{record.DeepCopy(), r.options.Clock.Now()}
-}
-
-func (r *records) forget(work string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, work)
-}
-
-// expects reports whether a change of the AppliedWork of a Work to a resourceVersion
-// tells nothing but what we did ourselves, now or earlier.
-func (r *records) expects(work, version string) bool {
-	kept := r.kept(work).record
-	return kept != nil && version != "" && (version == kept.ResourceVersion || memberwatch.IsOlder(version, kept.ResourceVersion))
 }
 
 func (r *records) object(work string) memberwatch.Object {
@@ -150,7 +111,7 @@ func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWor
 	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
-	r.keep(record.Spec.WorkName, record)
+	r.kept.Keep(record.Spec.WorkName, record)
 	return nil
 }
 
@@ -185,6 +146,6 @@ func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
 	if err := l.member.Status().Update(ctx, l.record, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", l.record.Name, err)
 	}
-	l.keep(l.record.Spec.WorkName, l.record)
+	l.kept.Keep(l.record.Spec.WorkName, l.record)
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 // change keeps its times.
 func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now metav1.Time) placementv1beta1.WorkStatus {
 	before := work.Status.DeepCopy()
-	comparing := withDefaults(work.Spec.ApplyStrategy).Type == placementv1beta1.ReportDiff
+	comparing := work.Spec.ApplyStrategy.WithDefaults().Type == placementv1beta1.ReportDiff
 	status := placementv1beta1.WorkStatus{Conditions: before.Conditions}
 	for _, out := range outcomes {
 		previous := reported(before.ManifestConditions, placementv1beta1.WorkResourceIdentifier(out.Ref))

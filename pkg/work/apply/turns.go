@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // firstRetry is after what time a Work is looked at again of which something was refused,
@@ -48,10 +48,8 @@ type progress struct {
 	generation int64
 	// failed is set when the last look at this generation came to no good end.
 	failed bool
-	// written is the resourceVersion of the Work that our last write made, and
-	// writtenAt when.
-	written   string
-	writtenAt time.Time
+	// own is our last write of the Work.
+	own engine.OwnWrite
 }
 
 func newTurns(o Options) *turns {
@@ -86,8 +84,8 @@ func (t *turns) forget(work string) {
 // be called in the end.
 func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave func()) {
 	p := t.of(work.Name)
-	if p.isBehind(work.ResourceVersion, t.clock.Now()) {
-		return &reconcile.Result{RequeueAfter: cacheDelay}, nil
+	if p.own.IsBehind(work.ResourceVersion, t.clock.Now()) {
+		return &reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
 	if !p.fails(work.Generation) && !(p.isNew(work.Generation) && wasRefused(work)) {
 		return nil, func() {}
@@ -101,7 +99,7 @@ func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave
 
 // wrote remembers our write of a Work: the cache may not have seen it for a moment.
 func (t *turns) wrote(work *placementv1beta1.Work) {
-	t.of(work.Name).wrote(work.ResourceVersion, t.clock.Now())
+	t.of(work.Name).own.Note(work.ResourceVersion, t.clock.Now())
 }
 
 // ended remembers how a look at a generation of the Work ended, and reports whether
@@ -118,17 +116,6 @@ func (p *progress) isNew(generation int64) bool { return p.generation != generat
 // fails reports whether the last look at this generation of the Work came to no
 // good end.
 func (p *progress) fails(generation int64) bool { return p.failed && p.generation == generation }
-
-func (p *progress) wrote(resourceVersion string, now time.Time) {
-	p.written, p.writtenAt = resourceVersion, now
-}
-
-// isBehind reports whether a Work of this resourceVersion, from the cache, is
-// older than our last write of it. It believes so only for a while: a hub that
-// was restored from a backup counts from an earlier number.
-func (p *progress) isBehind(resourceVersion string, now time.Time) bool {
-	return now.Sub(p.writtenAt) <= memberwatch.Grace && memberwatch.IsOlder(resourceVersion, p.written)
-}
 
 // seats bounds how many workers are at the same time with Works that failed the last
 // time: such a look can take long, for example in a webhook that does not answer,

@@ -11,30 +11,31 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 func TestProgress(t *testing.T) {
 	now := early.Time
 	t.Run("a Work from a cache that has not seen our write is behind", func(t *testing.T) {
 		m := &progress{}
-		if m.isBehind("9", now) {
+		if m.own.IsBehind("9", now) {
 			t.Error("it is behind before anything was written")
 		}
-		m.wrote("10", now)
+		m.own.Note("10", now)
 		for version, want := range map[string]bool{"9": true, "10": false, "11": false, "unknown": false} {
-			if m.isBehind(version, now.Add(time.Second)) != want {
+			if m.own.IsBehind(version, now.Add(time.Second)) != want {
 				t.Errorf("resourceVersion %s is behind 10: %t", version, !want)
 			}
 		}
-		if m.isBehind("9", now.Add(time.Minute)) {
+		if m.own.IsBehind("9", now.Add(time.Minute)) {
 			t.Error("it is behind for ever")
 		}
 	})
 }
 
 func TestARecordThatWeWroteOurselvesIsExpected(t *testing.T) {
-	r := &records{options: Options{Clock: testingclock.NewFakePassiveClock(early.Time)}, known: map[string]keptRecord{}}
-	r.keep("work", &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "work", ResourceVersion: "90"}})
+	kept := engine.NewRecordMemory[*placementv1beta1.AppliedWork](nil, testingclock.NewFakePassiveClock(early.Time))
+	kept.Keep("work", &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "work", ResourceVersion: "90"}})
 	for name, tc := range map[string]struct {
 		work, version string
 		want          bool
@@ -45,7 +46,7 @@ func TestARecordThatWeWroteOurselvesIsExpected(t *testing.T) {
 		"our record, gone":       {"work", "", false},
 		"another Work's":         {"other", "80", false},
 	} {
-		if r.expects(tc.work, tc.version) != tc.want {
+		if kept.Expects(tc.work, tc.version) != tc.want {
 			t.Errorf("%s is expected: %t", name, !tc.want)
 		}
 	}

@@ -14,7 +14,8 @@ type Dialect struct {
 	// Manager is the field manager of its writes.
 	Manager string
 	// HashAnnotation and AppliedAnnotation are where an object says from which manifest it
-	// is: by its hash and, after a merge, in full.
+	// is: by its hash and, after a merge, in full. A family that merges nothing may leave
+	// both empty: then nothing is written on objects.
 	HashAnnotation, AppliedAnnotation string
 	// Wave is the place of a resource in the order of writing, up to LastWave: all of one
 	// wave is written before any of the next. Removal goes the other way.
@@ -45,8 +46,7 @@ type Remedies struct {
 	Immutable string
 }
 
-// Means is how a manifest is brought. Others (to replace, only to create, only to read)
-// are further constants here and cases in Engine.attempt and Engine.write.
+// Means is how a manifest is brought. Each is a case in Engine.attempt or Engine.write.
 type Means string
 
 const (
@@ -56,6 +56,14 @@ const (
 	ServerSide Means = "ServerSide"
 	// Compare writes nothing and says how the object differs.
 	Compare Means = "Compare"
+	// Replace makes the object what the manifest says: what others added to it goes, but
+	// for labels, annotations and owners.
+	Replace Means = "Replace"
+	// CreateOnly makes the object if there is none, and changes nothing of one that is
+	// there but who owns it.
+	CreateOnly Means = "CreateOnly"
+	// ReadOnly writes nothing, and does not mind if there is no object.
+	ReadOnly Means = "ReadOnly"
 )
 
 // Way is in which way one manifest is brought. The zero value is not usable: By has to
@@ -72,12 +80,85 @@ type Way struct {
 	TakeOverEqual bool
 	// Mirror asks for the status of the object.
 	Mirror bool
+	// Manager is the field manager, instead of the dialect's. Empty: that one.
+	Manager string
+	// Disown has the object not be the work's: it stays when the work goes. One that was
+	// the work's is given up.
+	Disown bool
+	// OwnTogether has a server-side apply carry along the owners that others gave the
+	// object. Works with one field manager would take them from each other.
+	OwnTogether bool
+	// Leave is what of the manifest a server-side apply leaves to others. Nil: nothing.
+	Leave *Leaving
+	// Examine makes of the object, as it was found or left, what the outcome holds as
+	// Examined. It must not change the object. Nil: nothing.
+	Examine func(*unstructured.Unstructured) any
+}
+
+// terms are what of a way outcomes depend on: one that was made under others does not count.
+type terms struct {
+	by                                                      Means
+	manager, leaves                                         string
+	force, whole, keepDrifts, takeOverEqual, mirror, disown bool
+}
+
+func (w Way) terms() terms {
+	t := terms{by: w.By, manager: w.Manager, force: w.Force, whole: w.Whole, keepDrifts: w.KeepDrifts,
+		takeOverEqual: w.TakeOverEqual, mirror: w.Mirror, disown: w.Disown}
+	if w.Leave != nil {
+		t.leaves = w.Leave.Hash
+	}
+	return t
+}
+
+// Leaving is what of a manifest is left to others once the object is there.
+type Leaving struct {
+	// Annotation is where the object says, by its Hash, which manifest was applied last. As
+	// long as it is this one only the owners of the object are seen to.
+	Annotation, Hash string
+	// Lean is the manifest without the fields that are only written when the object is made.
+	Lean *unstructured.Unstructured
+}
+
+// of is what is applied: to live, or instead of nothing.
+func (l *Leaving) of(manifest, live *unstructured.Unstructured) *unstructured.Unstructured {
+	wanted := manifest
+	if live != nil {
+		wanted = l.Lean
+	}
+	wanted = wanted.DeepCopy()
+	wanted.SetAnnotations(joined(wanted.GetAnnotations(), map[string]string{l.Annotation: l.Hash}))
+	return wanted
+}
+
+// isApplied reports whether live says that the manifest was applied.
+func (l *Leaving) isApplied(live *unstructured.Unstructured) bool {
+	return l != nil && live != nil && live.GetAnnotations()[l.Annotation] == l.Hash
+}
+
+// owns reports whether what is brought so becomes the work's.
+func (w Way) owns() bool { return w.By != Compare && w.By != ReadOnly && !w.Disown }
+
+// examine is what of the object is looked into.
+func (w Way) examine(object *unstructured.Unstructured) any {
+	if w.Examine == nil || object == nil {
+		return nil
+	}
+	return w.Examine(object)
 }
 
 // InWay has all items brought in one way.
 func InWay(items []Item, way Way) []Item {
 	for place := range items {
 		items[place].Way = way
+	}
+	return items
+}
+
+// InWays has each item brought in another way than it was to be.
+func InWays(items []Item, instead func(Way) Way) []Item {
+	for place := range items {
+		items[place].Way = instead(items[place].Way)
 	}
 	return items
 }

@@ -38,7 +38,7 @@ func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstr
 	wanted := it.object.DeepCopy()
 	wanted.SetResourceVersion(live.GetResourceVersion())
 	rehearsed, err := e.at(it).Apply(ctx, it.Ref.Name, wanted,
-		metav1.ApplyOptions{FieldManager: e.Manager, Force: true, DryRun: []string{metav1.DryRunAll}})
+		metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: true, DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsInvalid(err) {
 		return Differences{Fields: compare.Objects(it.object, live), Degraded: true}, nil
 	}

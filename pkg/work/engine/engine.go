@@ -104,8 +104,11 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 	if err != nil {
 		return e.failed(it, nil, NotFound, err), true
 	}
-	if it.Way.By == Compare {
+	switch it.Way.By {
+	case Compare:
 		return e.reportDiff(ctx, t, it, live)
+	case ReadOnly:
+		return e.read(t, it, live), true
 	}
 	if live != nil {
 		if refused := mayWrite(t, it, live); refused != nil {
@@ -132,7 +135,21 @@ func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.
 // the member refuses if it is there after all: who owns it is asked then. A
 // server-side apply would change it.
 func (e *Engine) isCreated(it Item) bool {
-	return it.Way.By == Merge && e.merges(it, nil)
+	switch it.Way.By {
+	case Replace, CreateOnly:
+		return true
+	case Merge:
+		return e.merges(it, nil)
+	}
+	return false
+}
+
+// read is the outcome of an object that is only looked at, nil if there is none.
+func (e *Engine) read(t task, it Item, live *unstructured.Unstructured) Outcome {
+	if live == nil {
+		return Outcome{Ref: it.Ref, Settled: true}
+	}
+	return e.applied(t, it, live, live)
 }
 
 // writeOnce writes the object, and says what it was good for.
@@ -168,7 +185,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 // applied is the outcome of a write that went well.
 func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	out := seen(it, written, t.owner)
-	out.Holds, out.Verdict = true, availability.Of(written)
+	out.Holds, out.Verdict = out.Holds || it.Way.owns(), availability.Of(written)
 	if it.Way.Whole {
 		out.Drift = Differences{Fields: compare.Objects(it.object, written)}
 	}
@@ -177,9 +194,12 @@ func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructur
 	}
 	var undone *Contest
 	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
-		undone = contestOf(live, written, e.Manager)
+		undone = contestOf(live, written, e.managerOf(it))
 	}
 	t.memory.settle(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	if it.Way.By == Replace {
+		t.memory.setShape(it, written)
+	}
 	return out
 }
 

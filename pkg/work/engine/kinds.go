@@ -65,6 +65,7 @@ func (e *Engine) AwaitKinds(ctx context.Context, items []Item, outcomes []Outcom
 		for _, kind := range lacking {
 			mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {
+				//lint:ignore nilerr It is not there yet: it is asked for again.
 				return false, nil
 			}
 			if _, err := e.member.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) {

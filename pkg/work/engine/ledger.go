@@ -55,7 +55,7 @@ func intended(ledger, known []Entry, items []Item) []Entry {
 	result := slices.Clone(ledger)
 	entered := byKey(known)
 	for _, it := range items {
-		if _, is := entered[it.key()]; is || it.Refused != nil || it.Way.By == Compare {
+		if _, is := entered[it.key()]; is || it.Refused != nil || !it.Way.owns() {
 			continue
 		}
 		result = append(result, Entry{Ref: it.Ref})

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
@@ -28,12 +30,17 @@ type memory struct {
 
 func newMemories() *memories { return &memories{seed: maphash.MakeSeed(), works: map[string]*memory{}} }
 
+// newObjects remembers none yet.
+func newObjects(seed maphash.Seed) objects {
+	return objects{seed: seed, known: map[memberwatch.Object]settled{}}
+}
+
 // of is the memory of a work, made if there is none.
 func (m *memories) of(work string) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.works[work] == nil {
-		m.works[work] = &memory{objects: objects{known: map[memberwatch.Object]settled{}}}
+		m.works[work] = &memory{objects: newObjects(m.seed)}
 	}
 	return m.works[work]
 }
@@ -54,6 +61,8 @@ func (e *Engine) Expects(change memberwatch.Event) bool {
 
 // objects are the objects of one work as they were left.
 type objects struct {
+	seed maphash.Seed // of shapes
+
 	mu    sync.Mutex // guards what follows: a wave runs in parallel
 	known map[memberwatch.Object]settled
 	// under is what all outcomes were made under: strategy and owner.
@@ -65,11 +74,13 @@ type objects struct {
 // settled is an object as it was left.
 type settled struct {
 	hash            string
+	terms           terms
 	resourceVersion string
 	at              time.Time
 	outcome         Outcome
 	pace            pace
 	against         *Contest // of the last repair
+	shape           uint64   // of an object that is replaced; zero: not known
 }
 
 // begin prepares for a look at the items: it forgets objects that are no longer
@@ -90,6 +101,9 @@ func (o *objects) begin(items []Item, under string, now time.Time, resync time.D
 		}
 		if full {
 			s.resourceVersion = ""
+			if under != o.under {
+				s.shape = 0
+			}
 			o.known[key] = s
 		}
 	}
@@ -103,7 +117,7 @@ func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (O
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.known[it.target()]
-	if !ok || s.hash != it.hash || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
+	if !ok || s.hash != it.hash || s.terms != it.Way.terms() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
 		return Outcome{}, false
 	}
 	return s.outcome, true
@@ -143,7 +157,7 @@ func (o *objects) settle(it Item, resourceVersion string, out Outcome, undone *C
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[it.target()]
-	after := settled{hash: it.hash, resourceVersion: resourceVersion, at: now, outcome: out}
+	after := settled{hash: it.hash, terms: it.Way.terms(), resourceVersion: resourceVersion, at: now, outcome: out}
 	if known && before.hash == it.hash {
 		after.pace, after.against = before.pace, before.against
 		if undone != nil {
@@ -158,4 +172,23 @@ func (o *objects) left(object memberwatch.Object, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.known[object].resourceVersion == version
+}
+
+// setShape remembers how an object looked when it was replaced.
+func (o *objects) setShape(it Item, object *unstructured.Unstructured) {
+	shape := shapeOf(o.seed, object)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.known[it.target()]
+	s.shape = shape
+	o.known[it.target()] = s
+}
+
+// hasShape reports whether an object looks as it did when it was replaced by the same
+// manifest.
+func (o *objects) hasShape(it Item, object *unstructured.Unstructured) bool {
+	o.mu.Lock()
+	s, ok := o.known[it.target()]
+	o.mu.Unlock()
+	return ok && s.hash == it.hash && s.shape != 0 && s.shape == shapeOf(o.seed, object)
 }

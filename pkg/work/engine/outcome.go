@@ -65,6 +65,8 @@ type Outcome struct {
 	UID        types.UID
 	// Mirrored is the object with its status and little else, if that was asked for.
 	Mirrored *unstructured.Unstructured
+	// Examined is what the way's Examine made of the object, if there is one.
+	Examined any
 	// Holds is set when the object carries, or may carry, our ownership.
 	Holds bool
 	// Err is set when it could not be found out what to do, or whether it worked.
@@ -115,6 +117,7 @@ func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference)
 		Ref:        it.Ref,
 		Generation: live.GetGeneration(),
 		UID:        live.GetUID(),
+		Examined:   it.Way.examine(live),
 		Holds:      StandingOf(live.GetOwnerReferences(), owner).Ours,
 	}
 }
@@ -123,7 +126,7 @@ func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference)
 func (e *Engine) failed(it Item, live *unstructured.Unstructured, cause Cause, err error) Outcome {
 	out := Outcome{Ref: it.Ref, Holds: true, Err: err}
 	if live != nil {
-		out.Generation, out.UID = live.GetGeneration(), live.GetUID()
+		out.Generation, out.UID, out.Examined = live.GetGeneration(), live.GetUID(), it.Way.examine(live)
 	}
 	if isTemporary(err) {
 		return out

@@ -27,6 +27,13 @@ import (
 // HeirFinder finds the owner that an object has next; nil if there is none.
 type HeirFinder func(context.Context, Entry) (*metav1.OwnerReference, error)
 
+func (f HeirFinder) find(ctx context.Context, entry Entry) (*metav1.OwnerReference, error) {
+	if f == nil {
+		return nil, nil
+	}
+	return f(ctx, entry)
+}
+
 // Removal is what became of objects that are no longer wanted.
 type Removal struct {
 	mu sync.Mutex // guards what follows: a wave goes in parallel
@@ -106,7 +113,7 @@ func (e *Engine) remove(ctx context.Context, owner metav1.OwnerReference, entry 
 		case live.GetDeletionTimestamp() != nil:
 			return live, nil
 		default:
-			heir, findErr := heirOf(ctx, entry)
+			heir, findErr := heirOf.find(ctx, entry)
 			if findErr != nil {
 				return nil, findErr
 			}
@@ -187,6 +194,11 @@ func (r *Removal) IsOver() bool { return len(r.remaining)+len(r.denied) == 0 }
 
 // IsGone reports whether no object is still there of those that we may remove.
 func (r *Removal) IsGone() bool { return len(r.remaining) == 0 }
+
+// Left are those of the entries whose objects are there and may be ours.
+func (r *Removal) Left(entries []Entry) []Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return r.gone[manifest.KeyOf(entry.Ref)] })
+}
 
 // Describe names the first object that is not gone and what holds it, or what we
 // may not do; empty if there is neither.

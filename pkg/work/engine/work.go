@@ -6,6 +6,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,9 +42,13 @@ type Work struct {
 	Ledger Ledger
 	// Reported is what the work's status names: what was brought is in the ledger or here.
 	Reported []manifest.Ref
-	// HeirOf finds who else wants what is removed.
+	// HeirOf finds who else wants what is removed. Nil: nobody does.
 	HeirOf HeirFinder
-	// Unsure reports whether what has left the work may be about to join another.
+	// Keep reports whether an object stays on the member when it leaves the work, without
+	// its name. Nil: none does.
+	Keep func(Entry) bool
+	// Unsure reports whether what has left the work may be about to join another. Nil: it
+	// never is.
 	Unsure func(context.Context) (bool, error)
 }
 
@@ -60,13 +66,13 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	left := leftovers(before, items)
 	unsure := false
 	var askErr error
-	if len(left) > 0 {
+	if len(left) > 0 && w.Unsure != nil {
 		unsure, askErr = w.Unsure(ctx)
 	}
 	if unsure || askErr != nil {
 		left = nil
 	}
-	pruned, failure := e.prune(ctx, w.Owner, left, metav1.DeletePropagationBackground, w.HeirOf)
+	pruned, failure := e.clear(ctx, w, left, metav1.DeletePropagationBackground)
 	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
 	return Result{
 		Outcomes: outcomes,
@@ -109,7 +115,25 @@ func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropa
 	}
 	left := known(entries, w.Reported)
 	e.watch.Follow(w.Name, followed(nil, left), nil)
-	return e.prune(ctx, w.Owner, left, policy, w.HeirOf)
+	return e.clear(ctx, w, left, policy)
+}
+
+// clear prunes what has left a work, but for what is to stay, which it lets go of.
+func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
+	var kept []Entry
+	if w.Keep != nil {
+		kept = slices.DeleteFunc(slices.Clone(left), func(entry Entry) bool { return !w.Keep(entry) })
+		left = slices.DeleteFunc(slices.Clone(left), w.Keep)
+	}
+	removal, err := e.prune(ctx, w.Owner, left, policy, w.HeirOf)
+	if len(kept) == 0 {
+		return removal, err
+	}
+	released, failure := e.prune(ctx, w.Owner, kept, metav1.DeletePropagationOrphan, w.HeirOf)
+	maps.Copy(removal.gone, released.gone)
+	removal.remaining = append(removal.remaining, released.remaining...)
+	removal.denied = append(removal.denied, released.denied...)
+	return removal, errors.Join(err, failure)
 }
 
 // Forget lets go of what is remembered of a work, and of the watch on its objects.

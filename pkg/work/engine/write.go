@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,9 +31,18 @@ const (
 // write sends what is needed to bring live, nil if there is no object, to what
 // the manifest asks for. It returns the object as it is afterwards.
 func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	switch it.Way.By {
+	case Replace:
+		return e.replace(ctx, t, it, live)
+	case CreateOnly:
+		return e.createOnly(ctx, t, it, live)
+	}
+	if it.Way.Leave.isApplied(live) {
+		return e.setOwners(ctx, t.owner, it, live)
+	}
 	desired, merging := e.desire(t.owner, it, live)
 	if !merging {
-		return e.serverSide(ctx, it, desired, live)
+		return e.serverSide(ctx, t, it, desired, live)
 	}
 	if live == nil {
 		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: e.Manager})
@@ -46,6 +56,15 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 
 // differs reports whether write would change live. It writes nothing.
 func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (bool, error) {
+	switch it.Way.By {
+	case Replace:
+		return needsReplacing(t, it, replacement(it, live, t.owner), live), nil
+	case CreateOnly:
+		return len(live.GetOwnerReferences()) != len(ownersOf(it, live, t.owner)), nil
+	}
+	if it.Way.Leave.isApplied(live) {
+		return false, nil
+	}
 	desired, merging := e.desire(t.owner, it, live)
 	if merging {
 		patch, err := e.merge(it, desired, live)
@@ -58,11 +77,17 @@ func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructure
 // desire is the object to merge into live, or to apply on the server's side.
 func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool) {
 	desired, merging = it.object.DeepCopy(), e.merges(it, live)
-	desired.SetAnnotations(e.annotations(it, merging))
-	desired.SetOwnerReferences([]metav1.OwnerReference{owner})
-	if merging && live != nil {
-		desired.SetOwnerReferences(withOwner(live.GetOwnerReferences(), owner))
+	if !merging && it.Way.Leave != nil {
+		it.object = it.Way.Leave.of(it.object, live)
+		desired = it.object.DeepCopy()
 	}
+	if annotations := e.annotations(it, merging); len(annotations) > 0 {
+		desired.SetAnnotations(annotations)
+	}
+	if !merging && !it.Way.OwnTogether {
+		live = nil
+	}
+	desired.SetOwnerReferences(ownersOf(it, live, owner))
 	return desired, merging
 }
 
@@ -79,7 +104,9 @@ func (e *Engine) annotations(it Item, merging bool) map[string]string {
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[e.HashAnnotation] = it.hash
+	if e.HashAnnotation != "" {
+		all[e.HashAnnotation] = it.hash
+	}
 	if merging {
 		all[e.AppliedAnnotation] = string(merge.Base(it.object.GroupVersionKind(), it.text))
 	}
@@ -103,39 +130,48 @@ func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge
 	return patch, nil
 }
 
-func (e *Engine) serverSide(ctx context.Context, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// managerOf is the field manager of an item's writes.
+func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Way.Manager, e.Manager) }
+
+func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	force := it.Way.By == Merge || it.Way.Force // one that is too large to be merged overrides too
 	if live != nil {
 		if err := e.moveFields(ctx, it, live); err != nil {
 			return nil, err
 		}
-		force = force || e.onlyOurs(live.GetManagedFields())
+		force = force || onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
-	if live != nil && it.Way.KeepDrifts {
-		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten
+	carries := it.Way.OwnTogether && StandingOf(desired.GetOwnerReferences(), t.owner).Shared()
+	if live != nil && (it.Way.KeepDrifts || carries) {
+		desired.SetResourceVersion(live.GetResourceVersion()) // a drift since the comparison is not overwritten, nor an owner brought back
 	}
-	return e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.Manager, Force: force})
+	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force})
+	if err != nil || !it.Way.Disown {
+		return written, err
+	}
+	return e.setOwners(ctx, t.owner, it, written) // another manager may have carried us along
 }
 
 // moveFields hands what we own by client-side writes to our server-side self.
 // Without it a field that left the manifest would stay on the object.
 func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(e.Manager), e.Manager)
+	manager := e.managerOf(it)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(manager), manager)
 	if err != nil {
 		return unmergeable{err}
 	}
 	if len(patch) == 0 {
 		return nil
 	}
-	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: e.Manager})
+	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	return err
 }
 
-// onlyOurs reports whether nobody but us, and whoever made the object before
-// anybody applied it, owns fields outside of subresources.
-func (e *Engine) onlyOurs(entries []metav1.ManagedFieldsEntry) bool {
+// onlyHolds reports whether nobody but a manager, and whoever made the object before
+// anybody applied it, holds fields outside of subresources.
+func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
 	for _, entry := range entries {
-		if entry.Subresource == "" && entry.Manager != e.Manager && entry.Manager != beforeFirstApply {
+		if entry.Subresource == "" && entry.Manager != manager && entry.Manager != beforeFirstApply {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
@@ -25,7 +25,7 @@ import (
 // member keeps for its own members. A Pod in one of them would run as whom it likes. Own
 // are further names, of an agent that was given others.
 func Namespace(name string, own ...string) bool {
-	for _, usual := range []string{clusterv1beta1.SystemNamespace, msav1beta1.AccountNamespace} {
+	for _, usual := range []string{clusterv1beta1.SystemNamespace, authenticationv1beta1.AccountNamespace} {
 		if name == usual || strings.HasPrefix(name, usual+"-") {
 			return true
 		}

@@ -9,7 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -257,7 +257,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Eventually(func() error {
 			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
 		}).Should(Succeed())
-		Expect(masters.Delete(ctx, &k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
 		Eventually(func() error {
 			return author.Create(ctx, author.placing(selecting("v1", "ConfigMap", "settings")), client.DryRunAll)
 		}).
@@ -270,7 +270,7 @@ var _ = Describe("A placement is no way around RBAC", func() {
 	})
 
 	It("does not lose the answer to who may bypass the webhook", func(ctx SpecContext) {
-		Expect(masters.Delete(ctx, &k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
+		Expect(masters.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhook.MutatingConfiguration}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			gateway.want(ctx)
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
@@ -385,6 +385,19 @@ var _ = Describe("An override is no way around RBAC", func() {
 			"spec.clusterResourceSelectors[0]", "may not bind roles"))
 		author.may(ctx, "*", "*", "*")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
+	})
+
+	It("does not change the values of a chart for who may not render it, nor those of what may become one", func(ctx SpecContext) {
+		settings := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "settings"}
+		author.may(ctx, "", "configmaps", "update")
+		Eventually(func() error { return author.Create(ctx, overriding("/data/colour", `"blue"`, settings)) }).Should(Succeed())
+		addon := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "addon"}
+		for _, path := range []string{"/data/values.yaml", "/data"} {
+			Expect(author.Create(ctx, overriding(path, `"hostPID: true"`, addon))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
+				`user %q may not render configmaps "addon" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+		}
+		author.may(ctx, "", "configmaps", "render")
+		Eventually(func() error { return author.Create(ctx, overriding("/data/values.yaml", `"a: 1"`, addon)) }).Should(Succeed())
 	})
 
 	It("of a kind that only envelopes hold needs the right to its whole group", func(ctx SpecContext) {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook"
 )
@@ -63,12 +63,14 @@ var _ = Describe("A member's identity", func() {
 		}),
 		Entry("a Secret without the label", "ManagedServiceAccounts only", func(s *corev1.Secret) { s.Labels = nil }),
 		Entry("a Secret with the label's other value", "ManagedServiceAccounts only", func(s *corev1.Secret) {
-			s.Labels[msav1beta1.LabelManagedServiceAccount] = "false"
+			s.Labels[authenticationv1beta1.LabelManagedServiceAccount] = "false"
 		}),
 		Entry("another key", "exactly the keys", func(s *corev1.Secret) { s.Data["extra"] = nil }),
 		Entry("a key less", "exactly the keys", func(s *corev1.Secret) { delete(s.Data, "token") }),
 		Entry("no keys", "exactly the keys", func(s *corev1.Secret) { s.Data = nil }),
-		Entry("too much", "at most 65536 bytes", func(s *corev1.Secret) { s.Data["token"] = bytes.Repeat([]byte("t"), msav1beta1.MaxSecretBytes+3) }),
+		Entry("too much", "at most 65536 bytes", func(s *corev1.Secret) {
+			s.Data["token"] = bytes.Repeat([]byte("t"), authenticationv1beta1.MaxSecretBytes+3)
+		}),
 		Entry("an annotation that speaks to the hub's controllers", "no kubernetes.io/service-account annotation", func(s *corev1.Secret) {
 			s.Annotations = map[string]string{corev1.ServiceAccountNameKey: clusterv1beta1.AgentAccount}
 		}),
@@ -77,7 +79,7 @@ var _ = Describe("A member's identity", func() {
 	It("writes a Secret of a ManagedServiceAccount, up to the limit", func(ctx SpecContext) {
 		secret := tokenSecret(func(s *corev1.Secret) {
 			s.Data["ca.crt"] = bytes.Repeat([]byte("c"), 1000)
-			s.Data["token"] = bytes.Repeat([]byte("t"), msav1beta1.MaxSecretBytes-1000)
+			s.Data["token"] = bytes.Repeat([]byte("t"), authenticationv1beta1.MaxSecretBytes-1000)
 		})
 		Expect(member.Create(ctx, secret)).To(Succeed())
 		Expect(change(ctx, member, secret, func(s *corev1.Secret) { s.Data["token"] = []byte("next") })).To(Succeed())

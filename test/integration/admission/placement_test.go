@@ -68,7 +68,7 @@ var _ = Describe("Placements", func() {
 	})
 
 	It("keeps the placement type that no policy means", func(ctx SpecContext) {
-		err := change(ctx, masters, leftovers.withoutPolicy, func(p *unstructured.Unstructured) {
+		err := change(ctx, masters, leftovers.withoutType, func(p *unstructured.Unstructured) {
 			policy := map[string]any{"placementType": "PickN", "numberOfClusters": int64(1)}
 			Expect(unstructured.SetNestedMap(p.Object, policy, "spec", "policy")).To(Succeed())
 		})

@@ -6,7 +6,7 @@ package admission_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -47,24 +47,24 @@ var _ = Describe("The gateway's own account", func() {
 	)
 
 	It("changes no policy and no webhook of others, and makes none", func(ctx SpecContext) {
-		fail, none := k8sadmissionv1.Fail, k8sadmissionv1.SideEffectClassNone
-		rules := []k8sadmissionv1.RuleWithOperations{{Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create}, Rule: k8sadmissionv1.Rule{
+		fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+		rules := []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create}, Rule: admissionregistrationv1.Rule{
 			APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{"nothings"}}}}
 		meta := metav1.ObjectMeta{Name: "of-somebody-else"}
-		webhook := k8sadmissionv1.ValidatingWebhook{Name: "a.example.org", Rules: rules, FailurePolicy: &fail, SideEffects: &none,
-			AdmissionReviewVersions: []string{"v1"}, ClientConfig: k8sadmissionv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}}
-		policy := &k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{
+		webhook := admissionregistrationv1.ValidatingWebhook{Name: "a.example.org", Rules: rules, FailurePolicy: &fail, SideEffects: &none,
+			AdmissionReviewVersions: []string{"v1"}, ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    &fail,
-			MatchConstraints: &k8sadmissionv1.MatchResources{ResourceRules: []k8sadmissionv1.NamedRuleWithOperations{{RuleWithOperations: rules[0]}}},
-			Validations:      []k8sadmissionv1.Validation{{Expression: "true"}},
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: rules[0]}}},
+			Validations:      []admissionregistrationv1.Validation{{Expression: "true"}},
 		}}
 		for _, object := range []client.Object{
-			&k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []k8sadmissionv1.ValidatingWebhook{webhook}},
-			&k8sadmissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []k8sadmissionv1.MutatingWebhook{{Name: webhook.Name, Rules: rules,
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.ValidatingWebhook{webhook}},
+			&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: webhook.Name, Rules: rules,
 				FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: webhook.ClientConfig}}},
 			policy,
-			&k8sadmissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: k8sadmissionv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: meta.Name, ValidationActions: []k8sadmissionv1.ValidationAction{k8sadmissionv1.Deny}}},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}},
 		} {
 			as := gateway.client
 			Expect(as.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)).To(Satisfy(apierrors.IsForbidden), "%T", object)
@@ -83,7 +83,7 @@ var _ = Describe("The gateway's own account", func() {
 		for _, object := range objects {
 			theirs := object.DeepCopyObject().(client.Object)
 			theirs.SetName("fleetgate.fleet-system.gateway") // as the chart names it
-			if binding, ok := theirs.(*k8sadmissionv1.ValidatingAdmissionPolicyBinding); ok {
+			if binding, ok := theirs.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
 				binding.Spec.PolicyName = theirs.GetName()
 			}
 			Expect(masters.Create(ctx, theirs)).To(Succeed())

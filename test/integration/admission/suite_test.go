@@ -20,7 +20,7 @@ import (
 	cmv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +49,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/mutation"
 )
 
 const (
@@ -207,7 +208,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		TokenLifetime: tokenLifetime, GatewayUser: gatewayUser, GatewayNamespace: clusterv1beta1.SystemNamespace,
 		ArgoCD: types.NamespacedName{Namespace: "argocd", Name: argocd.Account},
 	}
-	g.installer.Extra = slices.Concat(
+	g.installer.Extra = mutation.Left(slices.Concat(
 		policies.Members(parameters),
 		policies.MemberBounds(),
 		policies.Gateway(parameters),
@@ -215,7 +216,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.HelmCharts(), policies.Authors(),
 		policies.Deliveries(parameters),
 		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
-	)
+	))
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
 }
 
@@ -250,7 +251,7 @@ func waitUntilAdmissionIsOn(ctx context.Context) {
 	}).Should(MatchError(ContainSubstring("fleetgate-member-secrets")))
 	Eventually(func() error { return requestToken(ctx, member, "agent", 2*tokenLifetime, "") }).
 		Should(MatchError(ContainSubstring("fleetgate-member-token-requests")))
-	var policies k8sadmissionv1.ValidatingAdmissionPolicyList
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	Expect(masters.List(ctx, &policies)).To(Succeed())
 	for _, policy := range policies.Items {
 		Expect(policy.Status.TypeChecking).To(Or(BeNil(), HaveField("ExpressionWarnings", BeEmpty())), policy.Name)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
@@ -80,8 +80,9 @@ func statusOf(err error) metav1.Status {
 }
 
 // leftovers were stored before the gateway came.
-var leftovers = struct{ withoutPolicy, unknownKind, going, released *unstructured.Unstructured }{
+var leftovers = struct{ withoutPolicy, withoutType, unknownKind, going, released *unstructured.Unstructured }{
 	withoutPolicy: leftover("without-policy", "Namespace"),
+	withoutType:   leftover("without-type", "Namespace"),
 	unknownKind:   leftover("unknown-kind", "Vanished"),
 	going:         leftover("going", "Vanished"),
 	released:      leftover("released", "Vanished"),
@@ -97,7 +98,7 @@ func leftover(name, kind string) *unstructured.Unstructured {
 
 func makeLeftovers(ctx context.Context) {
 	GinkgoHelper()
-	for _, object := range []*unstructured.Unstructured{leftovers.withoutPolicy, leftovers.unknownKind, leftovers.going, leftovers.released} {
+	for _, object := range []*unstructured.Unstructured{leftovers.withoutPolicy, leftovers.withoutType, leftovers.unknownKind, leftovers.going, leftovers.released} {
 		Expect(masters.Create(ctx, object.DeepCopy())).To(Succeed())
 	}
 	for _, object := range []*unstructured.Unstructured{leftovers.going, leftovers.released} {
@@ -158,9 +159,9 @@ func tokenSecret(alter ...func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: memberNamespace, GenerateName: "token-",
-			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+			Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 		},
-		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")},
+		Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte("t"), authenticationv1beta1.SecretKeyCA: []byte("c")},
 	}
 	for _, change := range alter {
 		change(secret)

@@ -15,9 +15,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,7 @@ rbac:
   placement:
     clusterAdmin: false
     rules:
-    - {apiGroups: [""], resources: [namespaces, configmaps], verbs: [get, list, watch, create, patch, update, delete]}
+    - {apiGroups: [""], resources: [namespaces, configmaps, limitranges], verbs: [get, list, watch, create, patch, update, delete]}
 `
 
 var _ = Describe("The charts", Ordered, func() {
@@ -278,6 +279,32 @@ var _ = Describe("The charts", Ordered, func() {
 		}
 	})
 
+	It("have the gateway place, with rbac.placeable=aggregated, what the aggregated role lets it read, and name the rest", func(ctx SpecContext) {
+		_, err := helm(ctx, hub, "upgrade", "gateway", chart("gateway"), "--reuse-values", "--set=rbac.placeable=aggregated", "--wait", "--timeout=4m")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(gateway.Restart(ctx)).To(Succeed(), gateway.log)
+		allowed := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "placeable-limits", Labels: map[string]string{placementv1beta1.PlaceableLabel: "true"}},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"limitranges"}, Verbs: []string{"list", "watch"}}},
+		}
+		Expect(hubClient.Create(ctx, allowed)).To(Succeed())
+		limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "limited", Name: "some"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod}}}}
+		place(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "limited"}}, limits)
+		Expect(hubClient.Create(ctx, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "limited", Name: "closed"}})).To(Succeed())
+		Eventually(func() error { return memberClient.Get(ctx, client.ObjectKeyFromObject(limits), limits) }, patience).Should(Succeed())
+		unreadable := func() (string, error) {
+			crp := &placementv1beta1.ClusterResourcePlacement{}
+			err := hubClient.Get(ctx, client.ObjectKey{Name: "limited"}, crp)
+			condition := meta.FindStatusCondition(crp.Status.Conditions, placementv1beta1.ConditionResourcesUnreadable)
+			if err != nil || condition == nil {
+				return "", err
+			}
+			return string(condition.Status) + ": " + condition.Message, nil
+		}
+		Eventually(unreadable, patience).Should(And(HavePrefix("True: "), ContainSubstring("networkpolicies.networking.k8s.io"), Not(ContainSubstring("limitranges"))))
+	})
+
 	It("leave nothing of the agent but its key, its credential, and the record of what it applied", func(ctx SpecContext) {
 		Eventually(inBackground(ctx, member, "uninstall", "fleet-agent", "--wait"), patience).Should(Receive(Succeed()))
 		agent.stopWithPod(ctx)
@@ -303,8 +330,8 @@ var _ = Describe("The charts", Ordered, func() {
 
 		ours := client.MatchingLabels{install.LabelManagedBy: install.ManagedBy}
 		for _, list := range []client.ObjectList{
-			&k8sadmissionv1.MutatingWebhookConfigurationList{}, &k8sadmissionv1.ValidatingWebhookConfigurationList{},
-			&k8sadmissionv1.ValidatingAdmissionPolicyList{}, &k8sadmissionv1.ValidatingAdmissionPolicyBindingList{},
+			&admissionregistrationv1.MutatingWebhookConfigurationList{}, &admissionregistrationv1.ValidatingWebhookConfigurationList{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyList{}, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{},
 			&apiregistrationv1.APIServiceList{},
 		} {
 			Expect(hubClient.List(ctx, list, ours)).To(Succeed())

@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -219,7 +219,7 @@ spec:
 		front.down.Store(false)
 		Expect(masters.Delete(ctx, policy)).To(Succeed())
 		Eventually(func() error {
-			return masters.Get(ctx, client.ObjectKey{Name: immutability.ExportName("widgets")}, &k8sadmissionv1.ValidatingAdmissionPolicy{})
+			return masters.Get(ctx, client.ObjectKey{Name: immutability.ExportName("widgets")}, &admissionregistrationv1.ValidatingAdmissionPolicy{})
 		}).Should(Satisfy(apierrors.IsNotFound))
 		Eventually(func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }).Should(Succeed())
 	})
@@ -227,7 +227,7 @@ spec:
 	It("with enforcement Native overwrites no policy of that name, and needs a right of the gateway's; it is enforced all the same", func(ctx SpecContext) {
 		foreign, binding, err := immutability.Export(policyFrom(widgetPolicy))
 		Expect(err).NotTo(HaveOccurred())
-		foreign.Spec.Validations = []k8sadmissionv1.Validation{{Expression: "true", Message: "somebody else's"}}
+		foreign.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "true", Message: "somebody else's"}}
 		create(ctx, foreign)
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, foreign))).To(Succeed()) })
 		policy := policyFrom(widgetPolicy)

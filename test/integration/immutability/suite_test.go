@@ -19,7 +19,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,8 +187,8 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.replicas[b.turn.Add(1)%int64(len(b.replicas))].ServeHTTP(w, r)
 }
 
-func (b *balancer) clientConfig(context.Context) (k8sadmissionv1.WebhookClientConfig, error) {
-	return k8sadmissionv1.WebhookClientConfig{
+func (b *balancer) clientConfig(context.Context) (admissionregistrationv1.WebhookClientConfig, error) {
+	return admissionregistrationv1.WebhookClientConfig{
 		URL:      &b.server.URL,
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.server.Certificate().Raw}),
 	}, nil

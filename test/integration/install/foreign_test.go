@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -117,7 +117,7 @@ var _ = Describe("Meeting another product", func() {
 	})
 
 	It("does not take webhook configurations from a product that runs", func(ctx SpecContext) {
-		theirs := &k8sadmissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+		theirs := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: webhook.ValidatingConfiguration, Labels: map[string]string{"admissions.enforcer/disabled": "true"},
 		}}
 		holdLease(ctx, "fleet-system", "136224848560.hub.fleet.azure.com")

@@ -6,7 +6,7 @@ package install_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,8 +16,8 @@ import (
 
 var _ = Describe("What an administrator changed in a policy of ours", Ordered, func() {
 	const name = "fleetgate-membercluster-origin"
-	policy := &k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	binding := &k8sadmissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	installing := func() *install.Installer {
 		i := installer()
 		i.Hub = install.Hub{Namespace: "fleet-system", Service: "gateway", APIPort: 8443, CABundle: hub.CABundle}
@@ -41,8 +41,8 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 	It("is put right in a binding that was set to Warn, which ended the gateway", func(ctx SpecContext) {
 		before := get(ctx, binding)
 		warning := before.DeepCopy()
-		warning.Spec.ValidationActions = []k8sadmissionv1.ValidationAction{k8sadmissionv1.Warn}
-		warning.Spec.MatchResources = &k8sadmissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"strict": "yes"}}}
+		warning.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
+		warning.Spec.MatchResources = &admissionregistrationv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"strict": "yes"}}}
 		edited(ctx, warning)
 
 		Expect(installing().InstallServing(ctx)).To(Succeed())
@@ -52,7 +52,7 @@ var _ = Describe("What an administrator changed in a policy of ours", Ordered, f
 	It("is put right in a policy that was given an exemption or lost a rule", func(ctx SpecContext) {
 		before := get(ctx, policy)
 		weaker := before.DeepCopy()
-		weaker.Spec.MatchConditions = []k8sadmissionv1.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}}
+		weaker.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "not-me", Expression: "request.userInfo.username != 'me'"}}
 		weaker.Spec.Validations = weaker.Spec.Validations[:1]
 		edited(ctx, weaker)
 

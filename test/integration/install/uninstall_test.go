@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,12 +36,12 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 	}
 	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.away.example.org"}}
-	foreign := &k8sadmissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "of-somebody-else"}, Spec: k8sadmissionv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &k8sadmissionv1.MatchResources{ResourceRules: []k8sadmissionv1.NamedRuleWithOperations{{RuleWithOperations: k8sadmissionv1.RuleWithOperations{
-			Operations: []k8sadmissionv1.OperationType{k8sadmissionv1.Create},
-			Rule:       k8sadmissionv1.Rule{APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{"nothings"}},
+	foreign := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "of-somebody-else"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"example.org"}, APIVersions: []string{"v1"}, Resources: []string{"nothings"}},
 		}}}},
-		Validations: []k8sadmissionv1.Validation{{Expression: "true"}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "true"}},
 	}}
 
 	BeforeAll(func(ctx SpecContext) {

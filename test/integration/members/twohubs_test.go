@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
@@ -79,7 +79,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(ours.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, first.uid(ctx)))
 
 		agent := second.agentOn(ctx, first.Members[0],
-			"--namespace=fleet-system-"+hubName, "--account-namespace="+msav1beta1.AccountNamespace+"-"+hubName)
+			"--namespace=fleet-system-"+hubName, "--account-namespace="+authenticationv1beta1.AccountNamespace+"-"+hubName)
 		second.place(ctx, "shop", "second-shop", "second")
 		Eventually(second.whyNotApplied(ctx, "shop")).Should(And(ContainSubstring("of another hub"), ContainSubstring("--hub-name")))
 		Eventually(second.conditionOf(ctx, "shop", "Applied")).Should(Equal("False"))
@@ -126,6 +126,9 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Eventually(second.whyNotApplied(ctx, "theirs")).Should(ContainSubstring(`already owned by another AppliedWork, "ours-work"`))
 		second.kubectl(ctx, "", "patch", "clusterresourceplacement", "theirs", "--type=merge",
 			`--patch={"spec":{"strategy":{"applyStrategy":{"allowCoOwnership":true}}}}`)
+		for _, object := range []string{"namespace/of-both", "configmap/settings"} {
+			second.kubectl(ctx, "", "annotate", object, "--namespace=of-both", placementv1beta1.SharedAnnotation+"="+placementv1beta1.SharedAmongPlacements)
+		}
 		Eventually(second.whyNotApplied(ctx, "theirs")).Should(ContainSubstring("which is of another hub"))
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
 	})
@@ -136,10 +139,10 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 				Should(ContainSubstring("gitVersion"))
 		}
 		for _, suffix := range []string{"", "-" + hubName} {
-			accounts := msav1beta1.AccountNamespace + suffix
+			accounts := authenticationv1beta1.AccountNamespace + suffix
 			Expect(onMember.Get(ctx, client.ObjectKey{Namespace: accounts, Name: "cluster-gateway"}, &corev1.ServiceAccount{})).To(Succeed())
 		}
-		for _, role := range []string{"fleetgate-impersonate", "fleetgate-impersonate-" + msav1beta1.AccountNamespace + "-" + hubName} {
+		for _, role := range []string{"fleetgate-impersonate", "fleetgate-impersonate-" + authenticationv1beta1.AccountNamespace + "-" + hubName} {
 			Expect(onMember.Get(ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{})).To(Succeed())
 		}
 	})

@@ -26,15 +26,20 @@ import (
 type noted struct {
 	mu      sync.Mutex
 	next    http.RoundTripper
+	made    int
 	refused []string
 	log     bytes.Buffer
 }
 
 func (n *noted) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := n.next.RoundTrip(request)
-	if err == nil && request.Method == http.MethodPost && response.StatusCode == http.StatusForbidden {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+	if err != nil || request.Method != http.MethodPost {
+		return response, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.made++
+	if response.StatusCode == http.StatusForbidden {
 		n.refused = append(n.refused, request.URL.Path)
 	}
 	return response, err
@@ -62,15 +67,15 @@ func (n *noted) errorsAbout(name string) []string {
 var _ = Describe("A namespace that is being deleted", func() {
 	It("gets nothing new from the placements in it, which go without an error", func(ctx SpecContext) {
 		n := &noted{}
-		plain := hubConf
-		hubConf = rest.CopyConfig(plain)
-		hubConf.Wrap(func(next http.RoundTripper) http.RoundTripper { n.next = next; return n })
+		plain := gatewayConf
+		gatewayConf = rest.CopyConfig(plain)
+		gatewayConf.Wrap(func(next http.RoundTripper) http.RoundTripper { n.next = next; return n })
 		gateway.stop()
 		gateway = startGateway()
 		GinkgoWriter.TeeTo(n)
 		DeferCleanup(func() {
 			GinkgoWriter.ClearTeeWriters()
-			hubConf = plain
+			gatewayConf = plain
 			gateway.stop()
 			gateway = startGateway()
 		})
@@ -101,6 +106,7 @@ var _ = Describe("A namespace that is being deleted", func() {
 			}).WithTimeout(soon).WithPolling(often).Should(BeZero())
 		}
 		n.mu.Lock()
+		Expect(n.made).To(BeNumerically(">", 0), "what the gateway makes is seen")
 		Expect(n.refused).To(BeEmpty(), "the API server refuses what is made in such a namespace")
 		n.mu.Unlock()
 		Expect(n.errorsAbout("gone-shop")).To(BeEmpty())

@@ -5,11 +5,13 @@ package placement
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,13 @@ import (
 // placeIn makes a ResourcePlacement of the ConfigMaps of a namespace.
 func placeIn(ctx context.Context, namespace, name, spec string) *placementv1beta1.ResourcePlacement {
 	GinkgoHelper()
+	rp := namespacedPlacement(namespace, name, spec)
+	Expect(hub.Create(ctx, rp)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed()) })
+	return rp
+}
+
+func namespacedPlacement(namespace, name, spec string) *placementv1beta1.ResourcePlacement {
 	rp := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	rp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap"}}
 	rp.Spec.Policy = &placementv1beta1.PlacementPolicy{
@@ -31,8 +40,6 @@ func placeIn(ctx context.Context, namespace, name, spec string) *placementv1beta
 			}},
 		}},
 	}
-	Expect(hub.Create(ctx, rp)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed()) })
 	return rp
 }
 
@@ -130,10 +137,7 @@ var _ = Describe("A ResourcePlacement", func() {
 	It("goes only where its namespace is, if members say which they have", func(ctx SpecContext) {
 		shop(ctx, "rd-shop")
 		joinAll(ctx, "rd", nil, nil)
-		report(ctx, "rd-1", func(status *clusterv1beta1.MemberClusterStatus) {
-			status.Namespaces = map[string]string{"other": ""}
-			status.Conditions = []metav1.Condition{{Type: "NamespaceCollectionSucceeded", Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()}}
-		})
+		report(ctx, "rd-1", collects(metav1.ConditionTrue, "other"))
 		placeIn(ctx, "rd-shop", "settings", "rd")
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("rd-shop", "settings").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 		_, err := namespacedWork(ctx, "rd-1", "rd-shop.settings-work")
@@ -145,4 +149,72 @@ var _ = Describe("A ResourcePlacement", func() {
 		})
 		Eventually(func() error { _, err := namespacedWork(ctx, "rd-1", "rd-shop.settings-work"); return err }).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
+
+	// Three members, of which the first has the namespace and the second has others; the third says what the entry does.
+	DescribeTable("of type PickN goes to members that have its namespace, and names the others as not having it",
+		func(ctx SpecContext, name string, wanted int32, third func(*clusterv1beta1.MemberClusterStatus), picked, named []string) {
+			namespace := name + "-shop"
+			shop(ctx, namespace)
+			joinAll(ctx, name, nil, nil, nil)
+			report(ctx, name+"-1", collects(metav1.ConditionTrue, namespace, "default"))
+			report(ctx, name+"-2", collects(metav1.ConditionTrue, "other"))
+			report(ctx, name+"-3", third)
+			rp := namespacedPlacement(namespace, "settings", name)
+			rp.Spec.Policy.PlacementType, rp.Spec.Policy.NumberOfClusters = placementv1beta1.PickN, &wanted
+			Expect(hub.Create(ctx, rp)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed()) })
+
+			missing := func(member string) placementv1beta1.ClusterDecision {
+				return placementv1beta1.ClusterDecision{ClusterName: name + member, Reason: "ClusterUnschedulable, target namespace does not exist on cluster"}
+			}
+			Eventually(func(g Gomega) {
+				g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(rp), rp)).To(Succeed())
+				var on []string
+				failed := 0
+				for _, status := range rp.Status.PlacementStatuses {
+					if status.ClusterName == "" {
+						failed++
+						g.Expect(brief(status.Conditions, "", rp.Generation)).To(Equal([]string{"Scheduled=False/ScheduleFailed"}))
+						g.Expect(status.Conditions[0].Message).To(Equal("ClusterUnschedulable, target namespace does not exist on cluster"))
+						continue
+					}
+					g.Expect(brief(status.Conditions, "", rp.Generation)).To(Equal(memberTrue))
+					on = append(on, strings.TrimPrefix(status.ClusterName, name))
+				}
+				g.Expect(on).To(ConsistOf(picked))
+				g.Expect(failed).To(Equal(int(wanted) - len(picked)))
+				scheduled := "Scheduled=True/SchedulingPolicyFulfilled"
+				if failed > 0 {
+					scheduled = "Scheduled=False/SchedulingPolicyUnfulfilled"
+				}
+				g.Expect(brief(rp.Status.Conditions, "ResourcePlacement", rp.Generation)).To(ContainElement(scheduled))
+
+				var policies placementv1beta1.SchedulingPolicySnapshotList
+				g.Expect(hub.List(ctx, &policies, client.InNamespace(namespace))).To(Succeed())
+				g.Expect(policies.Items).To(HaveLen(1))
+				for _, member := range named {
+					g.Expect(policies.Items[0].Status.TargetClusters).To(ContainElement(missing(member)))
+				}
+			}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		},
+		Entry("as many as have it", "pa", int32(1), collects(metav1.ConditionTrue), []string{"-1"}, []string{"-2", "-3"}),
+		Entry("more than have it", "pb", int32(2), collects(metav1.ConditionTrue), []string{"-1"}, []string{"-2", "-3"}),
+		Entry("a member whose agent tells no namespaces, as those of the version before", "pc", int32(2),
+			func(*clusterv1beta1.MemberClusterStatus) {}, []string{"-1", "-3"}, []string{"-2"}),
+		Entry("a member with more namespaces than are told", "pd", int32(2),
+			collects(metav1.ConditionFalse, "other"), []string{"-1", "-3"}, []string{"-2"}),
+		Entry("a member whose agent may not list them", "pe", int32(2),
+			collects(metav1.ConditionUnknown), []string{"-1", "-3"}, []string{"-2"}),
+	)
 })
+
+// collects has a member say that it has these namespaces, and whether these are all.
+func collects(all metav1.ConditionStatus, namespaces ...string) func(*clusterv1beta1.MemberClusterStatus) {
+	return func(status *clusterv1beta1.MemberClusterStatus) {
+		status.Namespaces = map[string]string{}
+		for _, namespace := range namespaces {
+			status.Namespaces[namespace] = ""
+		}
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: "NamespaceCollectionSucceeded", Status: all, Reason: "Test"})
+	}
+}

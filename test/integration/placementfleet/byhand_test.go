@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	k8sadmissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,7 +97,7 @@ var _ = Describe("Who may do everything with placements in a namespace", Serial,
 			taken, b := byHand(namespace, name, manifest)
 			for _, object := range []client.Object{taken, b} {
 				Eventually(func(ctx context.Context) error {
-					policy := &k8sadmissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-deliveries"}}
+					policy := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleetgate-deliveries"}}
 					if err := client.IgnoreNotFound(hub.Delete(ctx, policy)); err != nil {
 						return err
 					}

@@ -35,7 +35,7 @@ const (
 	writesPerWork = 5
 	// writesPerJoin is what gateway and agent write until the member is Joined, but for
 	// statuses; the tokens that they ask for are not stored.
-	writesPerJoin = 14
+	writesPerJoin = 12
 	// statusesPerJoin are four, and as many that say what is awaited, if that takes long.
 	statusesPerJoin = 8
 	// statusesPerPlacement is how often the status of a placement of three members is written

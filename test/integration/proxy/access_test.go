@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
@@ -46,7 +46,7 @@ var _ = Describe("docs/access.md", func() {
 		production := []string{"prod-1", "prod-2", "prod-3"}
 		for _, name := range production {
 			admit(ctx, name, "production")
-			token, err := tokenOf(ctx, member, msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)
+			token, err := tokenOf(ctx, member, authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)
 			Expect(err).NotTo(HaveOccurred())
 			report(ctx, name, token, member.CABundle)
 			agent := connectAgent(name)

@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
@@ -72,7 +72,7 @@ var _ = Describe("ClusterGateways on the hub", func() {
 		columns := func() string { return must(ctx, config, "", "get", "clustergateway", memberName, "--no-headers") }
 		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
 		version := must(ctx, config, "", "get", "clustergateway", memberName, "-o", "jsonpath={.metadata.resourceVersion}")
-		secret := &corev1.Secret{ObjectMeta: in(clusterv1beta1.MemberNamespace(memberName), msav1beta1.GatewayAccount)}
+		secret := &corev1.Secret{ObjectMeta: in(clusterv1beta1.MemberNamespace(memberName), authenticationv1beta1.GatewayAccount)}
 		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { rotate(ctx) })
 		Eventually(columns).ShouldNot(ContainSubstring("ServiceAccountToken"))

@@ -31,7 +31,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
@@ -177,10 +177,10 @@ type runningAgent struct {
 func startAgent(ctx context.Context) *runningAgent {
 	GinkgoHelper()
 	create(ctx, memberClient,
-		&corev1.Namespace{ObjectMeta: named(msav1beta1.AccountNamespace)},
-		&corev1.ServiceAccount{ObjectMeta: in(msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)})
+		&corev1.Namespace{ObjectMeta: named(authenticationv1beta1.AccountNamespace)},
+		&corev1.ServiceAccount{ObjectMeta: in(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)})
 	rotate(ctx)
-	grants = (&impersonation.Grants{Client: memberClient, Member: member.Config(), AccountNamespace: msav1beta1.AccountNamespace}).Handler()
+	grants = (&impersonation.Grants{Client: memberClient, Member: member.Config(), AccountNamespace: authenticationv1beta1.AccountNamespace}).Handler()
 	return connectAgent(memberName)
 }
 
@@ -249,7 +249,7 @@ func tokenOf(ctx context.Context, of *env.Cluster, namespace, name string) (stri
 // rotate has the hub told a new token of the gateway's account, and returns it.
 func rotate(ctx context.Context) string {
 	GinkgoHelper()
-	token, err := tokenOf(ctx, member, msav1beta1.AccountNamespace, msav1beta1.GatewayAccount)
+	token, err := tokenOf(ctx, member, authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)
 	Expect(err).NotTo(HaveOccurred())
 	report(ctx, memberName, token, member.CABundle)
 	return token
@@ -260,10 +260,10 @@ func report(ctx context.Context, name, token string, ca []byte) {
 	GinkgoHelper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: clusterv1beta1.MemberNamespace(name), Name: msav1beta1.GatewayAccount,
-			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+			Namespace: clusterv1beta1.MemberNamespace(name), Name: authenticationv1beta1.GatewayAccount,
+			Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 		},
-		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte(token), msav1beta1.SecretKeyCA: ca},
+		Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte(token), authenticationv1beta1.SecretKeyCA: ca},
 	}
 	if err := hubClient.Create(ctx, secret); err != nil {
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())

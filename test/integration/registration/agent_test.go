@@ -11,10 +11,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
@@ -27,6 +29,7 @@ type agent struct {
 	enroller *enroll.Enroller
 	// namespace is the agent's on the member.
 	namespace string
+	collects  bool
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	// ended is closed when the agent's work was ended because the hub said so.
@@ -41,6 +44,8 @@ type agentOptions struct {
 	labels    map[string]string
 	wrap      func(http.RoundTripper) http.RoundTripper
 	clock     clock.Clock
+	// collects has it tell the member's namespaces.
+	collects bool
 }
 
 func startAgent(o agentOptions) *agent {
@@ -54,6 +59,7 @@ func startAgent(o agentOptions) *agent {
 	a := &agent{
 		ended:     make(chan struct{}),
 		namespace: o.namespace,
+		collects:  o.collects,
 		enroller: enroll.New(enroll.Options{
 			Member: own, Namespace: o.namespace, Bootstrap: o.bootstrap, ClientID: o.clientID, Labels: o.labels, WrapHubTransport: o.wrap, Clock: o.clock,
 		}),
@@ -99,6 +105,16 @@ func (a *agent) runHeartbeat(ctx context.Context, own kubernetes.Interface, conf
 			a.endedOnce.Do(func() { close(a.ended) })
 			return nil
 		},
+	}
+	if a.collects {
+		names, err := metadata.NewForConfig(member.Config())
+		if err != nil {
+			return err
+		}
+		reconciler.Namespaces = heartbeat.NewNamespaces(names, clock.RealClock{})
+		if err := mgr.Add(manager.RunnableFunc(reconciler.Namespaces.Run)); err != nil {
+			return err
+		}
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
 		return err

@@ -4,6 +4,7 @@
 package registration_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,21 +21,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	eventsv1ac "k8s.io/client-go/applyconfigurations/events/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 )
+
+// eventsMade counts them, since each has a name of its own.
+var eventsMade atomic.Int32
 
 // eventOf is one that an agent may make.
 func eventOf(namespace string, alter ...func(*eventsv1.Event)) *eventsv1.Event {
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "event-"},
+		ObjectMeta: named(namespace, clusterv1beta1.AgentEventName(int(eventsMade.Add(1))%clusterv1beta1.MaxAgentEvents)),
 		EventTime:  metav1.NowMicro(), Action: "Apply", Reason: "Applied", Type: corev1.EventTypeNormal,
 		ReportingController: "fleetgate.io/agent", ReportingInstance: "agent-0", Note: "a note",
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "x"},
@@ -45,14 +55,31 @@ func eventOf(namespace string, alter ...func(*eventsv1.Event)) *eventsv1.Event {
 	return event
 }
 
+// recorderOf is how an agent's controllers record events.
+func recorderOf(config *rest.Config) events.EventRecorder {
+	GinkgoHelper()
+	manager, err := ctrl.NewManager(config, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	Expect(err).NotTo(HaveOccurred())
+	agents, err := memberevents.Of(manager)
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- agents.Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Eventually(done).Should(Receive(BeNil()))
+	})
+	return agents.GetEventRecorder("fleetgate.io/agent")
+}
+
 // secretOf is one that an agent may make.
 func secretOf(namespace string, alter ...func(*corev1.Secret)) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, GenerateName: "token-",
-			Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+			Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 		},
-		Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")},
+		Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte("t"), authenticationv1beta1.SecretKeyCA: []byte("c")},
 	}
 	for _, change := range alter {
 		change(secret)
@@ -117,6 +144,45 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		Expect(agentClient.Create(ctx, event)).To(Succeed())
 		expectTooLarge(agentClient.Patch(ctx, event, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"annotations":{"a":"`+strings.Repeat("n", much)+`"}}}`))), "at most 8192 characters")
+	})
+
+	It("has no more events on the hub than there are names for them", func(ctx SpecContext) {
+		refused := func(err error) {
+			GinkgoHelper()
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "got %v", err)
+			Expect(err).To(MatchError(And(ContainSubstring("fleetgate-member-sizes"), ContainSubstring("named agent.00 to agent.ff"))))
+		}
+		config := rest.CopyConfig(agentConfig)
+		config.QPS = -1
+		hasty := hubClientWith(config)
+		for i := range 333 {
+			err := hasty.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Name = clusterv1beta1.AgentEventName(i) }))
+			if i < clusterv1beta1.MaxAgentEvents {
+				Expect(err).NotTo(HaveOccurred())
+			} else {
+				refused(err)
+			}
+		}
+		refused(agentClient.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Name, e.GenerateName = "", "agent-" })))
+		refused(agentClient.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Name = "agent.00.more" })))
+		refused(agentClient.Apply(ctx, eventsv1ac.Event("applied", namespace).WithEventTime(metav1.NowMicro()).WithAction("Apply").WithReason("Applied").
+			WithType(corev1.EventTypeNormal).WithReportingController("fleetgate.io/agent").WithReportingInstance("agent-0").
+			WithRegarding(corev1ac.ObjectReference().WithAPIVersion("v1").WithKind("ConfigMap").WithNamespace(namespace).WithName("x")), client.FieldOwner("agent")))
+		made := func() []eventsv1.Event {
+			var there eventsv1.EventList
+			Expect(hubClient.List(ctx, &there, client.InNamespace(namespace))).To(Succeed())
+			return slices.DeleteFunc(there.Items, func(e eventsv1.Event) bool { return e.ReportingController != "fleetgate.io/agent" })
+		}
+		Expect(made()).To(HaveLen(clusterv1beta1.MaxAgentEvents))
+
+		By("one that the hub forgets, whose name the agent's next one takes")
+		Expect(hubClient.Delete(ctx, &made()[7])).To(Succeed())
+		recorder := recorderOf(agentConfig)
+		Eventually(func() []eventsv1.Event {
+			work := &corev1.ObjectReference{APIVersion: placementv1beta1.GroupVersion.String(), Kind: "Work", Namespace: namespace, Name: "w-" + rand.String(8)}
+			recorder.Eventf(work, nil, corev1.EventTypeWarning, "Contested", "Repair", "a note of the agent's own")
+			return made()
+		}).Should(And(HaveLen(clusterv1beta1.MaxAgentEvents), ContainElement(And(HaveField("Reason", "Contested"), HaveField("Name", HavePrefix("agent."))))))
 	})
 
 	It("makes no Secret with 250 KB of annotations, and no report of a megabyte", func(ctx SpecContext) {

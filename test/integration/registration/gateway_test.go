@@ -192,7 +192,7 @@ func newManager(cfg *rest.Config, o ctrl.Options) ctrl.Manager {
 
 // memberRules are those of cmd/gateway.
 func memberRules(name string) []rbacv1.PolicyRule {
-	return slices.Concat(enroll.HubRules(name), heartbeat.HubRules(name), apply.HubRules(name), serviceaccount.HubRules(name))
+	return slices.Concat(enroll.HubRules(name), heartbeat.HubRules(name), apply.HubRules(name), serviceaccount.HubRules(name), clusterRules(name))
 }
 
 func clusterRules(name string) []rbacv1.PolicyRule {

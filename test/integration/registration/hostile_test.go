@@ -80,12 +80,12 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-// mayTunnel asks with the client's own credential.
-func mayTunnel(ctx context.Context, c client.Client, name string) bool {
+// mayTunnel asks with the client's own credential; without a namespace, about the whole hub.
+func mayTunnel(ctx context.Context, c client.Client, namespace, name string) bool {
 	GinkgoHelper()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: "tunnel.fleetgate.io", Version: "v1alpha1", Resource: "tunnels", Subresource: "proxy", Name: name, Verb: "create",
+			Group: "tunnel.fleetgate.io", Version: "v1alpha1", Resource: "tunnels", Subresource: "proxy", Namespace: namespace, Name: name, Verb: "create",
 		},
 	}}
 	Expect(c.Create(ctx, review)).To(Succeed())
@@ -133,7 +133,8 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 			"a member's credential": minting(memberNamespace, clusterv1beta1.AgentAccount),
 			"another token":         minting(namespace, "default"),
 		}.expectForbidden(ctx, thief)
-		Expect(mayTunnel(ctx, thief, name)).To(BeFalse())
+		Expect(mayTunnel(ctx, thief, "", name)).To(BeFalse())
+		Expect(mayTunnel(ctx, thief, memberNamespace, name)).To(BeFalse())
 
 		By("reading the one request whose name it knows: the answer opens for its maker only")
 		seen := granted.DeepCopy()
@@ -206,7 +207,9 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 			"placements":                       listing(&placementv1beta1.ClusterResourcePlacementList{}, ""),
 			"what is placed, before it is cut": listing(&placementv1beta1.ClusterResourceSnapshotList{}, ""),
 		}.expectForbidden(ctx, hostile)
-		Expect(mayTunnel(ctx, hostile, name)).To(BeTrue())
-		Expect(mayTunnel(ctx, hostile, other)).To(BeFalse())
+		Expect(mayTunnel(ctx, hostile, clusterv1beta1.MemberNamespace(name), name)).To(BeTrue())
+		for _, namespace := range []string{"", clusterv1beta1.MemberNamespace(name), clusterv1beta1.MemberNamespace(other)} {
+			Expect(mayTunnel(ctx, hostile, namespace, other)).To(BeFalse())
+		}
 	})
 })

@@ -29,6 +29,7 @@ import (
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/version"
 )
 
@@ -118,6 +119,67 @@ var _ = Describe("Joining", func() {
 		}),
 	)
 
+	It("gives the right to the tunnel in the member's namespace, and on the whole hub only while an agent of the version before is there", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		name := makeMember(ctx, namespace, rbacv1.Subject{Kind: "User", Name: "principal", APIGroup: rbacv1.GroupName}).Name
+		expectReadyToJoin(ctx, name)
+		own, home := asUser("principal"), clusterv1beta1.MemberNamespace(name)
+		// On the hub are its ClusterRole and its binding, both or none.
+		onHub := func(ctx context.Context) int {
+			n := 0
+			for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}} {
+				if hubClient.Get(ctx, client.ObjectKey{Name: membership.ClusterRoleName(name)}, object) == nil {
+					n++
+				}
+			}
+			return n
+		}
+		may := func(ctx context.Context) []bool {
+			return []bool{mayTunnel(ctx, own, home, name), mayTunnel(ctx, own, "", name)}
+		}
+		began := time.Now()
+		reports := func(second int, right string) {
+			GinkgoHelper()
+			at := metav1.NewTime(began.Add(time.Duration(second) * time.Second))
+			Eventually(func() error {
+				imc := &clusterv1beta1.InternalMemberCluster{}
+				if err := own.Get(ctx, client.ObjectKey{Namespace: home, Name: name}, imc); err != nil {
+					return err
+				}
+				imc.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now()}}
+				if imc.Status.Properties == nil {
+					imc.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{}
+				}
+				imc.Status.Properties[clusterv1beta1.PropertyAgentVersion] = clusterv1beta1.PropertyValue{Value: "v1", ObservationTime: at}
+				if right != "" {
+					imc.Status.Properties[clusterv1beta1.PropertyTunnelRight] = clusterv1beta1.PropertyValue{Value: right, ObservationTime: at}
+				}
+				return own.Status().Update(ctx, imc)
+			}).Should(Succeed())
+		}
+		Expect(onHub(ctx)).To(BeZero())
+		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, false}))
+
+		By("reporting as an agent that may do without")
+		reports(1, clusterv1beta1.TunnelRightEither)
+		Consistently(onHub).WithContext(ctx).Should(BeZero())
+		By("reporting as one of the version before")
+		reports(2, "")
+		Eventually(onHub).WithContext(ctx).Should(Equal(2))
+		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, true}))
+		Expect(mayTunnel(ctx, own, "", "another")).To(BeFalse())
+		By("replacing it by one that may do without, and has not yet")
+		reports(3, clusterv1beta1.TunnelRightEither)
+		Consistently(onHub).WithContext(ctx).Should(Equal(2))
+		By("doing without")
+		reports(4, clusterv1beta1.TunnelRightNamespace)
+		Eventually(onHub).WithContext(ctx).Should(BeZero())
+		Eventually(may).WithContext(ctx).Should(Equal([]bool{true, false}))
+		By("taking the agent back to the version before, which leaves what it does not know as it was")
+		reports(5, "")
+		Eventually(onHub).WithContext(ctx).Should(Equal(2))
+	})
+
 	It("says so if the identity is nobody, and goes on when that is put right", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
 		mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"})
@@ -193,7 +255,7 @@ var _ = Describe("Joining", func() {
 			stop()
 			Expect(<-done).To(Succeed())
 		})
-		Eventually(func() enroll.Reason { return enroll.ReasonOf(identity.Ready()) }).Should(Equal(enroll.RegistrationPending))
+		Eventually(func() string { return refusal.ReasonOf(identity.Ready()) }).Should(Equal(enroll.RegistrationPending))
 
 		makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "cloud"})
 		Eventually(identity.Ready).Should(Succeed())
@@ -286,6 +348,44 @@ var _ = Describe("A member that has joined", func() {
 			return getMember(ctx, name).Status.Properties
 		}).
 			ShouldNot(HaveKey(clusterv1beta1.PropertyName("platform-" + namespace)))
+	})
+
+	It("tells its namespaces if it is to, as they come and go, until an agent comes that is not to", func(ctx SpecContext) {
+		namespace = makeNamespace(ctx)
+		startGateway(gatewayOptions{})
+		a = startAgent(agentOptions{
+			namespace: makeAgentNamespace(ctx), clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace)), collects: true,
+		})
+		name = expectEnrolled(ctx, a)
+		expectJoined(ctx, name)
+		told := func(g Gomega) map[string]string {
+			mc := getMember(ctx, name)
+			collected := conditionOf(mc.Status.Conditions, "NamespaceCollectionSucceeded")
+			g.Expect(collected.Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(collected.Reason).To(Equal("Succeeded"))
+			g.Expect(collected.ObservedGeneration).To(Equal(mc.Generation))
+			return mc.Status.Namespaces
+		}
+		Eventually(told).Should(And(HaveKeyWithValue("default", ""), HaveKeyWithValue("kube-system", ""), HaveKeyWithValue(a.namespace, "")))
+
+		By("making one, which the heartbeat of each minute is too late for, and letting it go")
+		made := makeAgentNamespace(ctx)
+		Eventually(told).Should(HaveKeyWithValue(made, ""))
+		Expect(memberClient.CoreV1().Namespaces().Delete(ctx, made, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(told).ShouldNot(HaveKey(made))
+		mc := getMember(ctx, name)
+		Expect(mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent).Conditions).To(
+			ConsistOf(HaveField("Type", "Joined"), HaveField("Type", "Healthy")), "clients compare all of them")
+
+		By("running an agent that says nothing of them, as those of the version before do")
+		a.end()
+		again := startAgent(agentOptions{namespace: a.namespace, clientID: namespace})
+		Expect(expectEnrolled(ctx, again)).To(Equal(name))
+		Eventually(func(g Gomega) {
+			mc := getMember(ctx, name)
+			g.Expect(mc.Status.Namespaces).To(BeEmpty())
+			g.Expect(conditionOf(mc.Status.Conditions, "NamespaceCollectionSucceeded")).To(BeZero())
+		}).Should(Succeed())
 	})
 
 	It("is published with the way through the gateway, beside what others wrote, and is withdrawn with it", func(ctx SpecContext) {

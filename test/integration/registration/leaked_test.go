@@ -18,6 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // expectToken waits for a condition of a registration token.
@@ -91,9 +92,9 @@ var _ = Describe("The holder of a leaked registration token", Label("hostile"), 
 		By("letting another gateway go on")
 		startGateway(gatewayOptions{})
 		for _, l := range lives {
-			Eventually(func() []enroll.Reason {
-				return []enroll.Reason{enroll.ReasonOf(l.agents[0].enroller.Ready()), enroll.ReasonOf(l.agents[1].enroller.Ready())}
-			}).Should(ConsistOf(enroll.Reason(""), enroll.RegistrationRefused))
+			Eventually(func() []string {
+				return []string{refusal.ReasonOf(l.agents[0].enroller.Ready()), refusal.ReasonOf(l.agents[1].enroller.Ready())}
+			}).Should(ConsistOf("", enroll.RegistrationRefused))
 			for _, a := range l.agents {
 				if err := a.enroller.Ready(); err != nil {
 					Expect(err).To(MatchError(ContainSubstring("is used up, 1 of 1")))

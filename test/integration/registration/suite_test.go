@@ -35,6 +35,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/mutation"
 )
 
 var (
@@ -83,7 +84,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})).To(Succeed())
 	ofMembers := policies.Members(policies.Parameters{TokenLifetime: registration.DefaultAgentTokenLifetime})
-	for _, policy := range slices.Concat(policies.Registration(), ofMembers, policies.MemberBounds()) {
+	for _, policy := range mutation.Left(slices.Concat(policies.Registration(), ofMembers, policies.MemberBounds())) {
 		Expect(hubClient.Create(ctx, policy)).To(Succeed())
 	}
 })

@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func makeToken(ctx context.Context, namespace string, ttl time.Duration) *registrationv1alpha1.ClusterRegistrationToken {
@@ -81,9 +82,9 @@ func expectJoined(ctx context.Context, name string) {
 	}).Should(Succeed())
 }
 
-func expectProblem(a *agent, reason enroll.Reason, parts ...string) {
+func expectProblem(a *agent, reason string, parts ...string) {
 	GinkgoHelper()
-	Eventually(func() enroll.Reason { return enroll.ReasonOf(a.enroller.Ready()) }).Should(Equal(reason))
+	Eventually(func() string { return refusal.ReasonOf(a.enroller.Ready()) }).Should(Equal(reason))
 	for _, part := range parts {
 		Expect(a.enroller.Ready()).To(MatchError(ContainSubstring(part)))
 	}

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 )
@@ -85,7 +85,7 @@ func startAgent(ctx context.Context, clock clock.PassiveClock) *runningAgent {
 // startAgent starts the rotator as the agent's command does, with the changes.
 func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock clock.PassiveClock, changes ...func(*rotator.Reconciler)) *runningAgent {
 	GinkgoHelper()
-	managed := labels.SelectorFromSet(labels.Set{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue})
+	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
 	manager, err := ctrl.NewManager(hubConfig, ctrl.Options{
 		Scheme:  scheme,
 		Metrics: metricsserver.Options{BindAddress: "0"},
@@ -166,7 +166,7 @@ func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func(
 	hubOfAgent := clientFor(dying(hubConfigOfAgent(ctx)))
 	reconciler := &rotator.Reconciler{
 		Hub: hubOfAgent, Live: hubOfAgent, Member: clientFor(dying(memberConfigOfAgent())),
-		HubNamespace: hubNamespace, AccountNamespace: msav1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
+		HubNamespace: hubNamespace, AccountNamespace: authenticationv1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
 		MemberCA: first.ca, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
 	}
 	return reconciler, func() bool { return sent.Load() >= requests }

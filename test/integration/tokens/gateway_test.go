@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
@@ -33,8 +33,8 @@ var _ = Describe("The gateway's account", func() {
 	It("is asked for on every member that has a namespace and has reported, and asked for again when it is deleted", func(ctx SpecContext) {
 		startController()
 		joining := makeMemberCluster(ctx, "joining")
-		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: msav1beta1.GatewayAccount}
-		account := &msav1beta1.ManagedServiceAccount{}
+		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace("joining"), Name: authenticationv1beta1.GatewayAccount}
+		account := &authenticationv1beta1.ManagedServiceAccount{}
 		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed())
 
 		Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace}})).To(Succeed())
@@ -42,11 +42,11 @@ var _ = Describe("The gateway's account", func() {
 		joining.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now()}}
 		Expect(hubClient.Status().Update(ctx, joining)).To(Succeed())
 		Eventually(func() error { return hubClient.Get(ctx, key, account) }).Should(Succeed())
-		Expect(account.Spec.Rotation.Validity.Duration).To(Equal(msav1beta1.GatewayValidity))
+		Expect(account.Spec.Rotation.Validity.Duration).To(Equal(authenticationv1beta1.GatewayValidity))
 
 		Expect(hubClient.Delete(ctx, account.DeepCopy())).To(Succeed())
 		Eventually(func() types.UID {
-			again := &msav1beta1.ManagedServiceAccount{}
+			again := &authenticationv1beta1.ManagedServiceAccount{}
 			_ = hubClient.Get(ctx, key, again)
 			return again.UID
 		}).ShouldNot(Or(BeEmpty(), Equal(account.UID)))
@@ -55,7 +55,7 @@ var _ = Describe("The gateway's account", func() {
 		Expect(hubClient.Delete(ctx, joining)).To(Succeed())
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(joining), joining)).To(Succeed())
 		Expect(joining.DeletionTimestamp).NotTo(BeNil())
-		Expect(hubClient.Delete(ctx, &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
+		Expect(hubClient.Delete(ctx, &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).To(Succeed())
 		Consistently(func() error { return hubClient.Get(ctx, key, account) }).ShouldNot(Succeed())
 	})
 
@@ -71,11 +71,11 @@ var _ = Describe("The gateway's account", func() {
 		Expect(err).To(MatchError(And(ContainSubstring(memberName), ContainSubstring("ManagedServiceAccount fleet-member-m1/cluster-gateway"))))
 
 		agent := startAgent(ctx, clock.RealClock{})
-		account := askFor(ctx, msav1beta1.GatewayAccount, msav1beta1.GatewayValidity)
-		askFor(ctx, "not-the-gateways", msav1beta1.GatewayValidity)
+		account := askFor(ctx, authenticationv1beta1.GatewayAccount, authenticationv1beta1.GatewayValidity)
+		askFor(ctx, "not-the-gateways", authenticationv1beta1.GatewayValidity)
 		expectToken(ctx, "not-the-gateways")
 		Eventually(func(g Gomega) {
-			secret := expectToken(ctx, msav1beta1.GatewayAccount)
+			secret := expectToken(ctx, authenticationv1beta1.GatewayAccount)
 			credential, err := credentials.Credential(memberName)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(credential.Token).To(Equal(string(secret.Data["token"])))
@@ -85,10 +85,10 @@ var _ = Describe("The gateway's account", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		By("rotating")
-		secret := expectToken(ctx, msav1beta1.GatewayAccount)
+		secret := expectToken(ctx, authenticationv1beta1.GatewayAccount)
 		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		Eventually(func(g Gomega) {
-			current, err := secretOf(ctx, msav1beta1.GatewayAccount)
+			current, err := secretOf(ctx, authenticationv1beta1.GatewayAccount)
 			g.Expect(err).NotTo(HaveOccurred())
 			credential, err := credentials.Credential(memberName)
 			g.Expect(err).NotTo(HaveOccurred())

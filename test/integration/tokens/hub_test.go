@@ -31,7 +31,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -92,24 +92,24 @@ func makeNamespace(ctx context.Context, name string, labels map[string]string) *
 	}
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(hubClient.DeleteAllOf(ctx, &msav1beta1.ManagedServiceAccount{}, client.InNamespace(name))).To(Succeed())
+		Expect(hubClient.DeleteAllOf(ctx, &authenticationv1beta1.ManagedServiceAccount{}, client.InNamespace(name))).To(Succeed())
 	})
 	return namespace
 }
 
 func given() map[string]string { return map[string]string{clusterv1beta1.LabelMember: memberName} }
 
-func existing(ctx context.Context, namespace, name string) *msav1beta1.ManagedServiceAccount {
+func existing(ctx context.Context, namespace, name string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
-	account := &msav1beta1.ManagedServiceAccount{}
+	account := &authenticationv1beta1.ManagedServiceAccount{}
 	Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, account)).To(Succeed())
 	return account
 }
 
 // apply makes what a manifest says, in another namespace.
-func apply(ctx context.Context, manifest, namespace string) *msav1beta1.ManagedServiceAccount {
+func apply(ctx context.Context, manifest, namespace string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
-	account := &msav1beta1.ManagedServiceAccount{}
+	account := &authenticationv1beta1.ManagedServiceAccount{}
 	Expect(yaml.UnmarshalStrict([]byte(manifest), account)).To(Succeed())
 	account.Namespace = namespace
 	Expect(hubClient.Create(ctx, account)).To(Succeed())
@@ -172,11 +172,11 @@ func tokenIn(ctx context.Context, namespace, name string) (token string, secret 
 	if err := hubClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
 		return "", secret
 	}
-	return string(secret.Data[msav1beta1.SecretKeyToken]), secret
+	return string(secret.Data[authenticationv1beta1.SecretKeyToken]), secret
 }
 
-func conditionIn(ctx context.Context, account *msav1beta1.ManagedServiceAccount, kind string) metav1.Condition {
-	var current msav1beta1.ManagedServiceAccount
+func conditionIn(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, kind string) metav1.Condition {
+	var current authenticationv1beta1.ManagedServiceAccount
 	_ = hubClient.Get(ctx, client.ObjectKeyFromObject(account), &current)
 	for _, condition := range current.Status.Conditions {
 		if condition.Type == kind {
@@ -186,7 +186,7 @@ func conditionIn(ctx context.Context, account *msav1beta1.ManagedServiceAccount,
 	return metav1.Condition{}
 }
 
-func (p *place) expectCopy(ctx context.Context, account *msav1beta1.ManagedServiceAccount) *corev1.Secret {
+func (p *place) expectCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) *corev1.Secret {
 	GinkgoHelper()
 	var copied *corev1.Secret
 	Eventually(func(g Gomega) {
@@ -197,12 +197,12 @@ func (p *place) expectCopy(ctx context.Context, account *msav1beta1.ManagedServi
 		g.Expect(token).To(Equal(own))
 		g.Expect(copied.Type).To(Equal(corev1.SecretTypeOpaque))
 		g.Expect(copied.Data).To(And(HaveLen(2), HaveKeyWithValue("ca.crt", p.cluster.CABundle)))
-		g.Expect(copied.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		g.Expect(copied.Labels).To(HaveKeyWithValue(authenticationv1beta1.LabelManagedServiceAccount, "true"))
 		g.Expect(copied.OwnerReferences).To(ConsistOf(HaveField("UID", account.UID)))
 		user, err := p.whoami(ctx, token, copied.Data["ca.crt"])
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(user.Username).To(Equal(msav1beta1.UsernameIn(p.accounts, account.Name)))
-		for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+		g.Expect(user.Username).To(Equal(authenticationv1beta1.UsernameIn(p.accounts, account.Name)))
+		for _, kind := range []string{authenticationv1beta1.ConditionSecretCreated, authenticationv1beta1.ConditionTokenReported} {
 			condition := conditionIn(ctx, account, kind)
 			g.Expect(condition).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", account.Generation)))
 		}
@@ -236,7 +236,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 
 		By("showing them as the guides do")
 		Expect(kubectl(ctx, "", "get", "secret", "my-sample", "-n", "cluster1")).To(MatchRegexp(`(?m)^my-sample +Opaque +2 `))
-		for _, kind := range []string{msav1beta1.ConditionSecretCreated, msav1beta1.ConditionTokenReported} {
+		for _, kind := range []string{authenticationv1beta1.ConditionSecretCreated, authenticationv1beta1.ConditionTokenReported} {
 			kubectl(ctx, "", "wait", "managedserviceaccount", "my-sample", "-n", "cluster2", "--for=condition="+kind)
 			Expect(kubectl(ctx, "", "get", "managedserviceaccounts.v1alpha1.authentication.open-cluster-management.io", "my-sample", "-n", "cluster2",
 				"-o", `jsonpath={.status.conditions[?(@.type=="`+kind+`")].reason}`)).To(Equal(kind))
@@ -279,7 +279,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			token, _ := tokenIn(ctx, namespace.Name, other.Name)
 			return token
 		}).Should(BeEmpty())
-		Eventually(func() metav1.Condition { return conditionIn(ctx, other, msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition { return conditionIn(ctx, other, authenticationv1beta1.ConditionTokenReported) }).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is not given to a member any more"))))
 	})
 
@@ -292,7 +292,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 					Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + hubNamespace, "system:authenticated"},
 					ResourceAttributes: &authorizationv1.ResourceAttributes{
 						Namespace: "cluster-secrets", Verb: verb, Resource: resource,
-						Group: map[string]string{"managedserviceaccounts": msav1beta1.GroupName}[resource],
+						Group: map[string]string{"managedserviceaccounts": authenticationv1beta1.GroupName}[resource],
 					},
 				}}
 				Expect(hubClient.Create(ctx, review)).To(Succeed())
@@ -317,12 +317,12 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			return asAgent.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: namespace, Name: name,
-					Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+					Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 					OwnerReferences: []metav1.OwnerReference{{
-						APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: owner.Name, UID: owner.UID,
+						APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: owner.Name, UID: owner.UID,
 					}},
 				},
-				Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")},
+				Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte("t"), authenticationv1beta1.SecretKeyCA: []byte("c")},
 			}, client.DryRunAll)
 		}
 		Eventually(func() error { return write("cluster-overgranted", "owner") }).
@@ -338,15 +338,17 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		startHub(clock.RealClock{})
 		startAgent(ctx, clock.RealClock{})
 		makeNamespace(ctx, "greedy", given())
-		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "greedy", Name: msav1beta1.GatewayAccount}}
+		account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "greedy", Name: authenticationv1beta1.GatewayAccount}}
 		Expect(hubClient.Create(ctx, account)).To(Succeed())
-		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
-			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
+		Eventually(func() metav1.Condition {
+			return conditionIn(ctx, account, authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", authenticationv1beta1.ReasonNotServed),
 			HaveField("Message", ContainSubstring("is the gateway's own account on member m1"))))
 
-		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
-		expectToken(ctx, msav1beta1.GatewayAccount)
-		token, _ := tokenIn(ctx, "greedy", msav1beta1.GatewayAccount)
+		askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
+		expectToken(ctx, authenticationv1beta1.GatewayAccount)
+		token, _ := tokenIn(ctx, "greedy", authenticationv1beta1.GatewayAccount)
 		Expect(token).To(BeEmpty())
 	})
 
@@ -356,10 +358,12 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		askFor(ctx, "anothers", time.Hour)
 		expectToken(ctx, "anothers")
 		makeNamespace(ctx, "envious", given())
-		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "envious", Name: "anothers"}}
+		account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "envious", Name: "anothers"}}
 		Expect(hubClient.Create(ctx, account)).To(Succeed())
-		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
-			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", msav1beta1.ReasonNotServed),
+		Eventually(func() metav1.Condition {
+			return conditionIn(ctx, account, authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", authenticationv1beta1.ReasonNotServed),
 			HaveField("Message", ContainSubstring("has an account of that name already"))))
 		token, _ := tokenIn(ctx, "envious", "anothers")
 		Expect(token).To(BeEmpty())
@@ -370,9 +374,9 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		makeNamespace(ctx, "kube-given", given())
 		makeNamespace(ctx, "cluster-of-nobody", map[string]string{clusterv1beta1.LabelMember: "nobody"})
 		reserved, lost := apply(ctx, sample, "kube-given"), apply(ctx, sample, "cluster-of-nobody")
-		Eventually(func() string { return conditionIn(ctx, reserved, msav1beta1.ConditionTokenReported).Message }).
+		Eventually(func() string { return conditionIn(ctx, reserved, authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("namespaces that begin with kube- cannot be given to a member"))
-		Eventually(func() string { return conditionIn(ctx, lost, msav1beta1.ConditionTokenReported).Message }).
+		Eventually(func() string { return conditionIn(ctx, lost, authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("there is no member nobody"))
 	})
 
@@ -380,7 +384,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		startHub(testingclock.NewFakePassiveClock(time.Now().Add(time.Hour)))
 		startAgent(ctx, clock.RealClock{})
 		stays := askFor(ctx, "long-lived", time.Hour)
-		account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "short-lived"}}
+		account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "short-lived"}}
 		account.Spec.TTLSecondsAfterCreation = ptr.To[int32](3000)
 		Expect(hubClient.Create(ctx, account)).To(Succeed())
 		Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(account), account) }).Should(Satisfy(apierrors.IsNotFound))
@@ -404,7 +408,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 	}
 	allowed := func(ctx context.Context, name string) bool {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: msav1beta1.UsernameIn(argoNamespace, argocd.Account),
+			User: authenticationv1beta1.UsernameIn(argoNamespace, argocd.Account),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Group: "cluster.core.oam.dev", Resource: "clustergateways", Subresource: "proxy", Verb: "get", Name: name,
 			},
@@ -422,7 +426,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 	It("gets a Secret with a way through the hub for a member that is labelled for it", func(ctx SpecContext) {
 		startHub(clock.RealClock{})
 		base := asked.DeepCopy()
-		asked.Labels = map[string]string{msav1beta1.LabelArgoCD: msav1beta1.LabelArgoCDValue, "stage": "prod"}
+		asked.Labels = map[string]string{authenticationv1beta1.LabelArgoCD: authenticationv1beta1.LabelArgoCDValue, "stage": "prod"}
 		Expect(hubClient.Patch(ctx, asked, client.MergeFrom(base))).To(Succeed())
 		Eventually(func() types.UID { return secretNow(ctx).UID }).ShouldNot(BeEmpty())
 		secret := secretNow(ctx)
@@ -461,7 +465,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		startHub(clock.RealClock{})
 		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(asked), asked)).To(Succeed())
 		base := asked.DeepCopy()
-		delete(asked.Labels, msav1beta1.LabelArgoCD)
+		delete(asked.Labels, authenticationv1beta1.LabelArgoCD)
 		Expect(hubClient.Patch(ctx, asked, client.MergeFrom(base))).To(Succeed())
 		Eventually(func() types.UID { return secretNow(ctx).UID }).Should(BeEmpty())
 		Eventually(func() []rbacv1.PolicyRule { return roleNow(ctx) }).Should(BeEmpty())

@@ -27,7 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 )
 
@@ -44,7 +44,7 @@ func impersonates(of func() *place, mode impersonation.Mode) {
 		p = of()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.accounts}}
 		Expect(client.IgnoreAlreadyExists(p.client.Create(ctx, namespace))).To(Succeed())
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.accounts, Name: msav1beta1.GatewayAccount}}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.accounts, Name: authenticationv1beta1.GatewayAccount}}
 		// Specs run in any order, and another may have made it.
 		Expect(client.IgnoreNotFound(p.client.Delete(ctx, account.DeepCopy()))).To(Succeed())
 		Expect(p.client.Create(ctx, account)).To(Succeed())
@@ -312,7 +312,7 @@ func (p *place) grants() *impersonation.Grants {
 }
 
 func (p *place) roleName() string {
-	if p.accounts == msav1beta1.AccountNamespace {
+	if p.accounts == authenticationv1beta1.AccountNamespace {
 		return impersonation.RoleName
 	}
 	return impersonation.RoleName + "-" + p.accounts

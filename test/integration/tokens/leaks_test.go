@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/test/leak"
 )
@@ -119,7 +119,7 @@ func everythingButSecrets(ctx context.Context) string {
 	for _, cluster := range []*rest.Config{hub.Config(), first.cluster.Config(), second.cluster.Config()} {
 		c := clientFor(cluster)
 		for _, list := range []client.ObjectList{
-			&msav1beta1.ManagedServiceAccountList{}, &clusterv1beta1.MemberClusterList{}, &eventsv1.EventList{}, &corev1.ServiceAccountList{},
+			&authenticationv1beta1.ManagedServiceAccountList{}, &clusterv1beta1.MemberClusterList{}, &eventsv1.EventList{}, &corev1.ServiceAccountList{},
 			&corev1.ConfigMapList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{},
 		} {
 			if err := c.List(ctx, list); meta.IsNoMatchError(err) {
@@ -186,7 +186,7 @@ var _ = Describe("The search for tokens that got out", func() {
 			})).To(Succeed())
 		}),
 		Entry("a status", "object", func(ctx SpecContext, token string) {
-			account := askFor(ctx, "planted-status", msav1beta1.MinValidity)
+			account := askFor(ctx, "planted-status", authenticationv1beta1.MinValidity)
 			base := account.DeepCopy()
 			meta.SetStatusCondition(&account.Status.Conditions, metav1.Condition{Type: "Planted", Status: metav1.ConditionTrue, Reason: "Planted", Message: token})
 			Expect(hubClient.Status().Patch(ctx, account, client.MergeFrom(base))).To(Succeed())

@@ -18,7 +18,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -32,10 +32,10 @@ var _ = Describe("Two members of one hub", func() {
 		tokens := map[*place]string{}
 		for _, p := range []*place{first, second} {
 			p.startAgent(ctx, p.hubConfigOfAgent(ctx), clock.RealClock{})
-			p.askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
+			p.askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
 		}
 		for _, p := range []*place{first, second} {
-			tokens[p] = string(p.expectToken(ctx, msav1beta1.GatewayAccount).Data["token"])
+			tokens[p] = string(p.expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])
 			Expect(p.reviewed(ctx, tokens[p])).To(BeTrue())
 			Eventually(func() (serviceaccount.Credential, error) { return credentials.Credential(p.name) }).
 				Should(Equal(serviceaccount.Credential{Token: tokens[p], CA: p.cluster.CABundle}))
@@ -44,10 +44,10 @@ var _ = Describe("Two members of one hub", func() {
 		Expect(second.reviewed(ctx, tokens[first])).To(BeFalse())
 
 		By("losing one of them")
-		Expect(hubClient.Delete(ctx, &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Namespace: second.namespace, Name: msav1beta1.GatewayAccount,
+		Expect(hubClient.Delete(ctx, &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: second.namespace, Name: authenticationv1beta1.GatewayAccount,
 		}})).To(Succeed())
-		second.expectNoAccount(ctx, msav1beta1.GatewayAccount)
+		second.expectNoAccount(ctx, authenticationv1beta1.GatewayAccount)
 		// The member believes an answer about a token for some seconds.
 		Eventually(second.reviewed).WithArguments(ctx, tokens[second]).Should(BeFalse())
 		Expect(first.reviewed(ctx, tokens[first])).To(BeTrue())
@@ -69,7 +69,7 @@ var _ = Describe("Two members of one hub", func() {
 			"writes the Secret":      asSecond.Update(ctx, altered),
 			"makes a Secret":         asSecond.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: first.namespace, Name: "another"}}),
 			"deletes the Secret":     asSecond.Delete(ctx, secret.DeepCopy()),
-			"reads what is asked":    asSecond.Get(ctx, client.ObjectKeyFromObject(account), &msav1beta1.ManagedServiceAccount{}),
+			"reads what is asked":    asSecond.Get(ctx, client.ObjectKeyFromObject(account), &authenticationv1beta1.ManagedServiceAccount{}),
 			"writes the status":      asSecond.Status().Patch(ctx, status, client.MergeFrom(account)),
 			"deletes what is asked":  asSecond.Delete(ctx, account.DeepCopy()),
 			"deletes its own Secret": asSecond.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: second.namespace, Name: "own"}}),

@@ -26,7 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/test/leak"
 )
@@ -126,7 +126,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		askFor(ctx, "staying", time.Hour)
 		expectToken(ctx, "leaving-unseen")
 		stays := expectToken(ctx, "staying")
-		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "foreign"}}
+		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "foreign"}}
 		Expect(memberClient.Create(ctx, foreign)).To(Succeed())
 
 		agent.stop()
@@ -207,12 +207,14 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Eventually(func() error { return tryIssue(ctx, agentClient) }).ShouldNot(Succeed(), "the member has noticed")
 		fake.SetTime(time.Now().Add(9 * time.Minute))
 		touch(ctx, "stuck")
-		Eventually(func() metav1.Condition { return conditionOf(ctx, "stuck", msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition {
+			return conditionOf(ctx, "stuck", authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
 			HaveField("Status", metav1.ConditionFalse),
-			HaveField("Reason", msav1beta1.ReasonTokenReportFailed),
+			HaveField("Reason", authenticationv1beta1.ReasonTokenReportFailed),
 			HaveField("Message", And(ContainSubstring("requesting a token"), ContainSubstring("the agent's role has to allow it"))),
 		))
-		Expect(conditionOf(ctx, "stuck", msav1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionTrue))
+		Expect(conditionOf(ctx, "stuck", authenticationv1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionTrue))
 		kept, err := secretOf(ctx, "stuck")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kept.ResourceVersion).To(Equal(first.ResourceVersion))
@@ -230,10 +232,12 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	It("says that no API server issues tokens for so short", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "brief", 5*time.Minute)
-		Eventually(func() metav1.Condition { return conditionOf(ctx, "brief", msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition {
+			return conditionOf(ctx, "brief", authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("spec.rotation.validity is 5m0s")),
 		))
-		Expect(conditionOf(ctx, "brief", msav1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionFalse))
+		Expect(conditionOf(ctx, "brief", authenticationv1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionFalse))
 		base := account.DeepCopy()
 		account.Spec.Rotation.Validity.Duration = 10 * time.Minute
 		Expect(hubClient.Patch(ctx, account, client.MergeFrom(base))).To(Succeed())
@@ -243,7 +247,9 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	It("says what the member's API server refuses, and that it is for the spec to change", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "refused", 1_200_000*time.Hour)
-		Eventually(func() metav1.Condition { return conditionOf(ctx, "refused", msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition {
+			return conditionOf(ctx, "refused", authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
 			HaveField("Status", metav1.ConditionFalse),
 			HaveField("Message", ContainSubstring("the member's API server refuses spec.rotation.validity 1200000h0m0s")),
 		))
@@ -283,7 +289,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		account := askOnce(ctx, "once", 10*time.Minute)
 		first := expectToken(ctx, "once")
 		ends := claimsOf(first).Expires.UTC().Format(time.RFC3339)
-		Expect(conditionOf(ctx, "once", msav1beta1.ConditionTokenReported).Message).To(ContainSubstring("expires at " + ends + " and is not refreshed"))
+		Expect(conditionOf(ctx, "once", authenticationv1beta1.ConditionTokenReported).Message).To(ContainSubstring("expires at " + ends + " and is not refreshed"))
 
 		fake.SetTime(time.Now().Add(9 * time.Minute))
 		touch(ctx, "once")
@@ -300,7 +306,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 
 		By("losing it")
 		Expect(hubClient.Delete(ctx, first.DeepCopy())).To(Succeed())
-		Eventually(func() metav1.Condition { return conditionOf(ctx, "once", msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition { return conditionOf(ctx, "once", authenticationv1beta1.ConditionTokenReported) }).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("spec.rotation.enabled is false: set it to true"))))
 		_, err := secretOf(ctx, "once")
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
@@ -316,7 +322,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		askFor(ctx, "shortened", 48*time.Hour)
 		claims := claimsOf(expectToken(ctx, "shortened"))
 		Expect(claims.Expires.Sub(claims.Issued)).To(Equal(longestOnMember))
-		Expect(conditionOf(ctx, "shortened", msav1beta1.ConditionTokenReported).Message).
+		Expect(conditionOf(ctx, "shortened", authenticationv1beta1.ConditionTokenReported).Message).
 			To(ContainSubstring("of spec.rotation.validity 48h0m0s the member's API server granted 2h0m0s"))
 	})
 
@@ -344,7 +350,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Eventually(func() map[string]string {
 			account, _ := accountOf(ctx, "marked")
 			return account.Labels
-		}).Should(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		}).Should(HaveKeyWithValue(authenticationv1beta1.LabelManagedServiceAccount, "true"))
 		Expect(expectToken(ctx, "marked").Data).To(Equal(before.Data))
 	})
 
@@ -365,15 +371,15 @@ var _ = Describe("A ManagedServiceAccount", func() {
 
 	It("leaves the accounts of another hub's agent alone", func(ctx SpecContext) {
 		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-			Namespace: msav1beta1.AccountNamespace, Name: "theirs",
-			Labels:      map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
-			Annotations: map[string]string{msav1beta1.AnnotationMadeFor: "fleet-two/some-uid"},
+			Namespace: authenticationv1beta1.AccountNamespace, Name: "theirs",
+			Labels:      map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
+			Annotations: map[string]string{authenticationv1beta1.AnnotationMadeFor: "fleet-two/some-uid"},
 		}}
 		Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs.Namespace}}))).To(Succeed())
 		Expect(memberClient.Create(ctx, theirs)).To(Succeed())
 		startAgent(ctx, clock.RealClock{})
 		contested := askFor(ctx, "theirs", time.Hour)
-		Eventually(func() string { return conditionOf(ctx, "theirs", msav1beta1.ConditionTokenReported).Message }).
+		Eventually(func() string { return conditionOf(ctx, "theirs", authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("give each agent of a member its own --account-namespace"))
 		Expect(hubClient.Delete(ctx, contested)).To(Succeed())
 		Consistently(func() types.UID {
@@ -382,22 +388,50 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}).Should(Equal(theirs.UID))
 	})
 
+	It("goes with all others once the agent has left, and those of another hub's agent stay", func(ctx SpecContext) {
+		agent := startAgent(ctx, clock.RealClock{})
+		for _, name := range []string{"withdrawn-1", "withdrawn-2"} {
+			askFor(ctx, name, time.Hour)
+			expectToken(ctx, name)
+		}
+		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: authenticationv1beta1.AccountNamespace, Name: "not-withdrawn",
+			Labels:      map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
+			Annotations: map[string]string{authenticationv1beta1.AnnotationMadeFor: "fleet-two/some-uid"},
+		}}
+		nobodys := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "nobodys"}}
+		for _, account := range []client.Object{theirs, nobodys} {
+			Expect(memberClient.Create(ctx, account)).To(Succeed())
+		}
+		agent.stop()
+		Expect(agent.reconciler.Withdraw(ctx)).To(Succeed())
+		for _, name := range []string{"withdrawn-1", "withdrawn-2"} {
+			expectNoAccount(ctx, name)
+		}
+		for _, account := range []client.Object{theirs, nobodys} {
+			Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
+			Expect(memberClient.Delete(ctx, account)).To(Succeed())
+		}
+	})
+
 	It("leaves an account and a Secret alone that were not made for it", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "taken"}, StringData: map[string]string{"a": "b"}}
 		Expect(hubClient.Create(ctx, secret)).To(Succeed())
 		askFor(ctx, "taken", time.Hour)
-		Eventually(func() string { return conditionOf(ctx, "taken", msav1beta1.ConditionTokenReported).Message }).
+		Eventually(func() string { return conditionOf(ctx, "taken", authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("Secret " + hubNamespace + "/taken is on the hub and was not made for a ManagedServiceAccount"))
 		found, err := secretOf(ctx, "taken")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.ResourceVersion).To(Equal(secret.ResourceVersion))
 
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "occupied"}}
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "occupied"}}
 		Expect(memberClient.Create(ctx, account)).To(Succeed())
 		occupied := askFor(ctx, "occupied", time.Hour)
-		Eventually(func() string { return conditionOf(ctx, "occupied", msav1beta1.ConditionTokenReported).Message }).
-			Should(ContainSubstring("ServiceAccount " + msav1beta1.AccountNamespace + "/occupied is on the member without the label"))
+		Eventually(func() string {
+			return conditionOf(ctx, "occupied", authenticationv1beta1.ConditionTokenReported).Message
+		}).
+			Should(ContainSubstring("ServiceAccount " + authenticationv1beta1.AccountNamespace + "/occupied is on the member without the label"))
 		Expect(hubClient.Delete(ctx, occupied)).To(Succeed())
 		Consistently(func() error {
 			_, err := accountOf(ctx, "occupied")
@@ -431,8 +465,8 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		startCredentials(serviceaccount.NewCredentials(clientset))
 		agent := startAgent(ctx, clock.RealClock{})
 		account := askFor(ctx, "secretive", time.Hour)
-		askFor(ctx, msav1beta1.GatewayAccount, time.Hour)
-		tokens := []string{string(expectToken(ctx, "secretive").Data["token"]), string(expectToken(ctx, msav1beta1.GatewayAccount).Data["token"])}
+		askFor(ctx, authenticationv1beta1.GatewayAccount, time.Hour)
+		tokens := []string{string(expectToken(ctx, "secretive").Data["token"]), string(expectToken(ctx, authenticationv1beta1.GatewayAccount).Data["token"])}
 
 		By("starting when there are tokens")
 		agent.stop()

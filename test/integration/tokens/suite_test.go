@@ -30,7 +30,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/install"
@@ -38,6 +38,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/mutation"
 )
 
 const (
@@ -105,12 +106,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	scheme = runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, msav1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, authenticationv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
 	} {
 		Expect(add(scheme)).To(Succeed())
 	}
 	hubClient = clientFor(hub.Config())
-	first, second = placeOf(clusters[1], msav1beta1.AccountNamespace), placeOf(clusters[2], "accounts-of-the-hub")
+	first, second = placeOf(clusters[1], authenticationv1beta1.AccountNamespace), placeOf(clusters[2], "accounts-of-the-hub")
 	member, memberClient = first.cluster, first.client
 	prepareHub(ctx)
 	for _, p := range []*place{first, second} {
@@ -138,11 +139,11 @@ func clientFor(config *rest.Config) client.Client {
 // prepareHub installs what the gateway installs.
 func prepareHub(ctx context.Context) {
 	GinkgoHelper()
-	definitions, err := crds.ForHub(msav1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
+	definitions, err := crds.ForHub(authenticationv1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
 	Expect(err).NotTo(HaveOccurred())
 	installer := &install.Installer{
 		Client: hubClient, Definitions: definitions, Version: "v0.1.0", Clock: clock.RealClock{},
-		Extra: append(policies.Members(policies.Parameters{TokenLifetime: time.Hour}), policies.ServiceAccounts()...),
+		Extra: mutation.Left(append(policies.Members(policies.Parameters{TokenLifetime: time.Hour}), policies.ServiceAccounts()...)),
 	}
 	Expect(installer.InstallDefinitions(ctx)).To(Succeed())
 	Expect(installer.InstallServing(ctx)).To(Succeed())
@@ -170,11 +171,11 @@ func (p *place) prepareHub(ctx context.Context) {
 func awaitPolicies(ctx context.Context) {
 	GinkgoHelper()
 	asAgent := clientFor(hubConfigOfAgent(ctx))
-	ownerless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "ownerless"}, Data: map[string][]byte{msav1beta1.SecretKeyToken: []byte("t"), msav1beta1.SecretKeyCA: []byte("c")}}
-	ownerless.Labels = map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue}
+	ownerless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "ownerless"}, Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte("t"), authenticationv1beta1.SecretKeyCA: []byte("c")}}
+	ownerless.Labels = map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	unlabelled := ownerless.DeepCopy()
 	unlabelled.Labels = nil
-	unlabelled.OwnerReferences = []metav1.OwnerReference{{APIVersion: msav1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: ownerless.Name, UID: "u"}}
+	unlabelled.OwnerReferences = []metav1.OwnerReference{{APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: ownerless.Name, UID: "u"}}
 	for policy, secret := range map[string]*corev1.Secret{"fleetgate-member-secrets": unlabelled, "fleetgate-agent-secrets": ownerless} {
 		Eventually(func() error { return asAgent.Create(ctx, secret.DeepCopy(), client.DryRunAll) }).
 			Should(MatchError(ContainSubstring(policy)), "the policies hold")

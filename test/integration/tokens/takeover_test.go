@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 )
 
@@ -30,7 +30,9 @@ var _ = Describe("Somebody's account on a member", func() {
 		bindToAdmin(ctx, theirs)
 		makeNamespace(ctx, "tenants", given())
 		account := askAsTenant(ctx, "tenants", theirs.Name)
-		Eventually(func() metav1.Condition { return conditionIn(ctx, account, msav1beta1.ConditionTokenReported) }).Should(And(
+		Eventually(func() metav1.Condition {
+			return conditionIn(ctx, account, authenticationv1beta1.ConditionTokenReported)
+		}).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("was not made for this ManagedServiceAccount"))))
 		expectUntouched(ctx, theirs, "tenants", hubNamespace)
 	})
@@ -48,15 +50,15 @@ var _ = Describe("Somebody's account on a member", func() {
 		theirs := somebodysAccount(ctx, "handed-over")
 		bindToAdmin(ctx, theirs)
 		account := askFor(ctx, theirs.Name, time.Hour)
-		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", msav1beta1.AnnotationGivenTo, account.UID))
-		annotate(ctx, theirs, msav1beta1.AnnotationGivenTo, string(account.UID))
+		expectRefused(ctx, theirs.Name, fmt.Sprintf("annotate serviceaccount handed-over %s=%s", authenticationv1beta1.AnnotationGivenTo, account.UID))
+		annotate(ctx, theirs, authenticationv1beta1.AnnotationGivenTo, string(account.UID))
 		Expect(claimsOf(expectToken(ctx, theirs.Name)).Account).To(Equal(theirs.UID), "it is the same account")
 	})
 
 	It("that was given to one ManagedServiceAccount is not the next one's of that name", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "given-once")
-		annotate(ctx, theirs, msav1beta1.AnnotationGivenTo, "uid-of-another")
+		annotate(ctx, theirs, authenticationv1beta1.AnnotationGivenTo, "uid-of-another")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
 		expectRefused(ctx, theirs.Name, "was not made for this ManagedServiceAccount")
 		expectUntouched(ctx, theirs, hubNamespace)
@@ -71,7 +73,7 @@ var _ = Describe("Somebody's account on a member", func() {
 		Eventually(func() map[string]string {
 			found, _ := accountOf(ctx, held.Name)
 			return found.Annotations
-		}).Should(HaveKeyWithValue(msav1beta1.AnnotationHeldFor, fmt.Sprintf("fleet-system/%s/%s", account.UID, held.UID)))
+		}).Should(HaveKeyWithValue(authenticationv1beta1.AnnotationHeldFor, fmt.Sprintf("fleet-system/%s/%s", account.UID, held.UID)))
 		expectNoSecret(ctx, held.Name)
 
 		By("stopping the other product")
@@ -130,10 +132,10 @@ func adopt(r *rotator.Reconciler) { r.Adopt = true }
 // somebodysAccount makes one with the label that other products write.
 func somebodysAccount(ctx context.Context, name string) *corev1.ServiceAccount {
 	GinkgoHelper()
-	Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: msav1beta1.AccountNamespace}}))).To(Succeed())
+	Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: authenticationv1beta1.AccountNamespace}}))).To(Succeed())
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: msav1beta1.AccountNamespace, Name: name,
-		Labels: map[string]string{msav1beta1.LabelManagedServiceAccount: msav1beta1.LabelManagedServiceAccountValue},
+		Namespace: authenticationv1beta1.AccountNamespace, Name: name,
+		Labels: map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue},
 	}}
 	// A second attempt at a spec finds that of the first.
 	Expect(client.IgnoreNotFound(memberClient.Delete(ctx, account.DeepCopy()))).To(Succeed())
@@ -155,7 +157,7 @@ func holderRuns(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: msav1beta1.AccountNamespace, Name: "managed-serviceaccount"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "managed-serviceaccount"},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: &now},
 	}
 	Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: lease.Namespace}}))).To(Succeed())
@@ -165,12 +167,12 @@ func holderRuns(ctx context.Context) *coordinationv1.Lease {
 }
 
 // askAsTenant asks for an account as somebody who may do nothing but that, there.
-func askAsTenant(ctx context.Context, namespace, name string) *msav1beta1.ManagedServiceAccount {
+func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	const tenant = "tenant"
 	for _, object := range []client.Object{
 		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tenant}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{msav1beta1.GroupName}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"create"}},
+			{APIGroups: []string{authenticationv1beta1.GroupName}, Resources: []string{"managedserviceaccounts"}, Verbs: []string{"create"}},
 		}},
 		&rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: tenant},
@@ -182,7 +184,7 @@ func askAsTenant(ctx context.Context, namespace, name string) *msav1beta1.Manage
 	}
 	config, err := hub.ConfigFor(tenant)
 	Expect(err).NotTo(HaveOccurred())
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	asTenant := clientFor(config)
 	// The right is in force a moment after it was written.
 	Eventually(func() error { return asTenant.Create(ctx, account) }).Should(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
@@ -192,7 +194,7 @@ func askAsTenant(ctx context.Context, namespace, name string) *msav1beta1.Manage
 
 func expectRefused(ctx context.Context, name, message string) {
 	GinkgoHelper()
-	Eventually(func() metav1.Condition { return conditionOf(ctx, name, msav1beta1.ConditionTokenReported) }).Should(And(
+	Eventually(func() metav1.Condition { return conditionOf(ctx, name, authenticationv1beta1.ConditionTokenReported) }).Should(And(
 		HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring(message))))
 }
 

@@ -29,27 +29,27 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 )
 
-func askFor(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
+func askFor(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
 	return first.askFor(ctx, name, validity)
 }
 
 // askFor makes a ManagedServiceAccount, which goes with the spec.
-func (p *place) askFor(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
+func (p *place) askFor(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
-	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: validity}}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
+	account.Spec.Rotation = authenticationv1beta1.ManagedServiceAccountRotation{Validity: metav1.Duration{Duration: validity}}
 	makeAccount(ctx, account)
 	return account
 }
 
 // makeAccount takes the place of one of the same name that an earlier spec left: a
 // controller of that spec may have made it anew when the spec was over.
-func makeAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount) {
+func makeAccount(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) {
 	GinkgoHelper()
 	Eventually(func() error {
 		err := hubClient.Create(ctx, account)
@@ -64,10 +64,10 @@ func makeAccount(ctx context.Context, account *msav1beta1.ManagedServiceAccount)
 }
 
 // askOnce makes one whose token is never refreshed.
-func askOnce(ctx context.Context, name string, validity time.Duration) *msav1beta1.ManagedServiceAccount {
+func askOnce(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
 	GinkgoHelper()
-	account := &msav1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
-	account.Spec.Rotation = msav1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: validity}}
+	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
+	account.Spec.Rotation = authenticationv1beta1.ManagedServiceAccountRotation{Enabled: ptr.To(false), Validity: metav1.Duration{Duration: validity}}
 	makeAccount(ctx, account)
 	return account
 }
@@ -131,12 +131,12 @@ func (p *place) accountOf(ctx context.Context, name string) (*corev1.ServiceAcco
 	return account, p.client.Get(ctx, client.ObjectKey{Namespace: p.accounts, Name: name}, account)
 }
 
-func statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
+func statusOf(ctx context.Context, name string) authenticationv1beta1.ManagedServiceAccountStatus {
 	return first.statusOf(ctx, name)
 }
 
-func (p *place) statusOf(ctx context.Context, name string) msav1beta1.ManagedServiceAccountStatus {
-	var account msav1beta1.ManagedServiceAccount
+func (p *place) statusOf(ctx context.Context, name string) authenticationv1beta1.ManagedServiceAccountStatus {
+	var account authenticationv1beta1.ManagedServiceAccount
 	_ = hubClient.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &account)
 	return account.Status
 }
@@ -182,7 +182,7 @@ func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 		secret, err = p.secretOf(ctx, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(secret.Type).To(Equal(corev1.SecretTypeOpaque))
-		g.Expect(secret.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		g.Expect(secret.Labels).To(HaveKeyWithValue(authenticationv1beta1.LabelManagedServiceAccount, "true"))
 		g.Expect(secret.OwnerReferences).To(ConsistOf(And(HaveField("Kind", "ManagedServiceAccount"), HaveField("Name", name))))
 		g.Expect(secret.Data).To(HaveLen(2))
 		g.Expect(secret.Data).To(HaveKeyWithValue("ca.crt", p.cluster.CABundle))
@@ -192,13 +192,13 @@ func (p *place) expectToken(ctx context.Context, name string) *corev1.Secret {
 		account, err := p.accountOf(ctx, name)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(user.UID).To(BeEquivalentTo(account.UID))
-		g.Expect(account.Labels).To(HaveKeyWithValue(msav1beta1.LabelManagedServiceAccount, "true"))
+		g.Expect(account.Labels).To(HaveKeyWithValue(authenticationv1beta1.LabelManagedServiceAccount, "true"))
 
 		status, claims := p.statusOf(ctx, name), claimsOf(secret)
 		g.Expect(status.TokenSecretRef).To(HaveValue(HaveField("Name", name)))
 		g.Expect(status.ExpirationTimestamp).To(HaveValue(HaveField("Time", BeTemporally("==", claims.Expires))))
-		g.Expect(meta.IsStatusConditionTrue(status.Conditions, msav1beta1.ConditionSecretCreated)).To(BeTrue())
-		g.Expect(meta.IsStatusConditionTrue(status.Conditions, msav1beta1.ConditionTokenReported)).To(BeTrue())
+		g.Expect(meta.IsStatusConditionTrue(status.Conditions, authenticationv1beta1.ConditionSecretCreated)).To(BeTrue())
+		g.Expect(meta.IsStatusConditionTrue(status.Conditions, authenticationv1beta1.ConditionTokenReported)).To(BeTrue())
 	}).Should(Succeed())
 	return secret
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
@@ -36,7 +36,7 @@ var _ = Describe("A Work of somebody who may do nothing but make it", func() {
 		asAuthor := clientFor(config)
 
 		namespace := freshNamespace(ctx)
-		house := []string{msav1beta1.AccountNamespace, clusterv1beta1.SystemNamespace, ownNamespace}
+		house := []string{authenticationv1beta1.AccountNamespace, clusterv1beta1.SystemNamespace, ownNamespace}
 		for _, name := range house {
 			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 		}

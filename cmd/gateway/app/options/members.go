@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
@@ -49,7 +49,7 @@ func (o *Members) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Silence, "cluster-unhealthy-threshold", o.Silence, "How long a member may send no heartbeat until its state is Unknown.")
 	flags.DurationVar(&o.ForceDeleteWait, "force-delete-wait-time", o.ForceDeleteWait, "How long a deleted MemberCluster waits for its agent to confirm that it leaves.")
 	flags.BoolVar(&o.TaintUnreachable, "taint-unreachable", o.TaintUnreachable, "Taint members whose state is Unknown with "+clusterv1beta1.TaintUnreachable+":NoSchedule until they are heard of again.")
-	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+msav1beta1.LabelArgoCD+"="+msav1beta1.LabelArgoCDValue+".")
+	flags.StringVar(&o.ArgoCDNamespace, "argocd-namespace", o.ArgoCDNamespace, "Namespace of Argo CD on the hub, which gets a Secret for each MemberCluster that is labelled "+authenticationv1beta1.LabelArgoCD+"="+authenticationv1beta1.LabelArgoCDValue+".")
 	flags.StringVar(&o.ClusterProfileManager, "clusterprofile-manager", o.ClusterProfileManager, "Name of the cluster manager in the ClusterProfiles that the gateway publishes. It cannot be changed for profiles that are there.")
 }
 

@@ -70,6 +70,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			o.Members.AgentTokenLifetime, o.Members.Silence, o.Members.ForceDeleteWait = time.Minute, 0, -1
 		},
 			[]string{"--agent-token-lifetime 1m0s", "--cluster-unhealthy-threshold 0s", "--force-delete-wait-time -1ns"}},
+		"intervals of snapshots": {func(o *Options) { o.Placement.SnapshotInterval, o.Placement.CollectionDuration = -1, -time.Second },
+			[]string{"--resource-snapshot-creation-minimum-interval -1ns is negative", "--resource-changes-collection-duration -1s is negative"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	msav1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
@@ -28,7 +28,7 @@ func New() (*runtime.Scheme, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
-		msav1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
+		authenticationv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
 		azurefleetv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

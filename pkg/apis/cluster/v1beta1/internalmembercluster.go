@@ -6,7 +6,8 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Reasons of the conditions that an agent reports: about itself ConditionJoined and
-// ConditionHealthy, about its member ConditionTunnelConnected.
+// ConditionHealthy, about its member ConditionTunnelConnected and
+// ConditionNamespacesCollected.
 const (
 	// ReasonInternalMemberClusterJoined goes with Joined=True.
 	ReasonInternalMemberClusterJoined = "InternalMemberClusterJoined"
@@ -32,6 +33,15 @@ const (
 	ReasonTunnelViaKonnectivity = "ViaKonnectivity"
 	// ReasonTunnelDown goes with TunnelConnected=False.
 	ReasonTunnelDown = "NotConnected"
+
+	// ReasonNamespacesCollected goes with NamespaceCollectionSucceeded=True.
+	ReasonNamespacesCollected = "Succeeded"
+	// ReasonNamespacesDegraded goes with NamespaceCollectionSucceeded=False: the member has
+	// more namespaces than are told.
+	ReasonNamespacesDegraded = "Degraded"
+	// ReasonNamespacesForbidden goes with NamespaceCollectionSucceeded=Unknown: the agent
+	// may not list the member's namespaces.
+	ReasonNamespacesForbidden = "NamespacesForbidden"
 )
 
 // ClusterState is what the hub wants an agent to do.

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined and
-// TunnelConnected; an agent's own conditions, in status.agentStatus, are Joined and
+// Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined,
+// TunnelConnected and, where namespaces are collected, NamespaceCollectionSucceeded; an agent's own conditions, in status.agentStatus, are Joined and
 // Healthy and no others, since clients compare all of them.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
@@ -26,6 +26,9 @@ const (
 	// ConditionTunnelConnected is True while the agent holds a tunnel to a gateway; its
 	// reason says which way that goes.
 	ConditionTunnelConnected = "TunnelConnected"
+	// ConditionNamespacesCollected is True while status.namespaces are all that the member
+	// has, but for those that are going. Without it they are not collected.
+	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
 )
 
 // Reasons of a MemberCluster's conditions.
@@ -99,6 +102,19 @@ const (
 	// "constrained", or "plain" where the member's API server does not constrain
 	// impersonation.
 	PropertyImpersonation PropertyName = "fleetgate.io/impersonation"
+	// PropertyTunnelRight is by which right on the hub the member's agent opens its tunnel:
+	// TunnelRightNamespace or TunnelRightEither. Agents of before do not report it, and need
+	// one of the whole hub.
+	PropertyTunnelRight PropertyName = "fleetgate.io/tunnel-right"
+)
+
+// Values of PropertyTunnelRight.
+const (
+	// TunnelRightNamespace is the one in the member's namespace: the agent has opened a tunnel
+	// by it.
+	TunnelRightNamespace = "namespace"
+	// TunnelRightEither is that one, or that of the whole hub: the agent tries both.
+	TunnelRightEither = "either"
 )
 
 // MemberCluster is one cluster of the fleet.

@@ -3,7 +3,10 @@
 
 package v1beta1
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const (
 	// SystemNamespace is the namespace of the gateway on the hub, and of the
@@ -135,3 +138,10 @@ func MemberOfAgentUsername(username string) (string, bool) {
 	}
 	return MemberOfNamespace(namespace)
 }
+
+// MaxAgentEvents is how many events can be in a member's namespace at a time: the hub takes
+// none there but those with a name of AgentEventName, since no quota counts events.
+const MaxAgentEvents = 256
+
+// AgentEventName is the name of one of the MaxAgentEvents events of a member's agent.
+func AgentEventName(number int) string { return fmt.Sprintf("agent.%02x", number) }

@@ -3,7 +3,11 @@
 
 package v1beta1
 
-import "k8s.io/apimachinery/pkg/util/intstr"
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
 
 // RolloutStrategy says how a change reaches the chosen members.
 type RolloutStrategy struct {
@@ -121,6 +125,23 @@ type ApplyStrategy struct {
 	// +optional
 	// +kubebuilder:default=Always
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
+}
+
+// WithDefaults is the strategy with nothing left open, in the words of the schema's
+// defaults; that of a nil one is all of them. A Work may be written by hand, without them.
+func (s *ApplyStrategy) WithDefaults() ApplyStrategy {
+	var whole ApplyStrategy
+	if s != nil {
+		whole = *s.DeepCopy()
+	}
+	whole.Type = cmp.Or(whole.Type, ClientSideApply)
+	whole.ComparisonOption = cmp.Or(whole.ComparisonOption, PartialComparison)
+	whole.WhenToApply = cmp.Or(whole.WhenToApply, ApplyAlways)
+	whole.WhenToTakeOver = cmp.Or(whole.WhenToTakeOver, TakeOverAlways)
+	if whole.Type == ServerSideApply && whole.ServerSideApplyConfig == nil {
+		whole.ServerSideApplyConfig = &ServerSideApplyConfig{}
+	}
+	return whole
 }
 
 // ComparisonOption says which differences count as drift.

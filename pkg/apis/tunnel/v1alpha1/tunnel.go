@@ -5,6 +5,15 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// PathOf is where the agent of a member opens its tunnel by a right in that namespace;
+// without a namespace, by a right of the whole hub.
+func PathOf(member, namespace string) string {
+	if namespace != "" {
+		namespace = "/namespaces/" + namespace
+	}
+	return "/apis/" + GroupVersion.String() + namespace + "/" + Resource + "/" + member + "/" + SubresourceProxy
+}
+
 const (
 	// Resource is the plural name of Tunnel in paths and rules.
 	Resource = "tunnels"

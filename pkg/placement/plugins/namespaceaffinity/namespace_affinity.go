@@ -11,6 +11,9 @@ import "fleetgate.io/fleetgate/pkg/placement/framework"
 // Name is the rule's name in diagnoses.
 const Name = "NamespaceAffinity"
 
+// missing is what clients of KubeFleet's API know it by.
+const missing = "target namespace does not exist on cluster"
+
 // Rule implements framework.Rule.
 type Rule struct{}
 
@@ -27,7 +30,7 @@ func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framewo
 	if _, found := cluster.Namespaces[policy.Namespace]; found {
 		return ""
 	}
-	return "cluster does not have the namespace " + policy.Namespace
+	return missing
 }
 
 // Brief implements framework.Rule.

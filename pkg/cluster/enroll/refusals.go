@@ -12,82 +12,57 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
-// Reason says in one word what stands in the way.
-type Reason string
-
-// Reasons of a Problem.
+// Reasons of a refusal: why an agent is not, or no longer, enrolled.
 const (
 	// NotStarted: the agent has not tried yet.
-	NotStarted Reason = "NotStarted"
+	NotStarted = "NotStarted"
 	// NeedsToken: there is neither a credential that works nor a registration token.
-	NeedsToken Reason = "NeedsToken"
+	NeedsToken = "NeedsToken"
 	// BadBootstrap: the registration values cannot be used.
-	BadBootstrap Reason = "BadBootstrap"
+	BadBootstrap = "BadBootstrap"
 	// TokenRefused: the hub does not accept the registration token.
-	TokenRefused Reason = "TokenRefused"
+	TokenRefused = "TokenRefused"
 	// NamespaceRefused: the registration token is for another namespace.
-	NamespaceRefused Reason = "NamespaceRefused"
+	NamespaceRefused = "NamespaceRefused"
 	// CredentialRefused: the hub does not accept this member's credential (any more).
-	CredentialRefused Reason = "CredentialRefused"
+	CredentialRefused = "CredentialRefused"
 	// HubUnreachable: nothing answers at the hub's URL.
-	HubUnreachable Reason = "HubUnreachable"
+	HubUnreachable = "HubUnreachable"
 	// HubNotTrusted: what answers there has a certificate that the CA did not sign.
-	HubNotTrusted Reason = "HubNotTrusted"
+	HubNotTrusted = "HubNotTrusted"
 	// HubNotReady: the hub answers, but not as a hub does.
-	HubNotReady Reason = "HubNotReady"
+	HubNotReady = "HubNotReady"
 	// RegistrationRefused: the hub says no, and why.
-	RegistrationRefused Reason = "RegistrationRefused"
+	RegistrationRefused = "RegistrationRefused"
 	// RegistrationPending: the hub has not granted the request yet.
-	RegistrationPending Reason = "RegistrationPending"
+	RegistrationPending = "RegistrationPending"
 	// MemberFailed: the member's own API server does not do what the agent needs.
-	MemberFailed Reason = "MemberFailed"
+	MemberFailed = "MemberFailed"
 )
 
-// Problem is why an agent is not, or no longer, enrolled: a sentence that names the
-// thing and what to do about it. It holds no secret.
-type Problem struct {
-	// Reason is for programs.
-	Reason Reason
-	// Message is for people.
-	Message string
-	// Err is the cause, or nil.
-	Err error
+// refuse says in a sentence why an agent is not, or no longer, enrolled. err is the cause, or
+// nil: what it says is not told.
+func refuse(reason string, err error, format string, args ...any) *refusal.Refusal {
+	return &refusal.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Error implements error.
-func (p *Problem) Error() string { return p.Message }
-
-// Unwrap returns the cause.
-func (p *Problem) Unwrap() error { return p.Err }
-
-func problem(reason Reason, err error, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...), Err: err}
-}
-
-// ReasonOf is the reason of the Problem in err, and empty if there is none.
-func ReasonOf(err error) Reason {
-	var p *Problem
-	if errors.As(err, &p) {
-		return p.Reason
-	}
-	return ""
-}
-
-// explainHub turns a failed call to the hub into a Problem. The caller has dealt with
+// explainHub turns a failed call to the hub into a refusal. The caller has dealt with
 // answers that mean something to it, such as 401.
-func explainHub(err error, hub string) *Problem {
+func explainHub(err error, hub string) *refusal.Refusal {
 	if isUntrusted(err) {
-		return problem(HubNotTrusted, err,
+		return refuse(HubNotTrusted, err,
 			"the certificate of hub %s is not signed by the given CA, or is for another name or time (%v): "+
 				"check apiServerURL and apiServerCA in the registration values, and this machine's clock", hub, cause(err))
 	}
 	if isUnreachable(err) {
-		return problem(HubUnreachable, err,
+		return refuse(HubUnreachable, err,
 			"hub %s does not answer (%v): check apiServerURL in the registration values, and the network to it", hub, cause(err))
 	}
-	return problem(HubNotReady, err,
+	return refuse(HubNotReady, err,
 		"hub %s answers, but not as expected (%v): check that apiServerURL is the hub's API server and that the gateway is installed there",
 		hub, cause(err))
 }
@@ -125,14 +100,14 @@ func isUnreachable(err error) bool {
 }
 
 // explainRegistration is explainHub for calls with the registration token.
-func explainRegistration(err error, b *Bootstrap) *Problem {
+func explainRegistration(err error, b *Bootstrap) *refusal.Refusal {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return problem(TokenRefused, err,
+		return refuse(TokenRefused, err,
 			"hub %s refuses the registration token: it is wrong, has expired or was deleted; "+
 				"give the agent the values of a new ClusterRegistrationToken", b.APIServerURL)
 	case apierrors.IsForbidden(err):
-		return problem(NamespaceRefused, err,
+		return refuse(NamespaceRefused, err,
 			"the registration token may not register clusters in namespace %q of hub %s: "+
 				"clusterNamespace must be the namespace of the ClusterRegistrationToken", b.ClusterNamespace, b.APIServerURL)
 	default:

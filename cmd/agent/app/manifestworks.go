@@ -1,0 +1,148 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/definitions"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifestwork"
+)
+
+// How often the hub is asked whether it has ManifestWorks for this cluster: soon at first,
+// then rarely, since most hubs have none and there are many agents.
+const (
+	worksFirstAsk  = 5 * time.Second
+	worksLatestAsk = 5 * time.Minute
+	// worksOnlyAsk is for an agent that does nothing else.
+	worksOnlyAsk = 5 * time.Second
+)
+
+// worksOnly is who an agent is that applies ManifestWorks and does nothing else: nobody
+// whom the hub would have to know otherwise.
+type worksOnly struct {
+	member string
+	hub    *rest.Config
+	// obstacle is what stands against applying ManifestWorks; nil if nothing does.
+	obstacle atomic.Pointer[error]
+}
+
+var _ identity = (*worksOnly)(nil)
+
+func newWorksOnly(member string, hub *rest.Config) *worksOnly {
+	w := &worksOnly{member: member, hub: hub}
+	w.stopped(errors.New("the hub was not asked yet for ManifestWorks"))
+	return w
+}
+
+func (w *worksOnly) stopped(by error) { w.obstacle.Store(&by) }
+
+// Run waits until the context ends: there is nothing to keep.
+func (w *worksOnly) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Ready is nil while ManifestWorks are applied.
+func (w *worksOnly) Ready() error { return *w.obstacle.Load() }
+
+// Member is the cluster's name, as it was given.
+func (w *worksOnly) Member(context.Context) (string, error) { return w.member, nil }
+
+// Token is not asked for: this agent has no tunnel.
+func (w *worksOnly) Token(context.Context) (string, error) { return "", nil }
+
+// HubConfig is how to reach the hub, as it was given.
+func (w *worksOnly) HubConfig(context.Context) (*rest.Config, error) {
+	return rest.CopyConfig(w.hub), nil
+}
+
+// serveWorksOnly applies ManifestWorks and does nothing else.
+func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
+	reached, err := engine.Reach(a.Member)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return reached.Watcher.Run(ctx) })
+	group.Go(func() error {
+		return a.serveManifestWorks(ctx, reached, only.hub, only.member, worksOnlyAsk, only.stopped)
+	})
+	return group.Wait()
+}
+
+// serveManifestWorks applies the ManifestWorks in the namespace on the hub that has the
+// cluster's name, from when the hub has that kind and the agent may watch it there. It
+// asks for that at least every rarest. told hears what stands against it, nil when nothing
+// does any more.
+func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, hubConfig *rest.Config, cluster string, rarest time.Duration, told func(error)) error {
+	hub, err := client.New(hubConfig, client.Options{Scheme: a.scheme})
+	if err != nil {
+		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
+	}
+	last := ""
+	for pause := worksFirstAsk; ; pause = min(2*pause, rarest) {
+		err := a.tryPrepareWorks(ctx, hub, cluster)
+		if err == nil {
+			break
+		}
+		told(err)
+		if ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			log.FromContext(ctx).V(1).Info("No ManifestWorks are applied: " + last)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+	mgr, err := a.newHubManager(hubConfig, cluster, func() {})
+	if err != nil {
+		return err
+	}
+	if err := a.addManifestWorks(mgr, reached, hubConfig.Host, cluster); err != nil {
+		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
+	}
+	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(hubConfig.Host))
+	told(nil)
+	return mgr.Start(ctx)
+}
+
+// tryPrepareWorks returns what stands against applying ManifestWorks.
+func (a *agent) tryPrepareWorks(ctx context.Context, hub client.Client, cluster string) error {
+	err := hub.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(cluster), client.Limit(1))
+	switch {
+	case apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		return fmt.Errorf("the hub has no kind ManifestWork in %s: %w", workv1.GroupVersion, err)
+	case err != nil:
+		return fmt.Errorf("the hub does not show the ManifestWorks in namespace %q to this agent: %w", cluster, err)
+	}
+	return definitions.Ensure(ctx, a.direct, workv1.GroupName)
+}
+
+func (a *agent) addManifestWorks(hub ctrl.Manager, reached *engine.Member, url, cluster string) error {
+	works, err := manifestwork.New(manifestwork.Options{
+		Cluster: cluster, HubURL: url, AgentID: a.AgentID, Reached: reached,
+		House: []string{a.Namespace, a.AccountNamespace}, RawFeedback: a.RawFeedback, EvictionGrace: a.EvictionGrace,
+	})
+	if err != nil {
+		return err
+	}
+	return works.SetupWithManager(hub)
+}

@@ -1,0 +1,253 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllercluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+)
+
+// serveHub does what the hub wants for as long as it has a place for this member, and
+// whenever it has one again.
+func (a *agent) serveHub(ctx context.Context) error {
+	member, err := a.enroller.Member(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	hub, err := a.enroller.HubConfig(ctx)
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	admission, err := enroll.NewAdmission(member, hub, a.enroller.Ready, clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	for {
+		if err := admission.Await(ctx); err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		if err := a.serveMember(ctx, hub, member, admission); err != nil {
+			return err
+		}
+	}
+}
+
+// serveMember returns nil when the hub has let the member go, or the context ends. Then
+// nothing of it runs any more: the hub would refuse all that it does.
+func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission) error {
+	serving, end := context.WithCancel(ctx)
+	defer end()
+	defer a.way.forget()
+	hub, err := a.newHubManager(hubConfig, clusterv1beta1.MemberNamespace(member), admission.Doubt)
+	if err != nil {
+		return err
+	}
+	reached, err := engine.Reach(a.Member)
+	if err != nil {
+		return err
+	}
+	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
+		return a.addWorks(ctx, hub, member, reached)
+	}
+	var left atomic.Bool
+	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
+		return a.addHeartbeat(hub, member, func() {
+			left.Store(true)
+			end()
+		})
+	}
+	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, a.addTokens} {
+		if err := add(serving, hub, member); err != nil {
+			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
+		}
+	}
+	group, serving := errgroup.WithContext(serving)
+	group.Go(func() error {
+		defer end()
+		admission.Hold(serving)
+		return nil
+	})
+	group.Go(func() error { return hub.Start(serving) })
+	group.Go(func() error { return a.serveTunnel(serving, hubConfig, member) })
+	group.Go(func() error {
+		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, func(error) {})
+	})
+	err = group.Wait()
+	if left.Load() {
+		a.withdraw(ctx)
+	}
+	return err
+}
+
+// withdraw takes the hub's accounts off a member that has left: their
+// ManagedServiceAccounts go with the member's namespace, which the agent sees no more.
+func (a *agent) withdraw(ctx context.Context) {
+	const attempts = 5
+	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace}
+	for range attempts {
+		err := tokens.Withdraw(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		log.FromContext(ctx).Info("Could not remove the hub's accounts from the member; what is left goes when the hub has a place for it again", "error", err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(memberRetry):
+		}
+	}
+}
+
+// newHubManager sees the member's own namespace on the hub, and nothing else. refused is
+// told when the hub does not let it see that any more.
+func (a *agent) newHubManager(hub *rest.Config, namespace string, refused func()) (ctrl.Manager, error) {
+	grace, again := shutdownGrace, true
+	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
+	config := rest.CopyConfig(hub)
+	config.QPS = -1 // The hub's own priority and fairness limits the agent.
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                  a.scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		GracefulShutdownTimeout: &grace,
+		// Its controllers are made anew each time that the hub has a place for the member.
+		Controller: controllerconfig.Controller{SkipNameValidation: &again},
+		Cache: cache.Options{
+			DefaultNamespaces:        map[string]cache.Config{namespace: {}},
+			ByObject:                 map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
+			DefaultWatchErrorHandler: watchError(refused),
+		},
+		Client: client.Options{Cache: &client.CacheOptions{
+			// A Secret that lost its label must still be seen: reads go to the hub.
+			DisableFor: []client.Object{&corev1.Secret{}},
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", hub.Host, err)
+	}
+	return memberevents.Of(mgr)
+}
+
+// watchError makes no error of a hub that lets its member go.
+func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, r *toolscache.Reflector, err error) {
+		if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+			toolscache.DefaultWatchErrorHandler(ctx, r, err)
+			return
+		}
+		log.FromContext(ctx).Info("The hub does not let the agent watch what is the member's there; it is tried again", "reason", err.Error())
+		refused()
+	}
+}
+
+// addWorks applies what the hub places, on the member as works of all families share it.
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member) error {
+	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
+		return fmt.Errorf("adding the watch on the member: %w", err)
+	}
+	works, err := apply.New(apply.Options{
+		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
+		House: []string{a.Namespace, a.AccountNamespace},
+	})
+	if err != nil {
+		return err
+	}
+	return works.SetupWithManager(ctx, hub)
+}
+
+func (a *agent) addHeartbeat(hub ctrl.Manager, member string, left func()) error {
+	namespaces, err := a.namespaces(hub)
+	if err != nil {
+		return err
+	}
+	return (&heartbeat.Reconciler{
+		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
+		Version: version.Get(), Tunnel: a.way.told, Namespaces: namespaces,
+		Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{}, Left: left,
+	}).SetupWithManager(hub)
+}
+
+// namespaces is nil where nobody asked that they be collected.
+func (a *agent) namespaces(hub ctrl.Manager) (*heartbeat.Namespaces, error) {
+	if !a.CollectNamespaces {
+		return nil, nil
+	}
+	names, err := metadata.NewForConfig(a.Member)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the member at %s: %w", a.Member.Host, err)
+	}
+	namespaces := heartbeat.NewNamespaces(names, clock.RealClock{})
+	if err := hub.Add(manager.RunnableFunc(namespaces.Run)); err != nil {
+		return nil, fmt.Errorf("adding the watch on namespaces: %w", err)
+	}
+	return namespaces, nil
+}
+
+func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) error {
+	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
+	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
+		o.Scheme = a.scheme
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.ServiceAccount{}: {
+			Label:      managed,
+			Namespaces: map[string]cache.Config{a.AccountNamespace: {}},
+		}}
+	})
+	if err != nil {
+		return fmt.Errorf("watching service accounts of the member: %w", err)
+	}
+	if err := hub.Add(accounts); err != nil {
+		return err
+	}
+	return (&rotator.Reconciler{
+		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
+		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
+		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
+	}).SetupWithManager(hub)
+}
+
+// memberCA reads the CA of the member's API server, anew each time: in a Pod the
+// file changes when the CA is rotated.
+func (a *agent) memberCA() ([]byte, error) {
+	if len(a.Member.CAData) > 0 {
+		return a.Member.CAData, nil
+	}
+	return os.ReadFile(a.Member.CAFile)
+}
+
+// reportedCA is how to read the CA that the hub is told, or nil if the member's server is
+// one that everybody trusts.
+func (a *agent) reportedCA() func() ([]byte, error) {
+	if len(a.Member.CAData) == 0 && a.Member.CAFile == "" {
+		return nil
+	}
+	return a.memberCA
+}

@@ -1,0 +1,54 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// directive excuses a line, or the one below it: //lint:ignore <analyzer> <why>. Without
+// a reason it excuses nothing.
+const directive = "//lint:ignore "
+
+// excusable is the analyzer without what directives excuse, and what is generated.
+func excusable(a *analysis.Analyzer) *analysis.Analyzer {
+	run := a.Run
+	a.Run = func(pass *analysis.Pass) (any, error) {
+		excused := excuses(pass, a.Name)
+		own := *pass
+		own.Report = func(d analysis.Diagnostic) {
+			at := pass.Fset.Position(d.Pos)
+			if !excused[line{at.Filename, at.Line}] && !strings.HasPrefix(filepath.Base(at.Filename), "zz_generated.") {
+				pass.Report(d)
+			}
+		}
+		return run(&own)
+	}
+	return a
+}
+
+type line struct {
+	file   string
+	number int
+}
+
+func excuses(pass *analysis.Pass, name string) map[line]bool {
+	excused := map[line]bool{}
+	for _, file := range pass.Files {
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				of, why, _ := strings.Cut(strings.TrimPrefix(comment.Text, directive), " ")
+				if !strings.HasPrefix(comment.Text, directive) || of != name || strings.TrimSpace(why) == "" {
+					continue
+				}
+				at := pass.Fset.Position(comment.Pos())
+				excused[line{at.Filename, at.Line}], excused[line{at.Filename, at.Line + 1}] = true, true
+			}
+		}
+	}
+	return excused
+}

@@ -1,0 +1,184 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	// maxNamespaces is how many namespaces are told, the first by name; KubeFleet's agents
+	// tell as many.
+	maxNamespaces = 200
+	// namespacesSettle is how long changes of the namespaces are gathered: whoever makes
+	// one mostly makes more.
+	namespacesSettle = time.Second
+	// namespacesPause is the least time between two reports that namespaces cause.
+	namespacesPause = 10 * time.Second
+	// namespacesRetry is the wait before namespaces are watched again.
+	namespacesRetry = 5 * time.Second
+)
+
+// Namespaces finds out which namespaces the member has. Those that are being deleted do
+// not count: nothing can be placed there. Make it with NewNamespaces, and have it Run.
+type Namespaces struct {
+	member  metadata.Getter
+	clock   clock.WithDelayedExecution
+	changed wakes
+
+	// mu guards the fields below it.
+	mu sync.Mutex
+	// due is set while a report is about to be asked for.
+	due bool
+	// asked is when the last one was.
+	asked time.Time
+}
+
+// NewNamespaces looks at the member that the client reaches.
+func NewNamespaces(member metadata.Interface, clock clock.WithDelayedExecution) *Namespaces {
+	return &Namespaces{
+		member: member.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
+		clock:  clock, changed: make(wakes, 1),
+	}
+}
+
+// collection is what is told of the member's namespaces.
+type collection struct {
+	// owners has for each namespace the name of the AppliedWork that it belongs to, or "".
+	owners map[string]string
+	// condition says whether these are all.
+	condition metav1.Condition
+}
+
+// collect lists them. That the agent may not do so is part of the answer.
+func (n *Namespaces) collect(ctx context.Context) (*collection, error) {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	owners, all := map[string]string{}, true
+	err := inPages(func(options metav1.ListOptions) (string, error) {
+		list, err := n.member.List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			if !list.Items[i].DeletionTimestamp.IsZero() {
+				continue
+			}
+			if len(owners) == maxNamespaces {
+				all = false
+				return "", nil
+			}
+			owners[list.Items[i].Name] = ownerOf(&list.Items[i])
+		}
+		return list.Continue, nil
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return &collection{condition: namespacesCondition(metav1.ConditionUnknown, clusterv1beta1.ReasonNamespacesForbidden,
+			"the agent may not list and watch the member's namespaces: give its account these rights there, or take --collect-namespaces away")}, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing namespaces: %w", err)
+	case !all:
+		return &collection{owners, namespacesCondition(metav1.ConditionFalse, clusterv1beta1.ReasonNamespacesDegraded,
+			fmt.Sprintf("the member has more than %d namespaces: only the first are told, and no placement is kept from it", maxNamespaces))}, nil
+	}
+	return &collection{owners, namespacesCondition(metav1.ConditionTrue, clusterv1beta1.ReasonNamespacesCollected, "all namespaces of the member are told")}, nil
+}
+
+func namespacesCondition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: clusterv1beta1.ConditionNamespacesCollected, Status: status, Reason: reason, Message: message}
+}
+
+// ownerOf is the name of the AppliedWork that a namespace belongs to.
+func ownerOf(namespace *metav1.PartialObjectMetadata) string {
+	for _, owner := range namespace.OwnerReferences {
+		if owner.Kind == "AppliedWork" && strings.HasPrefix(owner.APIVersion, placementv1beta1.GroupName+"/") {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+// tell puts it into a status. Nil means that it could not be found out: then the former
+// stays.
+func (c *collection) tell(status *clusterv1beta1.InternalMemberClusterStatus, generation int64, now time.Time) {
+	if c == nil {
+		return
+	}
+	status.Namespaces = c.owners
+	setCondition(&status.Conditions, generation, c.condition, now)
+}
+
+// untell is for an agent that does not collect namespaces, perhaps after one that did.
+func untell(status *clusterv1beta1.InternalMemberClusterStatus) {
+	status.Namespaces = nil
+	meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
+}
+
+// Run has the member reported when its namespaces change, until ctx ends. That they
+// cannot be watched is not told: each heartbeat lists them, and tells that.
+func (n *Namespaces) Run(ctx context.Context) error {
+	for {
+		n.follow(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.clock.After(namespacesRetry):
+		}
+	}
+}
+
+// follow returns when the watch ends, as the API server ends each after some time.
+func (n *Namespaces) follow(ctx context.Context) {
+	events, err := n.member.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events.ResultChan():
+			if !ok || e.Type == watch.Error {
+				return
+			}
+			n.note()
+		}
+	}
+}
+
+// note asks for a report, though not at once: on a member where namespaces come and go
+// all the time, each would be a write on the hub.
+func (n *Namespaces) note() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.due {
+		return
+	}
+	n.due = true
+	n.clock.AfterFunc(max(namespacesSettle, namespacesPause-n.clock.Since(n.asked)), n.ask)
+}
+
+func (n *Namespaces) ask() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.due, n.asked = false, n.clock.Now()
+	n.changed.wake()
+}

@@ -1,0 +1,33 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// wakes ask for a report before its turn. It has room for one: whoever is about to look
+// sees all that has changed.
+type wakes chan event.TypedGenericEvent[struct{}]
+
+func (w wakes) wake() {
+	select {
+	case w <- event.TypedGenericEvent[struct{}]{}:
+	default: // Somebody is about to look already.
+	}
+}
+
+// source has the member of that InternalMemberCluster reported.
+func (w wakes) source(internal client.ObjectKey) source.Source {
+	toMember := func(context.Context, struct{}) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: internal}}
+	}
+	return source.Channel((chan event.TypedGenericEvent[struct{}])(w), handler.TypedEnqueueRequestsFromMapFunc(toMember))
+}

@@ -1,0 +1,26 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestWorksBringNothingIntoTheHouse: neither into the usual namespaces nor into those that
+// an agent was given instead.
+func TestWorksBringNothingIntoTheHouse(t *testing.T) {
+	works := dialect("accounts")
+	for namespace, refused := range map[string]bool{"shop": false, "fleet-system": true, "open-cluster-management-managed-serviceaccount": true, "accounts": true} {
+		pod := &unstructured.Unstructured{}
+		pod.SetAPIVersion("v1")
+		pod.SetKind("Pod")
+		pod.SetName("a")
+		pod.SetNamespace(namespace)
+		if why := works.Reserved(pod); (why != "") != refused {
+			t.Errorf("a Pod in namespace %q is refused because %q, want a refusal: %t", namespace, why, refused)
+		}
+	}
+}

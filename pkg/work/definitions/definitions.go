@@ -1,0 +1,86 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package definitions puts the kinds on a member in which agents keep what they have
+// brought there.
+package definitions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+)
+
+// InstalledByLabel is on what the agent installs on the member itself, with the
+// value InstalledByAgent. The agent writes it, and changes nothing that lacks it.
+const (
+	InstalledByLabel = "fleetgate.io/installed-by"
+	InstalledByAgent = "agent"
+)
+
+// manager is under which name definitions are written: the one that agents always had.
+const manager = "work-api-agent"
+
+// established is how often Ensure looks whether a kind is served.
+const established = 100 * time.Millisecond
+
+// Ensure installs the kinds of the API groups that belong on a member, or brings those
+// that an agent installed earlier up to date, and waits until they are served or the
+// context is done. A definition that somebody else installed is used as it is. The
+// client's scheme has to know apiextensions.k8s.io/v1.
+func Ensure(ctx context.Context, member client.Client, groups ...string) error {
+	wanted, err := crds.ForMember(groups...)
+	if err != nil {
+		return err
+	}
+	for _, crd := range wanted {
+		if crd.Labels == nil {
+			crd.Labels = map[string]string{}
+		}
+		crd.Labels[InstalledByLabel] = InstalledByAgent
+		if err := ensureOne(ctx, member, crd); err != nil {
+			return fmt.Errorf("installing CustomResourceDefinition %s on the member: %w", crd.Name, err)
+		}
+		if err := waitServed(ctx, member, crd.Name); err != nil {
+			return fmt.Errorf("waiting until CustomResourceDefinition %s is served by the member: %w", crd.Name, err)
+		}
+	}
+	return nil
+}
+
+func ensureOne(ctx context.Context, member client.Client, crd *apiextensionsv1.CustomResourceDefinition) error {
+	live := &apiextensionsv1.CustomResourceDefinition{}
+	err := member.Get(ctx, client.ObjectKeyFromObject(crd), live)
+	if err == nil && live.Labels[InstalledByLabel] != InstalledByAgent {
+		return nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	if err != nil {
+		return err
+	}
+	delete(fields, "status")
+	return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields}),
+		client.FieldOwner(manager), client.ForceOwnership)
+}
+
+func waitServed(ctx context.Context, member client.Client, name string) error {
+	return wait.PollUntilContextCancel(ctx, established, true, func(ctx context.Context) (bool, error) {
+		live := &apiextensionsv1.CustomResourceDefinition{}
+		if err := member.Get(ctx, client.ObjectKey{Name: name}, live); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return availability.OfCustomResourceDefinition(live).State == availability.Available, nil
+	})
+}

@@ -1,0 +1,85 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+)
+
+// RecordMemory remembers the records of a dialect's works, the objects on the member that hold
+// their ledgers, as each was read or written last. With what the watch knows it spares
+// reading them. It is safe for concurrent use.
+type RecordMemory[T client.Object] struct {
+	saw   func(memberwatch.Object) memberwatch.Sighting
+	clock clock.PassiveClock
+
+	mu    sync.Mutex // guards known
+	known map[string]keptRecord[T]
+}
+
+// keptRecord is a record, and when it was read or written.
+type keptRecord[T client.Object] struct {
+	record T
+	at     time.Time
+}
+
+// NewRecordMemory returns an empty memory that looks at the watch by saw, which is [Engine.Saw].
+func NewRecordMemory[T client.Object](saw func(memberwatch.Object) memberwatch.Sighting, clock clock.PassiveClock) *RecordMemory[T] {
+	return &RecordMemory[T]{saw: saw, clock: clock, known: map[string]keptRecord[T]{}}
+}
+
+// Current returns a copy of what is kept by a key, if the watch says that the object, the
+// record, is as it was left; absent is true if the watch says that there is none. Otherwise
+// the member has to be asked.
+func (k *RecordMemory[T]) Current(key string, object memberwatch.Object) (record T, found, absent bool) {
+	saw := k.saw(object)
+	if kept, ok := k.of(key); ok && saw.IsAsLeft(kept.record.GetResourceVersion(), kept.at, k.clock.Now()) {
+		if record, found = kept.record.DeepCopyObject().(T); found {
+			return record, true, false
+		}
+	}
+	return record, false, saw.Absent()
+}
+
+// Keep remembers a copy of a record by a key.
+func (k *RecordMemory[T]) Keep(key string, record T) {
+	copied, ok := record.DeepCopyObject().(T)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[key] = keptRecord[T]{copied, k.clock.Now()}
+}
+
+// Forget lets go of what is kept by a key.
+func (k *RecordMemory[T]) Forget(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, key)
+}
+
+// Expects reports whether a change of a record to a resourceVersion tells nothing but what
+// we did ourselves, now or earlier.
+func (k *RecordMemory[T]) Expects(key, version string) bool {
+	kept, ok := k.of(key)
+	if !ok || version == "" {
+		return false
+	}
+	left := kept.record.GetResourceVersion()
+	return version == left || memberwatch.IsOlder(version, left)
+}
+
+func (k *RecordMemory[T]) of(key string) (keptRecord[T], bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept, ok := k.known[key]
+	return kept, ok
+}

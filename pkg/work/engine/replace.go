@@ -1,0 +1,158 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An object that is replaced is what its manifest says and no more: nothing has to be
+// remembered on it. What the API server fills in differs from the manifest all the same,
+// so that a difference is no reason to write by itself. The engine remembers how the
+// object looked when it had written it, and writes when it looks otherwise, or the first
+// time. That costs at most one write that changes nothing for each start of the agent.
+
+// replace makes the object what the manifest says. Labels, annotations and owners that
+// others gave it stay, as do its finalizers and its status.
+func (e *Engine) replace(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if live == nil {
+		wanted := it.object.DeepCopy()
+		wanted.SetOwnerReferences(ownersOf(it, nil, t.owner))
+		return e.at(it).Create(ctx, wanted, metav1.CreateOptions{FieldManager: e.managerOf(it)})
+	}
+	wanted := replacement(it, live, t.owner)
+	if !needsReplacing(t, it, wanted, live) {
+		return live, nil
+	}
+	written, err := e.update(ctx, it, wanted)
+	if !apierrors.IsInvalid(err) || !covers(live.Object, it.object.Object) {
+		return written, err
+	}
+	// All that the manifest says is so, and what the server filled in cannot be taken away
+	// again: the selector of a Job, the volume of a claim.
+	kept := live.DeepCopy()
+	kept.Object["metadata"] = wanted.Object["metadata"]
+	if apiequality.Semantic.DeepEqual(kept.Object, live.Object) {
+		return live, nil
+	}
+	return e.update(ctx, it, kept)
+}
+
+// createOnly makes the object if there is none, and sees to its owners only otherwise.
+func (e *Engine) createOnly(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if live == nil {
+		return e.replace(ctx, t, it, nil)
+	}
+	return e.setOwners(ctx, t.owner, it, live)
+}
+
+// setOwners gives the object the owners that it is to have.
+func (e *Engine) setOwners(ctx context.Context, owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	wanted := live.DeepCopy()
+	wanted.SetOwnerReferences(ownersOf(it, live, owner))
+	if apiequality.Semantic.DeepEqual(wanted.GetOwnerReferences(), live.GetOwnerReferences()) {
+		return live, nil
+	}
+	return e.update(ctx, it, wanted)
+}
+
+func (e *Engine) update(ctx context.Context, it Item, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return e.at(it).Update(ctx, wanted, metav1.UpdateOptions{FieldManager: e.managerOf(it)})
+}
+
+// needsReplacing reports whether live lacks a label, an annotation or an owner, or is other
+// than it was left, and than it is wanted.
+func needsReplacing(t task, it Item, wanted, live *unstructured.Unstructured) bool {
+	if !apiequality.Semantic.DeepEqual(wanted.Object["metadata"], live.Object["metadata"]) {
+		return true
+	}
+	return !apiequality.Semantic.DeepEqual(wanted.Object, live.Object) && !t.memory.hasShape(it, live)
+}
+
+// replacement is the manifest in place of live.
+func replacement(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) *unstructured.Unstructured {
+	wanted := it.object.DeepCopy()
+	labels, annotations := wanted.GetLabels(), wanted.GetAnnotations()
+	was := live.DeepCopy()
+	inherit(wanted, was)
+	wanted.Object["metadata"] = was.Object["metadata"]
+	if status, has := was.Object["status"]; has {
+		wanted.Object["status"] = status
+	}
+	wanted.SetLabels(joined(live.GetLabels(), labels))
+	wanted.SetAnnotations(joined(live.GetAnnotations(), annotations))
+	wanted.SetOwnerReferences(ownersOf(it, live, owner))
+	return wanted
+}
+
+// joined is both maps in one, nil if there is nothing in it.
+func joined(theirs, ours map[string]string) map[string]string {
+	if len(theirs)+len(ours) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(theirs)+len(ours))
+	maps.Copy(all, theirs)
+	maps.Copy(all, ours)
+	return all
+}
+
+// ownersOf are the owners that an object is to have; live is nil if there is none.
+func ownersOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) []metav1.OwnerReference {
+	var there []metav1.OwnerReference
+	if live != nil {
+		there = live.GetOwnerReferences()
+	}
+	if it.Way.Disown {
+		return withoutOwner(there, owner)
+	}
+	return withOwner(there, owner)
+}
+
+// covers reports whether all that a manifest says is so in an object. Lists are compared
+// as a whole, item by item.
+func covers(object, manifest any) bool {
+	switch wanted := manifest.(type) {
+	case map[string]any:
+		has, ok := object.(map[string]any)
+		for key, value := range wanted {
+			if !ok || !covers(has[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		has, ok := object.([]any)
+		if !ok && len(wanted) > 0 || len(has) != len(wanted) {
+			return false
+		}
+		for place, value := range wanted {
+			if !covers(has[place], value) {
+				return false
+			}
+		}
+		return true
+	}
+	return apiequality.Semantic.DeepEqual(object, manifest)
+}
+
+// shapeOf sums up what of an object is its author's: all but metadata and status. Zero: it
+// cannot be told.
+func shapeOf(seed maphash.Seed, object *unstructured.Unstructured) uint64 {
+	shape := maps.Clone(object.Object)
+	delete(shape, "metadata")
+	delete(shape, "status")
+	text, err := json.Marshal(shape)
+	if err != nil {
+		return 0
+	}
+	return maphash.Bytes(seed, text)
+}

@@ -1,0 +1,100 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"cmp"
+	"strings"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// configOf is the first config that is for a manifest; an empty one if none is.
+func configOf(spec *workv1.ManifestWorkSpec, ref manifest.Ref) workv1.ManifestConfigOption {
+	for _, config := range spec.ManifestConfigs {
+		if id := config.ResourceIdentifier; id.Group == ref.Group && id.Resource == ref.Resource && ref.Resource != "" &&
+			matches(id.Namespace, ref.Namespace) && matches(id.Name, ref.Name) {
+			return config
+		}
+	}
+	return workv1.ManifestConfigOption{}
+}
+
+// matches reports whether a text is as a pattern says, in which an asterisk is any text.
+func matches(pattern, text string) bool {
+	first, rest, more := strings.Cut(pattern, "*")
+	if !more {
+		return pattern == text
+	}
+	text, begins := strings.CutPrefix(text, first)
+	if !begins {
+		return false
+	}
+	for {
+		part, next, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(text, part)
+		}
+		at := strings.Index(text, part)
+		if at < 0 {
+			return false
+		}
+		text, rest = text[at+len(part):], next
+	}
+}
+
+// strategyOf is how a config has its manifests written, without gaps.
+func strategyOf(config workv1.ManifestConfigOption) workv1.UpdateStrategy {
+	strategy := workv1.UpdateStrategy{Type: workv1.UpdateStrategyUpdate}
+	if config.UpdateStrategy != nil {
+		strategy = *config.UpdateStrategy
+	}
+	if strategy.ServerSideApply == nil {
+		strategy.ServerSideApply = &workv1.ServerSideApplyConfig{}
+	}
+	return strategy
+}
+
+// wayOf is how a strategy has an object brought, and whether it is one that there is.
+func wayOf(strategy workv1.UpdateStrategy) (engine.Way, bool) {
+	switch strategy.Type {
+	case workv1.UpdateStrategyUpdate, "":
+		return engine.Way{By: engine.Replace}, true
+	case workv1.UpdateStrategyCreateOnly:
+		return engine.Way{By: engine.CreateOnly}, true
+	case workv1.UpdateStrategyReadOnly:
+		return engine.Way{By: engine.ReadOnly}, true
+	case workv1.UpdateStrategyServerSideApply:
+		return engine.Way{
+			By:          engine.ServerSide,
+			Force:       strategy.ServerSideApply.Force,
+			Manager:     cmp.Or(strategy.ServerSideApply.FieldManager, workv1.DefaultFieldManager),
+			OwnTogether: true,
+		}, true
+	}
+	return engine.Way{By: engine.ReadOnly}, false
+}
+
+// stays reports whether an object stays on the cluster when it leaves the ManifestWork.
+func stays(option *workv1.DeleteOption, ref manifest.Ref) bool {
+	if option == nil {
+		return false
+	}
+	switch option.PropagationPolicy {
+	case workv1.DeletePropagationOrphan:
+		return true
+	case workv1.DeletePropagationSelectivelyOrphan:
+		if option.SelectivelyOrphan == nil {
+			return false
+		}
+		for _, rule := range option.SelectivelyOrphan.OrphaningRules {
+			if rule.Group == ref.Group && rule.Resource == ref.Resource && rule.Namespace == ref.Namespace && rule.Name == ref.Name {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,189 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+)
+
+const (
+	firstErrorRetry   = 200 * time.Millisecond
+	longestErrorRetry = time.Minute
+	// firstRetry is after what time a ManifestWork is looked at again of which something
+	// was refused, at first.
+	firstRetry   = time.Second
+	longestRetry = 5 * time.Minute
+)
+
+// Reconciler applies the ManifestWorks of one cluster.
+type Reconciler struct {
+	options   Options
+	hash      string // of the hub
+	hub       client.Client
+	hubReader client.Reader // not cached
+	engine    *engine.Engine
+	records   *recordKeeper
+	executors *executors
+	ruler     *ruler
+	progress  *progress
+	touched   chan event.GenericEvent
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// New makes a Reconciler. It does not talk to the cluster yet.
+func New(options Options) (*Reconciler, error) {
+	o, err := options.complete()
+	if err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
+	}
+	known := runtime.NewScheme()
+	if err := workv1.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	member, err := client.New(o.Reached.Config, client.Options{Scheme: known, Mapper: o.Reached.Kinds, HTTPClient: o.Reached.Client})
+	if err != nil {
+		return nil, fmt.Errorf("setting up %s: making the cluster's client: %w", ControllerName, err)
+	}
+	r := &Reconciler{options: o, hash: HubHash(o.HubURL), progress: newProgress(), touched: make(chan event.GenericEvent, 1024)}
+	if r.executors, err = newExecutors(o.Reached, o.Clock); err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
+	}
+	if r.ruler, err = newRuler(); err != nil {
+		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
+	}
+	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
+		Clock: o.Clock, Manifests: o.Manifests, Resync: o.Resync, Records: records(), Touch: r.touch})
+	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.Reached.Kinds, kept: engine.NewRecordMemory[*workv1.AppliedManifestWork](r.engine.Saw, o.Clock)}
+	return r, nil
+}
+
+// SetupWithManager adds the controller to the hub's manager, whose cache has to hold the
+// ManifestWorks of the cluster's namespace and need not hold more.
+func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
+	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
+	return ctrl.NewControllerManagedBy(hub).
+		Named(ControllerName).
+		// Only the spec, the labels and the deletion matter of a ManifestWork: its status
+		// is ours.
+		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		WatchesRawSource(source.Channel(r.touched, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: r.options.Works,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				firstErrorRetry, longestErrorRetry),
+		}).
+		Complete(r)
+}
+
+// Reconcile brings one ManifestWork to the cluster. A request without a namespace is for an
+// AppliedManifestWork of that name, which is of no ManifestWork of this hub.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if request.Namespace == "" {
+		return r.lookAfter(ctx, request.Name)
+	}
+	work := &workv1.ManifestWork{}
+	err := r.hub.Get(ctx, request.NamespacedName, work)
+	if apierrors.IsNotFound(err) {
+		return r.vanished(ctx, request.NamespacedName)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting ManifestWork %q: %w", request.Name, err)
+	}
+	if wait := r.progress.begin(work, r.options.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	if work.DeletionTimestamp != nil {
+		return r.finalize(ctx, work)
+	}
+	if err := r.ensureFinalizer(ctx, work); err != nil {
+		return reconcile.Result{}, err
+	}
+	p, later, err := r.plan(ctx, work)
+	if p == nil || err != nil {
+		return later, err
+	}
+	result, err := r.bring(ctx, p)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.report(ctx, p, result)
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, work *workv1.ManifestWork) error {
+	before := work.DeepCopy()
+	if !controllerutil.AddFinalizer(work, workv1.ManifestWorkFinalizer) {
+		return nil
+	}
+	if err := r.hub.Patch(ctx, work, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to ManifestWork %q: %w", work.Name, err)
+	}
+	r.progress.wrote(work, r.options.Clock.Now())
+	return nil
+}
+
+// bring has the engine bring what is planned. If a kind is defined by the same
+// ManifestWork, it waits for it once for each generation and goes on.
+func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, error) {
+	if p.refused != nil {
+		return engine.RefuseAll(p.items, p.refused), nil
+	}
+	if isResting(p.work) {
+		return r.engine.Compare(ctx, p.job, engine.InWays(p.items, resting)), nil
+	}
+	result := r.engine.Bring(ctx, p.job, p.items)
+	if r.progress.isNew(p.work) && r.engine.AwaitKinds(ctx, p.items, result.Outcomes) {
+		if err := r.arrange(ctx, p); err != nil {
+			return engine.Result{}, err
+		}
+		result = r.engine.Bring(ctx, p.job, p.items)
+	}
+	for place, refused := range p.withheld {
+		if place < len(result.Outcomes) && result.Outcomes[place].Refused == nil {
+			result.Outcomes[place].Refused = refused
+		}
+	}
+	return result, nil
+}
+
+// resting is how the manifests of a ManifestWork that is Complete are brought: they are
+// only looked at.
+func resting(way engine.Way) engine.Way {
+	return engine.Way{By: engine.ReadOnly, Examine: way.Examine}
+}
+
+// forget lets go of all that is remembered of a ManifestWork.
+func (r *Reconciler) forget(work string) {
+	r.engine.Forget(work)
+	r.records.kept.Forget(r.records.nameOf(work))
+	r.progress.forget(work)
+}

@@ -1,0 +1,94 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
+)
+
+const recordKind = "AppliedManifestWork"
+
+// records is the resource of what ManifestWorks own objects by.
+func records() schema.GroupVersionResource {
+	return workv1.GroupVersion.WithResource("appliedmanifestworks")
+}
+
+// dialect is how ManifestWorks do on a cluster what all works do there. The house are
+// namespaces there that are reserved besides the usual ones.
+func dialect(house ...string) engine.Dialect {
+	return engine.Dialect{
+		Manager:   workv1.DefaultFieldManager,
+		Wave:      rank,
+		LastWave:  lastRank,
+		Recreates: func(*unstructured.Unstructured) bool { return false },
+		Reserved: func(object *unstructured.Unstructured) string {
+			if why := reserved.Why(object, house...); why != "" {
+				return "The object " + why
+			}
+			return ""
+		},
+		Remedies: engine.Remedies{
+			Contested:  "stop it there, or take this out of the ManifestWork",
+			KeptNone:   "take it out of the ManifestWork",
+			FieldsHeld: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
+			Immutable:  "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
+		},
+	}
+}
+
+// ownerOf is the owner reference that every object of a ManifestWork carries.
+func ownerOf(record *workv1.AppliedManifestWork) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: workv1.GroupVersion.String(), Kind: recordKind, Name: record.Name, UID: record.UID}
+}
+
+// lastRank is that of all resources that are in no other.
+const lastRank = 7
+
+// rank is how early a resource is written: what others need comes first. The order is that
+// of Open Cluster Management, but that manifests of one rank are written at the same time.
+func rank(resource schema.GroupResource) int {
+	for rank, resources := range ranks() {
+		for _, r := range resources {
+			if r == resource {
+				return rank
+			}
+		}
+	}
+	return lastRank
+}
+
+func ranks() [lastRank][]schema.GroupResource {
+	in := func(group string, resources ...string) []schema.GroupResource {
+		all := make([]schema.GroupResource, 0, len(resources))
+		for _, resource := range resources {
+			all = append(all, schema.GroupResource{Group: group, Resource: resource})
+		}
+		return all
+	}
+	join := func(parts ...[]schema.GroupResource) []schema.GroupResource {
+		var all []schema.GroupResource
+		for _, part := range parts {
+			all = append(all, part...)
+		}
+		return all
+	}
+	return [lastRank][]schema.GroupResource{
+		join(in("", "namespaces", "persistentvolumes"), in("scheduling.k8s.io", "priorityclasses"),
+			in("apiextensions.k8s.io", "customresourcedefinitions"), in("storage.k8s.io", "storageclasses"), in("policy", "podsecuritypolicies")),
+		in("rbac.authorization.k8s.io", "roles", "clusterroles", "rolebindings", "clusterrolebindings"),
+		join(in("networking.k8s.io", "networkpolicies"), in("", "resourcequotas", "limitranges", "serviceaccounts"), in("policy", "poddisruptionbudgets")),
+		in("", "secrets", "configmaps", "persistentvolumeclaims"),
+		in("", "services"),
+		join(in("", "pods", "replicationcontrollers"), in("apps", "daemonsets", "replicasets", "deployments", "statefulsets"),
+			in("batch", "jobs", "cronjobs"), in("autoscaling", "horizontalpodautoscalers")),
+		join(in("apiregistration.k8s.io", "apiservices"), in("admissionregistration.k8s.io", "validatingwebhookconfigurations",
+			"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings")),
+	}
+}

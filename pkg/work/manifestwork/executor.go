@@ -1,0 +1,185 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// The executor of a ManifestWork is an account of the cluster that has to have the right
+// to do what the work asks for. The cluster is asked for that before each look, so that
+// nothing is written for an account that has lost it; the object itself is written by the
+// agent. An account could give itself more by writing roles: whether it may write those is
+// found out by having it write them without effect.
+
+// notAllowed is of what the executor may not do.
+const notAllowed engine.Cause = "NotAllowed"
+
+const (
+	// askAgain is after what time a refusal for want of a right is looked at again.
+	askAgain = time.Minute
+	// answersLast is for how long the cluster's answer is good: a look at a large work, and
+	// those that follow at once, ask once.
+	answersLast = 5 * time.Second
+	// maxAnswers is how many are kept.
+	maxAnswers = 10_000
+)
+
+// executors asks the cluster what accounts may do.
+type executors struct {
+	member kubernetes.Interface
+	// as is a client of the cluster that acts as an account.
+	as    func(workv1.ManifestWorkSubjectServiceAccount) (dynamic.Interface, error)
+	clock clock.PassiveClock
+
+	mu      sync.Mutex // guards answers
+	answers map[question]answer
+}
+
+type question struct {
+	account workv1.ManifestWorkSubjectServiceAccount
+	object  authorizationv1.ResourceAttributes
+}
+
+type answer struct {
+	allowed bool
+	at      time.Time
+}
+
+func newExecutors(member *engine.Member, clock clock.PassiveClock) (*executors, error) {
+	clientset, err := kubernetes.NewForConfigAndClient(member.Config, member.Client)
+	if err != nil {
+		return nil, fmt.Errorf("making the cluster's client: %w", err)
+	}
+	as := func(account workv1.ManifestWorkSubjectServiceAccount) (dynamic.Interface, error) {
+		client := *member.Client
+		client.Transport = transport.NewImpersonatingRoundTripper(
+			transport.ImpersonationConfig{UserName: userOf(account), Groups: groupsOf(account)}, member.Client.Transport)
+		return dynamic.NewForConfigAndClient(member.Config, &client)
+	}
+	return &executors{member: clientset, as: as, clock: clock, answers: map[question]answer{}}, nil
+}
+
+func userOf(account workv1.ManifestWorkSubjectServiceAccount) string {
+	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
+}
+
+func groupsOf(account workv1.ManifestWorkSubjectServiceAccount) []string {
+	return []string{"system:serviceaccounts", "system:authenticated", "system:serviceaccounts:" + account.Namespace}
+}
+
+// refuse says why a manifest is not brought for an executor; nil if it may be, or if there
+// is none. Owned is whether its object goes with the work. The error is a cluster that
+// could not be asked.
+func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExecutor, raw []byte, ref manifest.Ref, owned bool) (*engine.Refusal, error) {
+	if executor == nil {
+		return nil, nil
+	}
+	account := executor.Subject.ServiceAccount
+	switch {
+	case executor.Subject.Type != workv1.ExecutorSubjectTypeServiceAccount:
+		return &engine.Refusal{Cause: notAllowed, Message: fmt.Sprintf("only support %s type for the executor", workv1.ExecutorSubjectTypeServiceAccount)}, nil
+	case account == nil:
+		return &engine.Refusal{Cause: notAllowed, Message: "the executor service account is nil"}, nil
+	}
+	verbs := []string{"create", "update", "patch", "get"}
+	if owned {
+		verbs = append(verbs, "delete")
+	}
+	for _, verb := range verbs {
+		allowed, err := e.may(ctx, *account, authorizationv1.ResourceAttributes{
+			Verb: verb, Group: ref.Group, Version: ref.Version, Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil {
+			return nil, fmt.Errorf("asking the cluster what the executor may do: %w", err)
+		}
+		if !allowed {
+			return denied(ref, ""), nil
+		}
+	}
+	return e.refuseEscalation(ctx, *account, raw, ref)
+}
+
+func denied(ref manifest.Ref, why string) *engine.Refusal {
+	return &engine.Refusal{Cause: notAllowed, Message: fmt.Sprintf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s",
+		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, askAgain)}
+}
+
+// may asks, or remembers.
+func (e *executors) may(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, object authorizationv1.ResourceAttributes) (bool, error) {
+	asked, now := question{account, object}, e.clock.Now()
+	e.mu.Lock()
+	known, is := e.answers[asked]
+	e.mu.Unlock()
+	if is && now.Sub(known.at) < answersLast {
+		return known.allowed, nil
+	}
+	review, err := e.member.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: userOf(account), Groups: groupsOf(account), ResourceAttributes: &object},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.answers) >= maxAnswers {
+		clear(e.answers)
+	}
+	e.answers[asked] = answer{review.Status.Allowed, now}
+	return review.Status.Allowed, nil
+}
+
+// refuseEscalation refuses roles and bindings that would give the account, or others, what
+// it does not have itself.
+func (e *executors) refuseEscalation(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, raw []byte, ref manifest.Ref) (*engine.Refusal, error) {
+	if !givesRights(ref.GroupVersionResource().GroupResource()) {
+		return nil, nil
+	}
+	object, err := manifest.Decode(raw)
+	if err != nil {
+		//lint:ignore nilerr The plan has refused it.
+		return nil, nil
+	}
+	client, err := e.as(account)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the executor: %w", err)
+	}
+	_, err = client.Resource(ref.GroupVersionResource()).Namespace(ref.Namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err): // rights are looked at first
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return denied(ref, ", error: permission escalation"), nil
+	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		// It cannot be told which rights a binding gives whose role is not there.
+		return denied(ref, ", error: "+err.Error()), nil
+	}
+	return nil, fmt.Errorf("asking the cluster whether the executor may give rights: %w", err)
+}
+
+func givesRights(resource schema.GroupResource) bool {
+	if resource.Group != "rbac.authorization.k8s.io" {
+		return false
+	}
+	switch resource.Resource {
+	case "roles", "rolebindings", "clusterroles", "clusterrolebindings":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,241 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"crypto/md5" // the hash is no secret: it tells two manifests apart
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/itchyny/gojq"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+const (
+	// jqTakes is how long an expression of jq may take.
+	jqTakes = time.Second
+	// longestPath is in bytes, of a path of any language.
+	longestPath = 4 << 10
+)
+
+// leaving is how a manifest is applied of which fields are left to others: those of
+// OnSpokePresent are only written when the object is made, those of OnSpokeChange only when
+// the manifest has changed otherwise, or they have.
+func leaving(ctx context.Context, raw []byte, fields []workv1.IgnoreField) (*engine.Leaving, error) {
+	object, err := manifest.Decode(raw)
+	if err != nil {
+		//lint:ignore nilerr The plan has refused it.
+		return nil, nil
+	}
+	lean := object.DeepCopy()
+	for _, field := range fields {
+		var on *unstructured.Unstructured
+		if field.Condition == workv1.IgnoreFieldsOnSpokeChange {
+			on = object.DeepCopy() // only to see whether the paths are right
+		} else {
+			on = lean
+		}
+		if err := without(ctx, on, field); err != nil {
+			return nil, err
+		}
+	}
+	return &engine.Leaving{Annotation: workv1.ConfigSpecHashAnnotation, Hash: specHash(lean), Lean: lean}, nil
+}
+
+// specHash is by what an object says which manifest was applied. Open Cluster Management's
+// agent makes it the same way, so that nothing is written when one takes over from the
+// other.
+func specHash(object *unstructured.Unstructured) string {
+	sum := md5.Sum(fmt.Appendf(nil, "%v", object))
+	return hex.EncodeToString(sum[:])
+}
+
+// without takes the named fields off an object. It says which path is wrong.
+func without(ctx context.Context, object *unstructured.Unstructured, field workv1.IgnoreField) error {
+	for _, path := range field.JSONPaths {
+		if err := removeAtPath(object, path); err != nil {
+			return fmt.Errorf("JSONPath error in '%s': %w", path, err)
+		}
+	}
+	for _, pointer := range field.JSONPointers {
+		if err := removeAtPointer(object, pointer); err != nil {
+			return fmt.Errorf("JSON Pointer error in '%s': %w", pointer, err)
+		}
+	}
+	for _, expression := range field.JQPathExpressions {
+		if err := removeByJQ(ctx, object, expression); err != nil {
+			return fmt.Errorf("JQ expression error in '%s': %w", expression, err)
+		}
+	}
+	return nil
+}
+
+// removeAtPath removes a key of maps that a JSONPath leads to: what is after the last dot.
+func removeAtPath(object *unstructured.Unstructured, path string) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("%v", caught)
+		}
+	}()
+	if len(path) > longestPath {
+		return fmt.Errorf("it has more than %d bytes", longestPath)
+	}
+	at := strings.LastIndex(path, ".")
+	if at < 0 || strings.ContainsAny(path[at:], "[]()'\"*") {
+		return errors.New("it has to end with a dot and the name of a field")
+	}
+	parsed := jsonpath.New("ignoreFields").AllowMissingKeys(true)
+	if err := parsed.Parse("{" + path[:at] + "}"); err != nil {
+		return err
+	}
+	parents := [][]any{{object.Object}}
+	if at > 0 {
+		results, err := parsed.FindResults(object.Object)
+		if err != nil {
+			return err
+		}
+		parents = parents[:0]
+		for _, result := range results {
+			var found []any
+			for _, value := range result {
+				if value.IsValid() && value.CanInterface() {
+					found = append(found, value.Interface())
+				}
+			}
+			parents = append(parents, found)
+		}
+	}
+	for _, found := range parents {
+		for _, parent := range found {
+			if fields, ok := parent.(map[string]any); ok {
+				delete(fields, path[at+1:])
+			}
+		}
+	}
+	return nil
+}
+
+// removeAtPointer removes what a JSON pointer leads to, if it is there.
+func removeAtPointer(object *unstructured.Unstructured, pointer string) error {
+	if len(pointer) > longestPath {
+		return fmt.Errorf("it has more than %d bytes", longestPath)
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return errors.New("it has to begin with a slash")
+	}
+	operation, err := json.Marshal([]map[string]string{{"op": "remove", "path": pointer}})
+	if err != nil {
+		return err
+	}
+	patch, err := jsonpatch.DecodePatch(operation)
+	if err != nil {
+		return err
+	}
+	before, err := object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	options := jsonpatch.NewApplyOptions()
+	options.AllowMissingPathOnRemove = true
+	after, err := patch.ApplyWithOptions(before, options)
+	if errors.Is(err, jsonpatch.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return replaceBy(object, after)
+}
+
+// removeByJQ removes what an expression of jq leads to.
+func removeByJQ(ctx context.Context, object *unstructured.Unstructured, expression string) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("%v", caught)
+		}
+	}()
+	if len(expression) > longestPath {
+		return fmt.Errorf("it has more than %d bytes", longestPath)
+	}
+	query, err := gojq.Parse("del(" + expression + ")")
+	if err != nil {
+		return fmt.Errorf("failed to parse jq expression: %w", err)
+	}
+	// Without a loader and an environment it reads nothing but the object.
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return fmt.Errorf("failed to compile jq expression: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, jqTakes)
+	defer cancel()
+	results := code.RunWithContext(ctx, plain(object.Object))
+	first, any := results.Next()
+	if !any {
+		return errors.New("jq expression did not return any data")
+	}
+	if failure, is := first.(error); is {
+		if errors.Is(failure, context.DeadlineExceeded) {
+			return fmt.Errorf("jq expression execution timed out after %v", jqTakes)
+		}
+		return fmt.Errorf("jq expression returned error: %w", failure)
+	}
+	if _, more := results.Next(); more {
+		return errors.New("jq expression returned multiple objects")
+	}
+	fields, ok := first.(map[string]interface{})
+	if !ok {
+		return errors.New("jq expression result is not a valid object")
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return replaceBy(object, text)
+}
+
+// plain is a value in the types that jq knows: it has whole numbers as int.
+func plain(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		fields := make(map[string]any, len(value))
+		for key, field := range value {
+			fields[key] = plain(field)
+		}
+		return fields
+	case []any:
+		items := make([]any, len(value))
+		for place, item := range value {
+			items[place] = plain(item)
+		}
+		return items
+	case int64:
+		return int(value)
+	}
+	return value
+}
+
+func replaceBy(object *unstructured.Unstructured, text []byte) error {
+	fields := map[string]any{}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	after := &unstructured.Unstructured{Object: fields}
+	if after.GetKind() != object.GetKind() || after.GetAPIVersion() != object.GetAPIVersion() ||
+		after.GetName() != object.GetName() || after.GetNamespace() != object.GetNamespace() {
+		return errors.New("it would take the object's kind or name away")
+	}
+	object.Object = fields
+	return nil
+}

@@ -1,0 +1,99 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+)
+
+const (
+	// betweenLooks is how long a ManifestWork that has not changed is let be after a look:
+	// an object whose status changes all the time is read once in that time.
+	betweenLooks = time.Second
+)
+
+// progress is how far we are with each ManifestWork. All of it can be lost: the next look
+// is only slower.
+type progress struct {
+	retries workqueue.TypedRateLimiter[string] // of refused manifests, by ManifestWork
+
+	mu    sync.Mutex // guards works
+	works map[string]step
+}
+
+// step is how far we are with one.
+type step struct {
+	// generation and begun are those of the last look that began, ended is the generation
+	// of the last that came to its end.
+	generation, ended int64
+	begun             time.Time
+	// own is our last write of the ManifestWork.
+	own engine.OwnWrite
+}
+
+func newProgress() *progress {
+	return &progress{
+		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+		works:   map[string]step{},
+	}
+}
+
+// begin says how long a look has to wait; zero: it may begin, and has begun.
+func (p *progress) begin(work *workv1.ManifestWork, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.works[work.Name]
+	if s.own.IsBehind(work.ResourceVersion, now) {
+		return engine.CacheDelay
+	}
+	if work.DeletionTimestamp == nil && s.ended == work.Generation {
+		if wait := s.begun.Add(betweenLooks).Sub(now); wait > 0 && wait <= betweenLooks {
+			return wait
+		}
+	}
+	if s.generation != work.Generation {
+		p.retries.Forget(work.Name)
+	}
+	s.generation, s.begun = work.Generation, now
+	p.works[work.Name] = s
+	return 0
+}
+
+// wrote remembers our write of a ManifestWork: the cache may not have seen it for a moment.
+func (p *progress) wrote(work *workv1.ManifestWork, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.works[work.Name]
+	s.own.Note(work.ResourceVersion, now)
+	p.works[work.Name] = s
+}
+
+// end remembers that a look at a generation came to its end.
+func (p *progress) end(work *workv1.ManifestWork) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.works[work.Name]
+	s.ended = work.Generation
+	p.works[work.Name] = s
+}
+
+// isNew reports whether no look at this generation has come to its end yet.
+func (p *progress) isNew(work *workv1.ManifestWork) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.works[work.Name].ended != work.Generation
+}
+
+func (p *progress) forget(work string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.works, work)
+	p.retries.Forget(work)
+}

@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+)
+
+// report writes the status that follows from what was brought, and says when to look
+// again.
+func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
+	if b.Outcomes == nil && b.Err != nil {
+		return reconcile.Result{}, b.Err
+	}
+	now := metav1.NewTime(r.options.Clock.Now())
+	status := desiredStatus(p.work, b.Outcomes, now)
+	conditions{&status.Conditions, p.work.Generation, now}.removed(b.Denied)
+	woken := wakes(p.work.Status, status)
+	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
+	if failure != nil {
+		return reconcile.Result{}, failure
+	}
+	r.progress.end(p.work)
+	if woken {
+		return reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
+	}
+	return reconcile.Result{RequeueAfter: r.nextLook(p.work.Name, b)}, nil
+}
+
+// wakes reports whether something that was Complete is not any more: it was only looked at,
+// and is to be brought again.
+func wakes(before, after workv1.ManifestWorkStatus) bool {
+	return completed(before) > completed(after)
+}
+
+// completed is how much of a ManifestWork is Complete, itself included.
+func completed(status workv1.ManifestWorkStatus) int {
+	count := 0
+	if apimeta.IsStatusConditionTrue(status.Conditions, workv1.ConditionComplete) {
+		count++
+	}
+	for _, m := range status.ResourceStatus.Manifests {
+		if apimeta.IsStatusConditionTrue(m.Conditions, workv1.ConditionComplete) {
+			count++
+		}
+	}
+	return count
+}
+
+func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork, status workv1.ManifestWorkStatus) error {
+	if apiequality.Semantic.DeepEqual(work.Status, status) {
+		return nil
+	}
+	before := work.DeepCopy()
+	work.Status = status
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.hub.Status().Patch(ctx, work, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of ManifestWork %q: %w", work.Name, err)
+	}
+	r.progress.wrote(work, r.options.Clock.Now())
+	return nil
+}
+
+// nextLook is soon for what was refused or postponed, and late otherwise.
+func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
+	next := r.options.Resync + rand.N(r.options.Resync)
+	if len(r.engine.Blind(work)) > 0 {
+		next = r.options.Blind
+	}
+	refused := len(b.Denied) > 0
+	for _, out := range b.Outcomes {
+		if out.Refused != nil && out.Refused.Cause == notAllowed {
+			next = min(next, askAgain)
+			continue
+		}
+		refused = refused || out.Refused != nil && !out.Settled
+		for _, wait := range []time.Duration{out.Postponed, out.QuietIn} {
+			if wait > 0 {
+				next = min(next, wait)
+			}
+		}
+	}
+	if !refused {
+		r.progress.retries.Forget(work)
+		return next
+	}
+	return min(next, r.progress.retries.When(work))
+}

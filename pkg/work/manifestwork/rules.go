@@ -1,0 +1,277 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/ext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/library"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+const (
+	// callCost and totalCost bound one expression, and all for one object, in the units in
+	// which API servers bound the rules of a CustomResourceDefinition: about 0.1 and 1 s.
+	callCost  = 1_000_000
+	totalCost = 10_000_000
+	// maxPrograms is how many compiled expressions are kept.
+	maxPrograms = 1024
+	// longestExpression is in bytes.
+	longestExpression = 16 << 10
+)
+
+var errTooExpensive = errors.New("CEL evaluation budget exceeded")
+
+// ruler makes conditions from objects by rules. It is safe for concurrent use.
+type ruler struct {
+	// rules has the variable object, messages result too.
+	rules, messages *cel.Env
+
+	mu       sync.Mutex // guards programs
+	programs map[expression]compiled
+}
+
+// expression is one, and whether it makes a message.
+type expression struct {
+	text    string
+	message bool
+}
+
+type compiled struct {
+	program cel.Program
+	err     error
+}
+
+func newRuler() (*ruler, error) {
+	options := []cel.EnvOption{
+		cel.Variable("object", cel.DynType),
+		ext.Strings(ext.StringsVersion(2)), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
+		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(),
+		cel.Function("hasConditions", cel.Overload("status_has_conditions", []*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
+	}
+	rules, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("setting up condition rules: %w", err)
+	}
+	messages, err := rules.Extend(cel.Variable("result", cel.BoolType))
+	if err != nil {
+		return nil, fmt.Errorf("setting up condition rules: %w", err)
+	}
+	return &ruler{rules: rules, messages: messages, programs: map[expression]compiled{}}, nil
+}
+
+// hasConditions reports whether a status has any condition.
+func hasConditions(status ref.Val) ref.Val {
+	fields, ok := status.(traits.Mapper)
+	if !ok {
+		return types.False
+	}
+	list, found := fields.Find(types.String("conditions"))
+	conditions, ok := list.(traits.Lister)
+	return types.Bool(found && ok && conditions.Size() != types.IntZero)
+}
+
+// evaluate makes a condition for each rule that is for the object, in their order. Rules
+// of what is known of kinds are silent about others.
+func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.ConditionRule) []metav1.Condition {
+	if len(rules) > 0 && manifest.IsSecret(object.GroupVersionKind().GroupKind()) {
+		object = withoutSecrets(object) // messages could tell what it holds
+	}
+	var all []metav1.Condition
+	budget := uint64(totalCost)
+	for _, rule := range rules {
+		switch rule.Type {
+		case workv1.ConditionCEL:
+			all = append(all, r.condition(object, rule, &budget))
+		case workv1.ConditionWellKnown:
+			if known, is := wellKnownRule(object.GroupVersionKind(), rule); is {
+				all = append(all, r.condition(object, known, &budget))
+			}
+		default:
+			all = append(all, metav1.Condition{Type: rule.Condition, Status: metav1.ConditionUnknown, Reason: workv1.ReasonRuleInvalid,
+				Message: fmt.Sprintf("unrecognized condition rule type %s", rule.Type)})
+		}
+	}
+	return all
+}
+
+// wellKnownRule is what is known of a kind, in the words of the rule that asks for it.
+func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (workv1.ConditionRule, bool) {
+	rule := workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: asked.Condition, Message: asked.Message}
+	switch {
+	case asked.Condition != workv1.ConditionComplete:
+		return rule, false
+	case kind == schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}:
+		rule.CELExpressions = []string{
+			"has(object.status) && hasConditions(object.status) && object.status.conditions.exists(c, c.type in ['Complete', 'Failed'] && c.status == 'True')"}
+		rule.MessageExpression = "result ? 'Job is finished' : 'Job is not finished'"
+	case kind == schema.GroupVersionKind{Version: "v1", Kind: "Pod"}:
+		rule.CELExpressions = []string{"has(object.status) && has(object.status.phase) && object.status.phase in ['Succeeded', 'Failed']"}
+		rule.MessageExpression = "'Pod is in phase ' + (has(object.status) && has(object.status.phase) ? object.status.phase : 'Unknown')"
+	default:
+		return rule, false
+	}
+	if asked.MessageExpression != "" {
+		rule.MessageExpression = asked.MessageExpression
+	}
+	return rule, true
+}
+
+// condition is what one rule makes of an object.
+func (r *ruler) condition(object *unstructured.Unstructured, rule workv1.ConditionRule, budget *uint64) metav1.Condition {
+	c := metav1.Condition{Type: rule.Condition, Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated}
+	for _, text := range rule.CELExpressions {
+		value, err := r.run(expression{text: text}, map[string]any{"object": object.Object}, budget)
+		holds, isBool := value.(bool)
+		if err == nil && !isBool {
+			err = fmt.Errorf("expected bool result, got %T", value)
+		}
+		if err != nil {
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1.ReasonRuleExpressionError, engine.Shorten(err.Error())
+			return c
+		}
+		if !holds {
+			c.Status = metav1.ConditionFalse
+			break
+		}
+	}
+	c.Message = engine.Shorten(r.message(object, rule, c.Status == metav1.ConditionTrue, budget))
+	return c
+}
+
+// message is that of a condition; what is wrong with its expression, if that is.
+func (r *ruler) message(object *unstructured.Unstructured, rule workv1.ConditionRule, result bool, budget *uint64) string {
+	if rule.MessageExpression != "" {
+		value, err := r.run(expression{text: rule.MessageExpression, message: true}, map[string]any{"object": object.Object, "result": result}, budget)
+		text, isText := value.(string)
+		switch {
+		case err != nil:
+			text, _, _ = strings.Cut(err.Error(), "\n | ") // without the expression
+			return text
+		case !isText:
+			return fmt.Sprintf("expected message expression to have a string result, got %T", value)
+		case text != "":
+			return text
+		}
+	}
+	switch {
+	case rule.Message != "":
+		return rule.Message
+	case result:
+		return "Manifest is " + rule.Condition
+	}
+	return "Manifest is not " + rule.Condition
+}
+
+// run evaluates one expression within the budget, of which it takes what that cost.
+func (r *ruler) run(what expression, input map[string]any, budget *uint64) (any, error) {
+	program, err := r.compile(what)
+	if err != nil {
+		return nil, err
+	}
+	out, details, err := program.Eval(input)
+	if details != nil && details.ActualCost() != nil {
+		cost := *details.ActualCost()
+		if cost > *budget {
+			*budget = 0
+			return nil, errors.Join(err, errTooExpensive)
+		}
+		*budget -= cost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.Value(), nil
+}
+
+// compile keeps what it has compiled, whether or not that went well.
+func (r *ruler) compile(what expression) (cel.Program, error) {
+	r.mu.Lock()
+	known, is := r.programs[what]
+	r.mu.Unlock()
+	if is {
+		return known.program, known.err
+	}
+	env := r.rules
+	if what.message {
+		env = r.messages
+	}
+	var made compiled
+	if len(what.text) > longestExpression {
+		made.err = fmt.Errorf("the expression has %d bytes, the limit is %d", len(what.text), longestExpression)
+	} else if ast, issues := env.Compile(what.text); issues.Err() != nil {
+		made.err = issues.Err()
+	} else {
+		made.program, made.err = env.Program(ast, cel.CostLimit(callCost), cel.CostTracking(&library.CostEstimator{}))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.programs) >= maxPrograms {
+		clear(r.programs)
+	}
+	r.programs[what] = made
+	return made.program, made.err
+}
+
+// byRule reports whether a condition was made by a rule.
+func byRule(c metav1.Condition) bool { return strings.HasPrefix(c.Reason, "ConditionRule") }
+
+// aggregated are the conditions of the work that follow from those which rules made of its
+// manifests, by name.
+func aggregated(manifests []workv1.ManifestCondition) []metav1.Condition {
+	found := map[string][]metav1.Condition{}
+	var kinds []string
+	for _, m := range manifests {
+		for _, c := range m.Conditions {
+			if !byRule(c) {
+				continue
+			}
+			if found[c.Type] == nil {
+				kinds = append(kinds, c.Type)
+			}
+			found[c.Type] = append(found[c.Type], c)
+		}
+	}
+	slices.Sort(kinds)
+	all := make([]metav1.Condition, 0, len(kinds))
+	for _, kind := range kinds {
+		of := found[kind]
+		message := of[0].Message
+		if len(of) > 1 || message == "" {
+			message = fmt.Sprintf("Aggregated from %d manifest conditions", len(of))
+		}
+		all = append(all, metav1.Condition{Type: kind, Status: together(kind, of), Reason: workv1.ReasonRulesAggregated, Message: message})
+	}
+	return all
+}
+
+// together is the status of conditions of one type: False counts before Unknown before
+// True, but that a work is Progressing if anything in it is.
+func together(kind string, conditions []metav1.Condition) metav1.ConditionStatus {
+	order := []metav1.ConditionStatus{metav1.ConditionFalse, metav1.ConditionUnknown, metav1.ConditionTrue}
+	if kind == workv1.ConditionProgressing {
+		slices.Reverse(order)
+	}
+	for _, status := range order {
+		if slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Status == status }) {
+			return status
+		}
+	}
+	return metav1.ConditionUnknown
+}

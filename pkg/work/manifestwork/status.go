@@ -1,0 +1,264 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// desiredStatus is the status of a ManifestWork after its manifests had these outcomes.
+// What does not change keeps its times.
+func desiredStatus(work *workv1.ManifestWork, outcomes []engine.Outcome, now metav1.Time) workv1.ManifestWorkStatus {
+	before := work.Status.DeepCopy()
+	t := telling{isResting(work), apimeta.IsStatusConditionTrue(before.Conditions, conditionTrimmed), work.Generation, now}
+	status := workv1.ManifestWorkStatus{Conditions: before.Conditions}
+	for _, out := range outcomes {
+		previous := reported(before.ResourceStatus.Manifests, out.Ref)
+		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, manifestStatus(previous, out, t))
+	}
+	sum := conditions{&status.Conditions, work.Generation, now}
+	sum.workApplied(status.ResourceStatus.Manifests)
+	sum.workAvailable(status.ResourceStatus.Manifests)
+	for _, c := range aggregated(status.ResourceStatus.Manifests) {
+		sum.set(c.Type, c.Status, c.Reason, c.Message)
+	}
+	sum.prune()
+	sum.trimmed(work, &status)
+	return status
+}
+
+// isResting reports whether a ManifestWork is Complete: nothing of it is written any more.
+func isResting(work *workv1.ManifestWork) bool {
+	return apimeta.IsStatusConditionTrue(work.Status.Conditions, workv1.ConditionComplete)
+}
+
+// reported is what was said before of a manifest, wherever it stood.
+func reported(before []workv1.ManifestCondition, ref manifest.Ref) workv1.ManifestCondition {
+	id := metaOf(ref)
+	at := slices.IndexFunc(before, func(m workv1.ManifestCondition) bool { return m.ResourceMeta == id })
+	if at < 0 && ref.Kind != "" {
+		at = slices.IndexFunc(before, func(m workv1.ManifestCondition) bool {
+			return manifest.KeyOf(refOf(m.ResourceMeta)) == manifest.KeyOf(ref)
+		})
+	}
+	if at < 0 {
+		return workv1.ManifestCondition{}
+	}
+	return *before[at].DeepCopy()
+}
+
+func metaOf(ref manifest.Ref) workv1.ManifestResourceMeta {
+	return workv1.ManifestResourceMeta{Ordinal: int32(ref.Ordinal), Group: ref.Group, Version: ref.Version, Kind: ref.Kind,
+		Resource: ref.Resource, Name: ref.Name, Namespace: ref.Namespace}
+}
+
+func refOf(meta workv1.ManifestResourceMeta) manifest.Ref {
+	return manifest.Ref{Ordinal: int(meta.Ordinal), Group: meta.Group, Version: meta.Version, Kind: meta.Kind,
+		Resource: meta.Resource, Name: meta.Name, Namespace: meta.Namespace}
+}
+
+// telling is what holds for all manifests of a ManifestWork.
+type telling struct {
+	// rests is set if they were only looked at, since the ManifestWork is Complete.
+	rests bool
+	// trimmed is set if values were left out the last time.
+	trimmed    bool
+	generation int64
+	now        metav1.Time
+}
+
+// manifestStatus is what is said of one manifest.
+func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t telling) workv1.ManifestCondition {
+	next := previous
+	next.ResourceMeta = metaOf(out.Ref)
+	applied := conditions{&next.Conditions, t.generation, t.now}
+	if !t.rests || apimeta.FindStatusCondition(next.Conditions, workv1.ConditionApplied) == nil {
+		applied.manifestApplied(out)
+	}
+	// What is said of the object does not depend on the ManifestWork's generation.
+	object := conditions{&next.Conditions, 0, t.now}
+	object.manifestAvailable(out)
+	if found, ok := out.Examined.(*examined); ok {
+		leftOut := t.trimmed && len(previous.StatusFeedback.Values) == 0
+		object.feedback(found, !leftOut && !apiequality.Semantic.DeepEqual(previous.StatusFeedback.Values, found.values))
+		next.StatusFeedback.Values = found.values
+		for _, c := range found.rules {
+			applied.set(c.Type, c.Status, c.Reason, c.Message)
+		}
+		applied.prune()
+	}
+	applied.contested(out.Against)
+	return next
+}
+
+// conditions writes those of a manifest, or of a ManifestWork.
+type conditions struct {
+	of         *[]metav1.Condition
+	generation int64
+	now        metav1.Time
+}
+
+func (c conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	apimeta.SetStatusCondition(c.of, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: c.generation, LastTransitionTime: c.now})
+}
+
+// prune removes conditions of rules that are not there any more: those that are were set
+// for this generation.
+func (c conditions) prune() {
+	*c.of = slices.DeleteFunc(*c.of, func(said metav1.Condition) bool { return byRule(said) && said.ObservedGeneration != c.generation })
+}
+
+// manifestApplied says whether the manifest is brought. What could not be found out stays
+// as it was said before, but for the generation.
+func (c conditions) manifestApplied(out engine.Outcome) {
+	before := apimeta.FindStatusCondition(*c.of, workv1.ConditionApplied)
+	switch {
+	case (out.Err != nil || out.Postponed > 0) && before != nil:
+		if out.Postponed > 0 {
+			c.set(before.Type, before.Status, before.Reason, before.Message)
+		}
+	case out.Err != nil || out.Postponed > 0:
+		c.notApplied(workv1.ReasonManifestNotApplied, whyUnknown(out))
+	case out.Refused != nil && out.Refused.Cause == ignoreFields:
+		c.notApplied(workv1.ReasonIgnoreFields, out.Refused.Message)
+	case out.Refused != nil:
+		c.notApplied(workv1.ReasonManifestNotApplied, out.Refused.Message)
+	default:
+		c.set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonManifestApplied, "Apply manifest complete")
+	}
+}
+
+func (c conditions) notApplied(reason, why string) {
+	c.set(workv1.ConditionApplied, metav1.ConditionFalse, reason, "Failed to apply manifest: "+why)
+}
+
+func whyUnknown(out engine.Outcome) string {
+	if out.Err != nil {
+		words := dialect()
+		return words.Explain(out.Err, out.Ref.GroupKind())
+	}
+	return "The object is changed back as often as it is repaired: the next repair waits"
+}
+
+// manifestAvailable says whether the object exists.
+func (c conditions) manifestAvailable(out engine.Outcome) {
+	const kind = workv1.ConditionAvailable
+	switch {
+	case out.UID != "":
+		c.set(kind, metav1.ConditionTrue, workv1.ReasonResourceAvailable, "Resource is available")
+	case out.Ref.Resource == "" || out.Ref.Version == "" || out.Ref.Name == "":
+		c.set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
+	case out.Err != nil:
+		c.set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
+	case out.Refused != nil && notLookedFor(out.Refused.Cause):
+		c.set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
+	default:
+		c.set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
+	}
+}
+
+// notLookedFor reports whether a refusal says nothing of whether there is an object.
+func notLookedFor(cause engine.Cause) bool {
+	switch cause {
+	case engine.NotFound, engine.Kept, engine.Duplicated, engine.NotAcceptable, engine.NotRecorded:
+		return true
+	}
+	return false
+}
+
+// feedback says whether the values that rules ask for were looked up. The time tells when
+// they changed last.
+func (c conditions) feedback(found *examined, changed bool) {
+	const kind = workv1.ConditionStatusFeedbackSynced
+	if changed {
+		for i := range *c.of {
+			if (*c.of)[i].Type == kind {
+				(*c.of)[i].LastTransitionTime = c.now
+			}
+		}
+	}
+	switch {
+	case found.failure != nil:
+		c.set(kind, metav1.ConditionFalse, workv1.ReasonFeedbackFailed, engine.Shorten("Sync status feedback failed with error "+found.failure.Error()))
+	case !found.asked:
+		c.set(kind, metav1.ConditionTrue, workv1.ReasonNoFeedback, "")
+	default:
+		c.set(kind, metav1.ConditionTrue, workv1.ReasonFeedbackSynced, "")
+	}
+}
+
+// conditionContested is on a manifest whose object somebody changes back after each
+// repair. It is ours, and only there while it is True.
+const (
+	conditionContested    = "Contested"
+	reasonRepairsReverted = "RepairsReverted"
+)
+
+func (c conditions) contested(against *engine.Contest) {
+	if against == nil {
+		apimeta.RemoveStatusCondition(c.of, conditionContested)
+		return
+	}
+	c.set(conditionContested, metav1.ConditionTrue, reasonRepairsReverted, against.Message(dialect().Remedies.Contested))
+}
+
+// workApplied says whether all manifests are brought.
+func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
+	for _, m := range manifests {
+		if !apimeta.IsStatusConditionTrue(m.Conditions, workv1.ConditionApplied) {
+			c.set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonWorkNotApplied, "Failed to apply manifest work")
+			return
+		}
+	}
+	c.set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonWorkApplied, "Apply manifest work complete")
+}
+
+// workAvailable says whether all objects exist.
+func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
+	count := map[metav1.ConditionStatus]int{}
+	for _, m := range manifests {
+		if said := apimeta.FindStatusCondition(m.Conditions, workv1.ConditionAvailable); said != nil {
+			count[said.Status]++
+		}
+	}
+	const kind = workv1.ConditionAvailable
+	switch missing, unknown := count[metav1.ConditionFalse], count[metav1.ConditionUnknown]; {
+	case missing > 0:
+		c.set(kind, metav1.ConditionFalse, workv1.ReasonResourcesNotAvailable,
+			fmt.Sprintf("%d of %d resources are not available", missing, len(manifests)))
+	case unknown > 0:
+		c.set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown,
+			fmt.Sprintf("%d of %d resources have unknown status", unknown, len(manifests)))
+	case count[metav1.ConditionTrue] == 0:
+		c.set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown, "cannot get any available resource ")
+	default:
+		c.set(kind, metav1.ConditionTrue, workv1.ReasonResourcesAvailable, "All resources are available")
+	}
+}
+
+// removed says what stands against removing objects that left the ManifestWork, the first
+// in order. The condition is ours, and only there while something does.
+func (c conditions) removed(against []string) {
+	const kind, reason = "Removed", "ObjectsRemain"
+	if len(against) == 0 {
+		apimeta.RemoveStatusCondition(c.of, kind)
+		return
+	}
+	c.set(kind, metav1.ConditionFalse, reason, engine.Shorten(slices.Min(against)))
+}
+
+// deleting says that the ManifestWork is being deleted, and what that waits for.
+func (c conditions) deleting(waits string) {
+	c.set(workv1.ConditionDeleting, metav1.ConditionTrue, workv1.ReasonWorkDeleting, engine.Shorten("ManifestWork is being deleted. "+waits))
+}

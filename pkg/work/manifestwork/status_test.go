@@ -1,0 +1,183 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+var (
+	early = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	later = metav1.NewTime(early.Add(time.Hour))
+)
+
+func refTo(name string) manifest.Ref {
+	return manifest.Ref{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespace: "default", Name: name}
+}
+
+// lines are conditions as a test reads them: type status reason generation: message.
+func lines(conditions []metav1.Condition) []string {
+	var all []string
+	for _, c := range conditions {
+		all = append(all, fmt.Sprintf("%s %s %s %d: %s", c.Type, c.Status, c.Reason, c.ObservedGeneration, c.Message))
+	}
+	return all
+}
+
+func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
+	const noFeedback = "StatusFeedbackSynced True NoStatusFeedbackSynced 0: "
+	there := &examined{}
+	for name, tc := range map[string]struct {
+		out  engine.Outcome
+		want []string
+	}{
+		"brought": {
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there},
+			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
+		"only read, and not there": {
+			engine.Outcome{Ref: refTo("a"), Settled: true},
+			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available False ResourceNotAvailable 0: Resource is not available"}},
+		"refused, and not there": {
+			engine.Outcome{Ref: refTo("a"), Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "no"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no", "Available False ResourceNotAvailable 0: Resource is not available"}},
+		"refused, and there": {
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "conflict"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: conflict", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
+		"unreadable": {
+			engine.Outcome{Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "bad"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: bad", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
+		"of an unknown kind": {
+			engine.Outcome{Ref: manifest.Ref{Group: "e.io", Version: "v1", Kind: "K", Name: "a"}, Refused: &engine.Refusal{Cause: engine.NotAcceptable, Message: "no kind"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no kind", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
+		"not found out": {
+			engine.Outcome{Ref: refTo("a"), Err: errors.New("no route")},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: The member was not reached: no route",
+				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route"}},
+		"not to be seen": {
+			engine.Outcome{Ref: refTo("a"), Refused: &engine.Refusal{Cause: engine.NotFound, Message: "may not get"}},
+			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: may not get",
+				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: may not get"}},
+		"with fields to ignore that cannot be found": {
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &engine.Refusal{Cause: ignoreFields, Message: "jq"}},
+			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to apply manifest: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
+		"with feedback": {
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
+			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
+				"StatusFeedbackSynced True StatusFeedbackSynced 0: "}},
+		"with feedback that failed": {
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, failure: errors.New("no path")}},
+			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
+				"StatusFeedbackSynced False StatusFeedbackSyncFailed 0: Sync status feedback failed with error no path"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := manifestStatus(workv1.ManifestCondition{}, tc.out, telling{generation: 3, now: early})
+			if diff := cmp.Diff(tc.want, lines(got.Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
+	brought := engine.Outcome{Ref: refTo("a"), UID: "1"}
+	missing := engine.Outcome{Ref: refTo("b"), Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "no"}}
+	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "bad"}}
+	read := engine.Outcome{Ref: refTo("c")}
+	const complete, failed = "Applied True AppliedManifestWorkComplete 5: Apply manifest work complete", "Applied False AppliedManifestWorkFailed 5: Failed to apply manifest work"
+	for name, tc := range map[string]struct {
+		outcomes []engine.Outcome
+		want     []string
+	}{
+		"all is there":         {[]engine.Outcome{brought, brought}, []string{complete, "Available True ResourcesAvailable 5: All resources are available"}},
+		"one is missing":       {[]engine.Outcome{brought, missing}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"one is unreadable":    {[]engine.Outcome{brought, unreadable}, []string{failed, "Available Unknown ResourcesStatusUnknown 5: 1 of 2 resources have unknown status"}},
+		"both":                 {[]engine.Outcome{missing, unreadable}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"one is only read":     {[]engine.Outcome{brought, read}, []string{complete, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"there is no manifest": {nil, []string{complete, "Available Unknown ResourcesStatusUnknown 5: cannot get any available resource "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 5}}
+			if diff := cmp.Diff(tc.want, lines(desiredStatus(work, tc.outcomes, early).Conditions)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotChangeKeepsItsTimes(t *testing.T) {
+	value := func(n int64) *examined {
+		return &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
+	}
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	outcomes := []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: value(1)}}
+	work.Status = desiredStatus(work, outcomes, early)
+
+	if diff := cmp.Diff(work.Status, desiredStatus(work, outcomes, later)); diff != "" {
+		t.Errorf("nothing has happened, but (-before +after):\n%s", diff)
+	}
+	outcomes[0].Examined = value(2)
+	after := desiredStatus(work, outcomes, later).ResourceStatus.Manifests[0]
+	var times []bool
+	for _, c := range after.Conditions {
+		times = append(times, c.LastTransitionTime.Equal(&later))
+	}
+	if diff := cmp.Diff([]bool{false, false, true}, times); diff != "" {
+		t.Errorf("conditions that have the time of a value's change (-want +got):\n%s", diff)
+	}
+	if got := said(after.StatusFeedback.Values); len(got) != 1 || got[0] != "n Integer 2" {
+		t.Errorf("the values are %v", got)
+	}
+}
+
+func TestValuesStayWhileTheObjectIsAway(t *testing.T) {
+	work := &workv1.ManifestWork{}
+	found := &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
+	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
+	away := desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), Err: errors.New("no route")}}, later).ResourceStatus.Manifests[0]
+	want := []string{"Applied True AppliedManifestComplete 0: Apply manifest complete",
+		"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route",
+		"StatusFeedbackSynced True StatusFeedbackSynced 0: "}
+	if diff := cmp.Diff(want, lines(away.Conditions)); diff != "" || len(away.StatusFeedback.Values) != 1 {
+		t.Errorf("%d values; conditions (-want +got):\n%s", len(away.StatusFeedback.Values), diff)
+	}
+}
+
+func TestAContestIsToldWhileItLasts(t *testing.T) {
+	out := engine.Outcome{Ref: refTo("a"), UID: "1", Postponed: time.Second, Against: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
+	first := manifestStatus(workv1.ManifestCondition{}, engine.Outcome{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
+	contested := manifestStatus(first, out, telling{generation: 1, now: later})
+	if got := lines(contested.Conditions); len(got) != 3 || got[0] != "Applied True AppliedManifestComplete 1: Apply manifest complete" {
+		t.Errorf("while it lasts: %q", got)
+	}
+	out.Against, out.Postponed = nil, 0
+	if got := lines(manifestStatus(contested, out, telling{generation: 1, now: later}).Conditions); len(got) != 2 {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
+func TestAManifestIsFoundAgainWhereverItStands(t *testing.T) {
+	before := []workv1.ManifestCondition{{ResourceMeta: metaOf(refTo("a")), Conditions: []metav1.Condition{{Type: "x"}}}}
+	moved := refTo("a")
+	moved.Ordinal, moved.Version = 4, "v2"
+	if got := reported(before, moved); len(got.Conditions) != 1 {
+		t.Errorf("it was not found: %+v", got)
+	}
+	if got := reported(before, refTo("b")); len(got.Conditions) != 0 {
+		t.Errorf("another was found: %+v", got)
+	}
+	if got := reported([]workv1.ManifestCondition{{}}, manifest.Ref{Ordinal: 1}); len(got.Conditions) != 0 {
+		t.Errorf("an unreadable one was found elsewhere: %+v", got)
+	}
+}

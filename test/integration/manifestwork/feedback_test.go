@@ -1,0 +1,111 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+)
+
+// roundTripper is a function as one.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// wellKnown asks for what is known of a Deployment, which is at rest: no Pod is made.
+func wellKnown(namespace string) workv1.ManifestWorkSpec {
+	return configured("apps", "deployments", namespace, "*", func(o *workv1.ManifestConfigOption) {
+		o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}}
+	})
+}
+
+const integer = `={"type":"Integer","integer":`
+
+var _ = Describe("Feedback", func() {
+	It("follows the object by watch, with the time of the last change", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "well-known", wellKnown(ns), deployment(ns, "web"))
+		Eventually(values(ctx, "well-known", 0)).Should(HaveExactElements("ReadyReplicas"+integer+"2}", "Replicas"+integer+"2}", "AvailableReplicas"+integer+"2}"))
+		Expect(of(ctx, "well-known", 0)(Default)).To(HaveExactElements(applied, available, synced))
+
+		updateWork(ctx, "well-known", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(strings.Replace(deployment(ns, "web"), "replicas: 2", "replicas: 3", 1))
+		})
+		Eventually(values(ctx, "well-known", 0)).Should(ContainElement("ReadyReplicas" + integer + "3}"))
+	})
+
+	It("tells of each value that it cannot report, and reports the others", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
+			o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}, {Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{
+				{Name: "x", Path: ".data.x"}, {Name: "all", Path: ".data"}, {Name: "none", Path: ".data.none"}}}}
+		})
+		createWork(ctx, "some-fail", spec, configMap(ns, "a", "x", "1"))
+		Eventually(of(ctx, "some-fail", 0)).Should(HaveExactElements(applied, available, And(
+			HavePrefix("StatusFeedbackSynced False StatusFeedbackSyncFailed Sync status feedback failed with error "),
+			ContainSubstring("cannot find the wellknown statuses"), ContainSubstring("of the value for all is not found"))))
+		Expect(values(ctx, "some-fail", 0)(Default)).To(HaveExactElements(`x={"type":"String","string":"1"}`))
+		Eventually(conditions(ctx, "some-fail")).Should(beDone())
+	})
+
+	It("reports other values as JSON if the agent is told to", func(ctx SpecContext) {
+		insteadOfTheAgent(agentOptions{raw: true})
+		ns := freshNamespace(ctx)
+		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
+			o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "all", Path: ".data"}}}}
+		})
+		createWork(ctx, "raw", spec, configMap(ns, "a", "x", "1"))
+		Eventually(values(ctx, "raw", 0)).Should(HaveExactElements(`all={"type":"JsonRaw","jsonRaw":"{\"x\":\"1\"}"}`))
+	})
+
+	It("costs one read of an object that changes all the time in a second, and no write of it", func(ctx SpecContext) {
+		var reads, writes atomic.Int32
+		insteadOfTheAgent(agentOptions{wrap: func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(request.URL.Path, "/deployments/busy") {
+					if request.Method == http.MethodGet {
+						reads.Add(1)
+					} else {
+						writes.Add(1)
+					}
+				}
+				return next.RoundTrip(request)
+			})
+		}})
+		ns := freshNamespace(ctx)
+		createWork(ctx, "busy", wellKnown(ns), strings.Replace(deployment(ns, "busy"), "replicas: 2", "replicas: 0", 1))
+		Eventually(conditions(ctx, "busy")).Should(beDone())
+		Eventually(values(ctx, "busy", 0)).Should(BeEmpty(), "there are no replicas")
+		began, readsBefore, writesBefore := metav1.Now(), reads.Load(), writes.Load()
+		for n := range 60 {
+			setObserved(ctx, ns, "busy", int32(n))
+		}
+		seconds := int32(metav1.Now().Sub(began.Time).Seconds()) + 2
+		Expect(reads.Load()-readsBefore).To(BeNumerically("<=", seconds), "reads while it changed 60 times")
+		Expect(writes.Load()).To(Equal(writesBefore))
+	})
+})
+
+// setObserved changes the status of a Deployment so that its controller need not care.
+func setObserved(ctx context.Context, namespace, name string, collisions int32) {
+	GinkgoHelper()
+	Eventually(func() error {
+		web := &appsv1.Deployment{}
+		if err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, web); err != nil {
+			return err
+		}
+		web.Status.CollisionCount = &collisions
+		return memberClient.Status().Update(ctx, web)
+	}).Should(Succeed())
+}

@@ -1,0 +1,172 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+)
+
+func orphaning(option workv1.DeleteOption) workv1.ManifestWorkSpec {
+	return workv1.ManifestWorkSpec{DeleteOption: &option}
+}
+
+func selectively(namespace, name string) workv1.DeleteOption {
+	return workv1.DeleteOption{PropagationPolicy: "SelectivelyOrphan", SelectivelyOrphan: &workv1.SelectivelyOrphan{
+		OrphaningRules: []workv1.OrphaningRule{{Resource: "configmaps", Namespace: namespace, Name: name}}}}
+}
+
+var _ = Describe("What a ManifestWork owns", func() {
+	It("is shared with others, and goes with the last", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "shared-one", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "shared-one")).Should(beDone())
+		createWork(ctx, "shared-two", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "shared-two")).Should(beDone())
+		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("shared-one"), recordName("shared-two")))
+
+		updateWork(ctx, "shared-two", func(work *workv1.ManifestWork) { work.Spec.Workload.Manifests = manifests(configMap(ns, "b")) })
+		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("shared-one")))
+		removeWork(ctx, "shared-one")
+		Expect(data(ctx, ns, "a")()).To(BeNil())
+	})
+
+	It("stays with policy Orphan, owned by nobody", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "orphan")).Should(beDone())
+		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
+		removeWork(ctx, "orphan")
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(record(ctx, "orphan")).To(BeNil())
+	})
+
+	It("is given up when it is to stay, and taken up again when not", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "selective", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(conditions(ctx, "selective")).Should(beDone())
+		set := func(option *workv1.DeleteOption) {
+			updateWork(ctx, "selective", func(work *workv1.ManifestWork) { work.Spec.DeleteOption = option })
+		}
+		one := selectively(ns, "a")
+		set(&one)
+		Eventually(owners(ctx, ns, "a")).Should(BeEmpty())
+		Expect(owners(ctx, ns, "b")()).To(HaveLen(1))
+		Eventually(ledger(ctx, "selective")).Should(HaveExactElements("b"))
+		set(nil)
+		Eventually(owners(ctx, ns, "a")).Should(HaveLen(1))
+		Eventually(ledger(ctx, "selective")).Should(HaveExactElements("a", "b"))
+		set(&one)
+		Eventually(owners(ctx, ns, "a")).Should(BeEmpty())
+		removeWork(ctx, "selective")
+		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
+		Expect(data(ctx, ns, "b")()).To(BeNil())
+	})
+
+	It("stays although the wish for it came only with the deletion", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "late-orphan", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(conditions(ctx, "late-orphan")).Should(beDone())
+		agent.stop()
+		updateWork(ctx, "late-orphan", func(work *workv1.ManifestWork) {
+			one := selectively(ns, "a")
+			work.Spec.DeleteOption = &one
+		})
+		Expect(hubClient.Delete(ctx, getWork(ctx, "late-orphan"))).To(Succeed())
+		agent = startAgent(agentOptions{})
+		removeWork(ctx, "late-orphan")
+		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
+		Expect(data(ctx, ns, "b")()).To(BeNil())
+	})
+})
+
+var _ = Describe("Two hubs", func() {
+	It("share an object of their ManifestWorks, and the one that goes leaves it to the other", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		// Both are one API server here, by two names: the agent of the second goes by another hash.
+		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
+		agent.stop()
+		other := startAgent(agentOptions{url: "https://second.example.com", id: "agent-2"})
+		Eventually(owners(ctx, ns, "a")).Should(HaveLen(2))
+		other.stop()
+		agent = startAgent(agentOptions{})
+		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
+		Consistently(owners(ctx, ns, "a")).Should(HaveLen(2), "another agent's records are not looked after")
+		removeWork(ctx, "both-hubs")
+		Expect(owners(ctx, ns, "a")()).To(HaveLen(1))
+		letGoOfRecords(ctx, "agent-2")
+	})
+})
+
+var _ = Describe("Eviction", func() {
+	It("removes what vanished from the hub after a grace, and not before", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "vanished")).Should(beDone())
+		agent.stop()
+		work := getWork(ctx, "vanished")
+		Expect(hubClient.Patch(ctx, work, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Delete(ctx, work)).To(Succeed())
+		agent = startAgent(agentOptions{})
+		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).ShouldNot(BeNil())
+		Consistently(data(ctx, ns, "a")).ShouldNot(BeNil(), "the grace is an hour")
+
+		By("forgetting it when the ManifestWork is back")
+		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).Should(BeNil())
+
+		By("removing it when the grace is over")
+		agent.stop()
+		work = getWork(ctx, "vanished")
+		Expect(hubClient.Patch(ctx, work, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Delete(ctx, work)).To(Succeed())
+		agent = startAgent(agentOptions{})
+		insteadOfTheAgent(agentOptions{grace: time.Second})
+		Eventually(data(ctx, ns, "a")).Should(BeNil())
+		Eventually(func() *workv1.AppliedManifestWork { return record(ctx, "vanished") }).Should(BeNil())
+	})
+
+	It("removes what the same agent brought from the hub's former URL", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		insteadOfTheAgent(agentOptions{url: "https://former.example.com"})
+		createWork(ctx, "moved", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "moved")).Should(beDone())
+		before := getConfigMap(ctx, ns, "a")
+		insteadOfTheAgent(agentOptions{grace: time.Second})
+		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new one is left")
+		Eventually(func() int { return len(records(ctx, agentID, "moved")) }).Should(Equal(1))
+		Expect(getConfigMap(ctx, ns, "a").UID).To(Equal(before.UID), "the object was there all the time")
+	})
+})
+
+// records are the AppliedManifestWorks of an agent for ManifestWorks of a name.
+func records(ctx context.Context, id, work string) []workv1.AppliedManifestWork {
+	GinkgoHelper()
+	list := &workv1.AppliedManifestWorkList{}
+	Expect(memberClient.List(ctx, list)).To(Succeed())
+	var found []workv1.AppliedManifestWork
+	for _, r := range list.Items {
+		if r.Spec.AgentID == id && (work == "" || r.Spec.ManifestWorkName == work) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// letGoOfRecords removes the records of an agent that does not run any more.
+func letGoOfRecords(ctx context.Context, id string) {
+	GinkgoHelper()
+	for _, r := range records(ctx, id, "") {
+		Expect(client.IgnoreNotFound(memberClient.Patch(ctx, &r, mergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, &r))).To(Succeed())
+	}
+}

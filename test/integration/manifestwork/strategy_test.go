@@ -1,0 +1,131 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+)
+
+// foreignConfigMap is one that somebody else made on the cluster.
+func foreignConfigMap(ctx context.Context, namespace string, data map[string]string) *corev1.ConfigMap {
+	GinkgoHelper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Data: data}
+	Expect(memberClient.Create(ctx, object, client.FieldOwner("somebody"))).To(Succeed())
+	return object
+}
+
+func owners(ctx context.Context, namespace, name string) func() []string {
+	return func() []string {
+		names := []string{}
+		for _, ref := range getConfigMap(ctx, namespace, name).OwnerReferences {
+			names = append(names, ref.Name)
+		}
+		return names
+	}
+}
+
+func recordName(work string) string { return hubHash + "-" + work }
+
+var _ = Describe("The strategy of a manifest", func() {
+	It("CreateOnly makes the object and never changes it, but owns it", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		createWork(ctx, "create-only", strategy(ns, workv1.UpdateStrategy{Type: "CreateOnly"}), configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(conditions(ctx, "create-only")).Should(beDone())
+		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
+		updateWork(ctx, "create-only", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2"), configMap(ns, "b", "x", "2"))
+		})
+		Eventually(conditions(ctx, "create-only")).Should(beDone())
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Delete(ctx, getConfigMap(ctx, ns, "b"))).To(Succeed())
+		Eventually(data(ctx, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is made again")
+		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(recordName("create-only")))
+	})
+
+	It("ReadOnly writes nothing, and says whether the object is there", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
+		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})
+		spec.ManifestConfigs[0].FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "x", Path: ".data.x"}}}}
+		createWork(ctx, "read-only", spec, configMap(ns, "a", "x", "1"), configMap(ns, "absent", "x", "1"))
+		Eventually(conditions(ctx, "read-only")).Should(HaveExactElements(workApplied, "Available False ResourcesNotAvailable 1 of 2 resources are not available"))
+		Expect(of(ctx, "read-only", 0)(Default)).To(HaveExactElements(applied, available, synced))
+		Expect(of(ctx, "read-only", 1)(Default)).To(HaveExactElements(applied, unavailable))
+		Expect(values(ctx, "read-only", 0)(Default)).To(HaveExactElements(`x={"type":"String","string":"theirs"}`))
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
+		Expect(ledger(ctx, "read-only")()).To(BeEmpty())
+
+		By("seeing it appear")
+		Expect(memberClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "absent"}})).To(Succeed())
+		Eventually(conditions(ctx, "read-only")).Should(beDone())
+
+		By("leaving it when the work goes")
+		removeWork(ctx, "read-only")
+		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
+	})
+
+	It("ServerSideApply says who holds a field, and takes it when forced", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
+		createWork(ctx, "ssa", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), configMap(ns, "a", "x", "ours", "y", "1"))
+		Eventually(conditions(ctx, "ssa")).Should(HaveExactElements(workFailed, workAvailable))
+		Expect(of(ctx, "ssa", 0)(Default)).To(HaveExactElements(
+			And(HavePrefix("Applied False AppliedManifestFailed Failed to apply manifest: "), ContainSubstring("somebody"), ContainSubstring(".data.x")), available, noFeedback))
+
+		updateWork(ctx, "ssa", func(work *workv1.ManifestWork) {
+			work.Spec.ManifestConfigs[0].UpdateStrategy.ServerSideApply = &workv1.ServerSideApplyConfig{Force: true, FieldManager: "work-agent-x"}
+		})
+		Eventually(conditions(ctx, "ssa")).Should(beDone())
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "1"}))
+		Expect(getConfigMap(ctx, ns, "a").ManagedFields).To(ContainElement(HaveField("Manager", "work-agent-x")))
+		updateWork(ctx, "ssa", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "ours"))
+		})
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
+	})
+
+	It("ServerSideApply lets two works with different fields share an object, and an owner of each", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		ssa := func(manager string) workv1.ManifestWorkSpec {
+			return strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{FieldManager: manager}})
+		}
+		createWork(ctx, "ssa-one", ssa("work-agent-one"), configMap(ns, "a", "one", "1"))
+		Eventually(conditions(ctx, "ssa-one")).Should(beDone())
+		createWork(ctx, "ssa-two", ssa("work-agent-two"), configMap(ns, "a", "two", "2"))
+		createWork(ctx, "ssa-three", ssa("work-agent-two"), configMap(ns, "a", "two", "2"))
+		Eventually(conditions(ctx, "ssa-two")).Should(beDone())
+		Eventually(conditions(ctx, "ssa-three")).Should(beDone())
+		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"one": "1", "two": "2"}))
+		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("ssa-one"), recordName("ssa-two"), recordName("ssa-three")))
+		Eventually(func(g Gomega) { // each has still to see the others' names
+			settled := getConfigMap(ctx, ns, "a").ResourceVersion
+			g.Consistently(func() string { return getConfigMap(ctx, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
+		}).Should(Succeed(), "nobody fights")
+		removeWork(ctx, "ssa-one")
+		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two"), recordName("ssa-three")))
+	})
+
+	It("is that of the first config that matches, with asterisks for any text", func(ctx SpecContext) {
+		ns := freshNamespace(ctx)
+		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
+		spec := strategy("*", workv1.UpdateStrategy{Type: "ReadOnly"})
+		spec.ManifestConfigs[0].ResourceIdentifier.Name = "a*"
+		spec.ManifestConfigs = append(spec.ManifestConfigs, strategy(ns, workv1.UpdateStrategy{Type: "Update"}).ManifestConfigs...)
+		createWork(ctx, "wildcard", spec, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		Eventually(conditions(ctx, "wildcard")).Should(beDone())
+		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
+	})
+})

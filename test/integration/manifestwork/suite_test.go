@@ -1,0 +1,246 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifestwork_test runs the cluster's side of ManifestWorks
+// (pkg/work/manifestwork) between a real hub and a real cluster.
+package manifestwork_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/definitions"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifestwork"
+	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	clusterName = "cluster1"
+	agentUser   = "agent-of-cluster1"
+	agentID     = "agent-1"
+)
+
+var (
+	hub, member             *env.Cluster
+	hubClient, memberClient client.Client
+	hubHash                 string
+	agent                   *runningAgent
+)
+
+func TestManifestWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts real API servers")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(90 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "ManifestWorks on a cluster", Label("integration", "manifestwork"))
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub, member} })
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	clusters, err := env.StartAll(ctx,
+		env.Options{Name: "hub"},
+		env.Options{Name: clusterName, Nodes: 1},
+	)
+	Expect(err).NotTo(HaveOccurred())
+	hub, member = clusters[0], clusters[1]
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hub.Stop(ctx)).To(Succeed())
+		Expect(member.Stop(ctx)).To(Succeed())
+	})
+	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	hubHash = manifestwork.HubHash(hub.Config().Host)
+	prepareHub(ctx)
+	Expect(apply.EnsureCRD(ctx, memberClient)).To(Succeed())
+	Expect(definitions.Ensure(ctx, memberClient, workv1.GroupName)).To(Succeed())
+	agent = startAgent(agentOptions{})
+	DeferCleanup(func() { agent.stop() })
+})
+
+// prepareHub makes what joining makes: the kinds, the cluster's namespace, and in it the
+// agent's rights, which are this package's rules and no more.
+func prepareHub(ctx context.Context) {
+	GinkgoHelper()
+	ours, err := crds.ForHub(workv1.GroupName, placementv1beta1.GroupName, clusterv1beta1.GroupVersion.Group)
+	Expect(err).NotTo(HaveOccurred())
+	for _, crd := range ours {
+		Expect(hubClient.Create(ctx, crd)).To(Succeed())
+	}
+	createNamespace(ctx, hubClient, clusterName)
+	give(ctx, clusterName, manifestwork.HubRules())
+	Eventually(func() error { return hubClient.List(ctx, &workv1.ManifestWorkList{}) }).Should(Succeed())
+}
+
+// give lets the agent's user do something in a namespace of the hub.
+func give(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) {
+	GinkgoHelper()
+	Expect(hubClient.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: agentUser}, Rules: rules})).To(Succeed())
+	Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: agentUser},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: agentUser},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
+	})).To(Succeed())
+}
+
+func clientFor(config *rest.Config) client.Client {
+	GinkgoHelper()
+	known := runtime.NewScheme()
+	for _, add := range schemes() {
+		Expect(add(known)).To(Succeed())
+	}
+	c, err := client.New(unlimited(config), client.Options{Scheme: known})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return config
+}
+
+func schemes() []func(*runtime.Scheme) error {
+	return []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
+	}
+}
+
+// agentOptions says which agent a spec wants. The zero value is the usual one.
+type agentOptions struct {
+	// url is where the agent believes that the hub is.
+	url string
+	id  string
+	// grace is for how long what vanished stays.
+	grace time.Duration
+	raw   bool
+	// wrap sees all requests to the cluster.
+	wrap func(http.RoundTripper) http.RoundTripper
+	// works has the agent apply Works too.
+	works bool
+}
+
+// runningAgent is the part of an agent that this suite is about.
+type runningAgent struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// startAgent starts it with no rights on the hub but its own rules.
+func startAgent(o agentOptions) *runningAgent {
+	GinkgoHelper()
+	hubConfig, err := hub.ConfigFor(agentUser)
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	mgr, err := newAgent(ctx, o, hubConfig)
+	Expect(err).NotTo(HaveOccurred())
+	started := &runningAgent{cancel: cancel, done: make(chan error, 1)}
+	go func() { started.done <- mgr.Start(ctx) }()
+	return started
+}
+
+func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl.Manager, error) {
+	known := runtime.NewScheme()
+	for _, add := range schemes() {
+		if err := add(known); err != nil {
+			return nil, err
+		}
+	}
+	skip := true
+	inClusters := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
+	mgr, err := ctrl.NewManager(unlimited(hubConfig), ctrl.Options{
+		Scheme:  known,
+		Metrics: server.Options{BindAddress: "0"},
+		Cache: cache.Options{
+			DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(clusterName): {}},
+			ByObject:          map[client.Object]cache.ByObject{&workv1.ManifestWork{}: inClusters},
+		},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		return nil, err
+	}
+	memberConfig := member.Config()
+	if o.wrap != nil {
+		memberConfig.Wrap(o.wrap)
+	}
+	reached, err := engine.Reach(memberConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
+		return nil, err
+	}
+	if o.works {
+		works, err := apply.New(apply.Options{Member: clusterName, Reached: reached})
+		if err != nil {
+			return nil, err
+		}
+		if err := works.SetupWithManager(ctx, mgr); err != nil {
+			return nil, err
+		}
+	}
+	options := manifestwork.Options{Cluster: clusterName, HubURL: hub.Config().Host, AgentID: agentID, Reached: reached,
+		Blind: time.Second, RawFeedback: o.raw, EvictionGrace: o.grace}
+	if o.url != "" {
+		options.HubURL = o.url
+	}
+	if o.id != "" {
+		options.AgentID = o.id
+	}
+	reconciler, err := manifestwork.New(options)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, reconciler.SetupWithManager(mgr)
+}
+
+func (a *runningAgent) stop() {
+	GinkgoHelper()
+	if a.cancel == nil {
+		return
+	}
+	a.cancel()
+	a.cancel = nil
+	Eventually(a.done).Should(Receive(BeNil()))
+}
+
+// insteadOfTheAgent runs another one for the rest of a spec.
+func insteadOfTheAgent(o agentOptions) {
+	GinkgoHelper()
+	agent.stop()
+	agent = startAgent(o)
+	DeferCleanup(func() {
+		agent.stop()
+		agent = startAgent(agentOptions{})
+	})
+}
