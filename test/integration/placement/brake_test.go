@@ -11,8 +11,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -153,11 +155,17 @@ func install(ctx context.Context, objects []client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
 		have := object.DeepCopyObject().(client.Object)
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); err == nil {
-			object.SetResourceVersion(have.GetResourceVersion())
-			Expect(hub.Update(ctx, object)).To(Succeed())
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); apierrors.IsNotFound(err) {
+			create(ctx, object)
 			continue
 		}
-		create(ctx, object)
+		// Kubernetes' own controller writes to the status of policies meanwhile.
+		Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); err != nil {
+				return err
+			}
+			object.SetResourceVersion(have.GetResourceVersion())
+			return hub.Update(ctx, object)
+		})).To(Succeed())
 	}
 }

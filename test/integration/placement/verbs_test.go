@@ -50,6 +50,19 @@ func shop(ctx context.Context, name string) {
 	} {
 		Expect(hub.Create(ctx, object)).To(Succeed())
 	}
+	DeferCleanup(clearIfFailed, name)
+}
+
+// clearIfFailed removes the namespace of a spec that failed, so that a second attempt
+// begins as the first did. The hub ends after the others, and takes theirs with it.
+func clearIfFailed(ctx context.Context, name string) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(client.IgnoreNotFound(hub.Delete(ctx, namespace))).To(Succeed())
+	Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace) }).WithTimeout(soon).Should(
+		MatchError(ContainSubstring("not found")))
 }
 
 // place makes a placement of a namespace on all members labelled with the
