@@ -4,15 +4,19 @@
 package apiserver_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
@@ -24,6 +28,10 @@ import (
 func lastingGateway(t *testing.T, options ...option) (*gateway, *member, <-chan clustergateway.Record) {
 	t.Helper()
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == selfReviews {
+			answerReview(w, r, authorizationv1.SubjectAccessReviewStatus{Allowed: true})
+			return
+		}
 		if r.Header.Get("Upgrade") != "" {
 			acceptUpgrade(t, w)
 			return
@@ -38,6 +46,36 @@ func lastingGateway(t *testing.T, options ...option) (*gateway, *member, <-chan 
 		c.Recorder = func(_ context.Context, r clustergateway.Record) { records <- r }
 	})
 	return newGateway(t, map[string]*member{"m1": m}, options...), m, records
+}
+
+const selfReviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+// answerReview answers as a member's API server does, and returns what it was asked; who
+// has gone meanwhile is answered nothing.
+func answerReview(w http.ResponseWriter, r *http.Request, status authorizationv1.SubjectAccessReviewStatus) authorizationv1.SelfSubjectAccessReviewSpec {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		return review.Spec
+	}
+	review.Status = status
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(review)
+	return review.Spec
+}
+
+// memberAnswers has a member answer what is asked about jane with a status of its own.
+func memberAnswers(m *member, jane authorizationv1.SubjectAccessReviewStatus) {
+	m.mu.Lock()
+	before := m.handler
+	m.mu.Unlock()
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == selfReviews && r.Header.Get("Impersonate-User") == "jane" {
+			answerReview(w, r, jane)
+			return
+		}
+		before.ServeHTTP(w, r)
+	})
 }
 
 // acceptUpgrade accepts an upgrade and holds it until its caller has gone.
@@ -153,6 +191,20 @@ func TestWhatLastsEndsWithTheRightToIt(t *testing.T) {
 			},
 			want: `the agent of member "m1" no longer lets the gateway act as user "jane": not any more`,
 		},
+		"a watch with the member's own right": {
+			path: aWatch,
+			lose: func(_ *gateway, m *member) {
+				memberAnswers(m, authorizationv1.SubjectAccessReviewStatus{Reason: `RBAC: role "reader" not found`})
+			},
+			want: `on member "m1", user "jane" may no longer watch pods in namespace a`,
+		},
+		"an exec with the member's own right": {
+			path: anExec,
+			lose: func(_ *gateway, m *member) {
+				memberAnswers(m, authorizationv1.SubjectAccessReviewStatus{Denied: true, EvaluationError: "another authorizer is away"})
+			},
+			want: `on member "m1", user "jane" may no longer create pods/exec in namespace a`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, m, records := lastingGateway(t, test.options...)
@@ -198,6 +250,94 @@ func TestAHubThatCannotBeAskedEndsNothing(t *testing.T) {
 	case record := <-records:
 		t.Errorf("the watch ended: %q", record.Ended)
 	default:
+	}
+}
+
+func TestAMemberThatCannotDecideEndsNothing(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"an authorizer of its own is away": func(w http.ResponseWriter, r *http.Request) {
+			answerReview(w, r, authorizationv1.SubjectAccessReviewStatus{EvaluationError: "the webhook did not answer"})
+		},
+		"nobody may ask it": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		"its answer is cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, `{"status":{"allo`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, m, records := lastingGateway(t)
+			_ = g.begin(aWatch, "jane")
+			asked := make(chan struct{})
+			m.mu.Lock()
+			before := m.handler
+			m.mu.Unlock()
+			m.serve(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != selfReviews {
+					before.ServeHTTP(w, r)
+					return
+				}
+				answer(w, r)
+				select {
+				case asked <- struct{}{}:
+				case <-r.Context().Done():
+				}
+			})
+			for range 5 {
+				<-asked
+			}
+			select {
+			case record := <-records:
+				t.Errorf("the watch ended: %q", record.Ended)
+			default:
+			}
+		})
+	}
+}
+
+func TestTheWatchesOfWhoMayWatchEverythingAreAskedAboutOnce(t *testing.T) {
+	var asked sync.Map
+	g, m, _ := lastingGateway(t, func(c *apiserver.Config) { c.ReviewPeriod = 100 * time.Millisecond })
+	m.mu.Lock()
+	before := m.handler
+	m.mu.Unlock()
+	of := func(user string) map[string]bool {
+		all := map[string]bool{}
+		asked.Range(func(key, _ any) bool {
+			if who, what, _ := strings.Cut(key.(string), " "); who == user {
+				all[what] = true
+			}
+			return true
+		})
+		return all
+	}
+	m.serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != selfReviews {
+			before.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		user := r.Header.Get("Impersonate-User")
+		everything := strings.Contains(string(body), `"resource":"*"`)
+		spec := answerReview(w, r, authorizationv1.SubjectAccessReviewStatus{Allowed: user == "argo" || !everything})
+		if spec.ResourceAttributes == nil {
+			return
+		}
+		asked.Store(user+" "+spec.ResourceAttributes.Verb+" "+spec.ResourceAttributes.Resource, true)
+	})
+	for _, user := range []string{"argo", "jane"} {
+		for _, kind := range []string{"pods", "configmaps", "secrets"} {
+			_ = g.begin(prefix+"m1/proxy/api/v1/"+kind+"?watch=true", user)
+		}
+	}
+	want := map[string]bool{"watch *": true, "watch pods": true, "watch configmaps": true, "watch secrets": true}
+	for deadline := time.Now().Add(20 * time.Second); !maps.Equal(of("jane"), want); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("of jane the member was asked %v, want %v", of("jane"), want)
+		}
+	}
+	if got := of("argo"); !maps.Equal(got, map[string]bool{"watch *": true}) {
+		t.Errorf("of argo the member was asked %v", got)
 	}
 }
 

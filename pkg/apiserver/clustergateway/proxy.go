@@ -154,10 +154,12 @@ func New(c Config) (*Handler, error) {
 		departed = func(string) time.Time { return time.Time{} }
 	}
 	h.links = &links{byMember: map[string]*link{}, newLink: func(member string) *link {
-		return &link{
+		made := &link{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
 			serverName: h.serverName, grants: newGrants(member, c.Dialer), departed: departed,
 		}
+		made.actions = newActions(h.serverName, made.send)
+		return made
 	}}
 	h.replies, h.watches = h.newProxy(copyBuffer), h.newProxy(watchBuffer)
 	c.Members.OnGone(func(member string) {
@@ -276,7 +278,7 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 		return nil, notFound(request.Member)
 	}
 	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
-	x.rights = rights{caller: outer.GetUser(), asked: asked, link: x.link}
+	x.rights = rights{caller: outer.GetUser(), asked: asked, link: x.link, action: actionOf(request)}
 	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}

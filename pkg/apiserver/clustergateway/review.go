@@ -20,6 +20,7 @@ import (
 // DefaultReviewPeriod is how often it is asked again whether a request that lasts may go
 // on, a quarter more at most. With the 10 s for which the hub's answers are believed, a
 // request ends 35 s after the right to it was taken away, at most a minute on a slow hub.
+// A member is asked as often; its answers are believed as long, so that takes 45 s.
 const DefaultReviewPeriod = 20 * time.Second
 
 // errRightLost is the cause with which requests end whose caller may no longer make them.
@@ -34,9 +35,37 @@ type rights struct {
 	// nobody was.
 	link *link
 	as   Impersonation
+	// action is what the member was asked to do.
+	action action
 }
 
-// key is the same for requests that the same rights let in.
+// question is what a review asks, one for all requests that have the same.
+type question struct {
+	// key is the same for the same question.
+	key string
+	// ask returns why the requests must end. What cannot be found out is no reason: neither
+	// a hub that restarts nor an agent that is slow ends everybody's watches.
+	ask func(ctx context.Context) error
+}
+
+// questions are those to the hub and the agent, which most requests of a caller share, and
+// the one to the member's own API server.
+func (r *reviews) questions(of rights) ([]question, error) {
+	way, err := of.key()
+	if err != nil {
+		return nil, fmt.Errorf("describing who asks for what: %w", err)
+	}
+	action, err := of.action.key()
+	if err != nil {
+		return nil, fmt.Errorf("describing what is done on the member: %w", err)
+	}
+	return []question{
+		{key: "way " + way, ask: func(ctx context.Context) error { return r.askWay(ctx, of) }},
+		{key: "action " + of.link.member + " " + of.as.key() + action, ask: func(ctx context.Context) error { return r.askMember(ctx, of) }},
+	}, nil
+}
+
+// key is the same for requests that the same rights on the hub, and the same grant, let in.
 func (r rights) key() (string, error) {
 	type question struct{ Verb, Namespace, Group, Version, Resource, Subresource, Name, Path string }
 	questions := make([]question, 0, len(r.asked))
@@ -56,8 +85,8 @@ func (r rights) key() (string, error) {
 	return string(key), err
 }
 
-// reviews ask again, as long as requests last, for the rights that let them in: once for
-// all requests that the same rights let in.
+// reviews ask again, as long as requests last, for the rights that let them in: each
+// question once for all requests that raise it.
 type reviews struct {
 	period     time.Duration
 	authorizer authorizer.UnconditionalAuthorizer
@@ -66,9 +95,9 @@ type reviews struct {
 	running map[string]*review
 }
 
-// review is of the requests with one key.
+// review is of the requests with one question.
 type review struct {
-	rights rights
+	question question
 	// cancels end the requests, guarded by reviews.mu.
 	cancels map[*context.CancelCauseFunc]struct{}
 	// stop ends the review, done is closed when it has ended.
@@ -80,39 +109,46 @@ type review struct {
 // ends, with errRightLost in its cause, when one of the rights is gone.
 func (r *reviews) join(parent context.Context, x *exchange) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	key, err := x.rights.key()
+	questions, err := r.questions(x.rights)
 	if err != nil {
-		cancel(fmt.Errorf("describing who asks for what: %w", err))
+		cancel(err)
 		return ctx, func() {}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	joined := r.running[key]
-	if joined == nil {
-		joined = r.start(parent, key, x.rights)
+	var joined []*review
+	for _, q := range questions {
+		one := r.running[q.key]
+		if one == nil {
+			one = r.start(parent, q)
+		}
+		one.cancels[&cancel] = struct{}{}
+		joined = append(joined, one)
 	}
-	joined.cancels[&cancel] = struct{}{}
 	return ctx, func() {
 		cancel(nil)
-		r.leave(key, joined, &cancel)
+		for _, one := range joined {
+			r.leave(one, &cancel)
+		}
 	}
 }
 
-func (r *reviews) start(parent context.Context, key string, rights rights) *review {
+func (r *reviews) start(parent context.Context, q question) *review {
 	ctx, stop := context.WithCancel(context.WithoutCancel(parent))
-	made := &review{rights: rights, cancels: map[*context.CancelCauseFunc]struct{}{}, stop: stop, done: make(chan struct{})}
-	r.running[key] = made
+	made := &review{question: q, cancels: map[*context.CancelCauseFunc]struct{}{}, stop: stop, done: make(chan struct{})}
+	r.running[q.key] = made
 	go func() {
 		defer close(made.done)
-		if lost := r.await(ctx, rights); lost != nil {
-			r.end(key, made, lost)
+		if lost := r.await(ctx, q); lost != nil {
+			r.end(made, lost)
 		}
 	}()
 	return made
 }
 
 // leave takes a request out; the last one waits until nobody asks for it any more.
-func (r *reviews) leave(key string, left *review, cancel *context.CancelCauseFunc) {
+func (r *reviews) leave(left *review, cancel *context.CancelCauseFunc) {
+	key := left.question.key
 	r.mu.Lock()
 	delete(left.cancels, cancel)
 	last := len(left.cancels) == 0
@@ -127,11 +163,11 @@ func (r *reviews) leave(key string, left *review, cancel *context.CancelCauseFun
 }
 
 // end ends all requests of a review.
-func (r *reviews) end(key string, lost *review, why error) {
+func (r *reviews) end(lost *review, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running[key] == lost {
-		delete(r.running, key)
+	if r.running[lost.question.key] == lost {
+		delete(r.running, lost.question.key)
 	}
 	for cancel := range lost.cancels {
 		(*cancel)(why)
@@ -139,7 +175,7 @@ func (r *reviews) end(key string, lost *review, why error) {
 }
 
 // await returns why the requests must end, or nil when ctx has ended.
-func (r *reviews) await(ctx context.Context, rights rights) error {
+func (r *reviews) await(ctx context.Context, q question) error {
 	for {
 		wait := time.NewTimer(r.period + rand.N(r.period/4+1))
 		select {
@@ -148,15 +184,14 @@ func (r *reviews) await(ctx context.Context, rights rights) error {
 			return nil
 		case <-wait.C:
 		}
-		if lost := r.ask(ctx, rights); lost != nil {
+		if lost := q.ask(ctx); lost != nil {
 			return lost
 		}
 	}
 }
 
-// ask returns which right is gone. What could not be found out is no reason: neither a
-// hub that restarts nor an agent that is slow ends everybody's watches.
-func (r *reviews) ask(ctx context.Context, rights rights) error {
+// askWay returns which right on the hub, or which grant of the agent, is gone.
+func (r *reviews) askWay(ctx context.Context, rights rights) error {
 	var unknown []error
 	for _, attributes := range rights.asked {
 		decision, _, err := r.authorizer.Authorize(ctx, attributes)
@@ -174,10 +209,31 @@ func (r *reviews) ask(ctx context.Context, rights rights) error {
 		}
 		unknown = append(unknown, err)
 	}
-	if err := errors.Join(unknown...); err != nil && ctx.Err() == nil {
+	notReviewed(ctx, rights, errors.Join(unknown...))
+	return nil
+}
+
+// askMember returns that the member's own RBAC no longer allows the request.
+func (r *reviews) askMember(ctx context.Context, rights rights) error {
+	allowed, err := rights.link.actions.allowed(ctx, rights.as, rights.action, r.period)
+	if err != nil {
+		notReviewed(ctx, rights, err)
+		return nil
+	}
+	if allowed {
+		return nil
+	}
+	who := "the gateway's account"
+	if rights.as.User != "" {
+		who = fmt.Sprintf("user %q", rights.as.User)
+	}
+	return fmt.Errorf("%w: on member %q, %s may no longer %s", errRightLost, rights.link.member, who, rights.action)
+}
+
+func notReviewed(ctx context.Context, rights rights, err error) {
+	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.link.member, "reason", printable(err.Error(), 512))
 	}
-	return nil
 }
 
 func subject(a authorizer.Attributes) string {

@@ -6,6 +6,7 @@ package clustergateway
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,8 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 // lastingOf is a request of a caller for a pod's path.
 func lastingOf(caller, path string) *exchange {
 	who := &user.DefaultInfo{Name: caller}
-	return &exchange{rights: rights{caller: who, link: &link{member: "m"}, asked: []authorizer.Attributes{
+	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is away") })
+	return &exchange{rights: rights{caller: who, link: &link{member: "m", actions: silent}, asked: []authorizer.Attributes{
 		authorizer.AttributesRecord{User: who, Verb: "get", Resource: "clustergateways", Subresource: "proxy", Name: "m", ResourceRequest: true, Path: path},
 	}}}
 }

@@ -76,14 +76,15 @@ type CredentialsFunc func(member string) (Credential, error)
 // Credential calls f.
 func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
 
-// link is all that the gateway holds for one member: its connections, and what
-// its agent has granted.
+// link is all that the gateway holds for one member: its connections, what its agent
+// has granted, and what its API server said of those whose requests last.
 type link struct {
 	member      string
 	credentials Credentials
 	dialer      Dialer
 	serverName  string
 	grants      *grants
+	actions     *actions
 	// departed is Config.Departed.
 	departed func(member string) time.Time
 

@@ -119,6 +119,24 @@ var _ = Describe("A request for a member through the hub", func() {
 		Expect(apierrors.IsNotFound(memberClient.Get(ctx, keyOf("dry"), &corev1.ConfigMap{}))).To(BeTrue())
 	})
 
+	It("ends a watch whose right on the member was taken away, and no other", func(ctx SpecContext) {
+		right := bind("leaver-views", "view", user(viewer))
+		create(ctx, memberClient, right)
+		watched := func(user string, groups ...string) watch.Interface {
+			w, err := clientsetFor(configFor(memberName, user, groups...)).CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "leaver"})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(w.Stop)
+			return w
+		}
+		leaver, other := watched(viewer), watched(editor, team)
+		Expect(memberClient.Delete(ctx, right)).To(Succeed())
+		Eventually(leaver.ResultChan()).WithTimeout(90 * time.Second).Should(BeClosed())
+		Expect(memberClient.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "leaver", Labels: map[string]string{"leaver": ""},
+		}})).To(Succeed())
+		Eventually(other.ResultChan()).Should(Receive(HaveField("Object.ObjectMeta.Name", "leaver")))
+	})
+
 	It("streams a watch, which notices no rotation of the gateway's token", func(ctx SpecContext) {
 		api := clientsetFor(configFor(memberName, editor, team)).CoreV1().ConfigMaps(namespace)
 		w, err := api.Watch(ctx, metav1.ListOptions{LabelSelector: "watched"})

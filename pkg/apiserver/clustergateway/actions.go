@@ -1,0 +1,184 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+const (
+	// actionsPerMember is how many answers of a member are remembered.
+	actionsPerMember = 4096
+	// maxReview is how much of an answer is read; they have about 500 bytes.
+	maxReview = 64 << 10
+
+	selfReviewPath = "/apis/" + authorizationv1.GroupName + "/v1/selfsubjectaccessreviews"
+)
+
+// action is what a request does on its member, in the words of the member's authorizer.
+type action authorizationv1.SelfSubjectAccessReviewSpec
+
+// actionOf is what the member's API server will authorize a request as.
+func actionOf(request *Request) action {
+	info := request.Info
+	if !info.IsResourceRequest {
+		return action{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: info.Path, Verb: info.Verb}}
+	}
+	attributes := &authorizationv1.ResourceAttributes{
+		Namespace: info.Namespace, Verb: info.Verb, Group: info.APIGroup, Version: info.APIVersion,
+		Resource: info.Resource, Subresource: info.Subresource, Name: info.Name,
+	}
+	if info.FieldSelector != "" {
+		attributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: info.FieldSelector}
+	}
+	if info.LabelSelector != "" {
+		attributes.LabelSelector = &authorizationv1.LabelSelectorAttributes{RawSelector: info.LabelSelector}
+	}
+	return action{ResourceAttributes: attributes}
+}
+
+// onEverything is the same verb on all resources, in all namespaces: who may do that may do
+// it to each, and one answer holds for all watches of a controller. ok is false where
+// there is no such thing.
+func (a action) onEverything() (all action, ok bool) {
+	if a.ResourceAttributes == nil {
+		return a, false
+	}
+	return action{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: a.ResourceAttributes.Verb, Group: "*", Version: "*", Resource: "*"}}, true
+}
+
+func (a action) key() (string, error) {
+	key, err := json.Marshal(a)
+	return string(key), err
+}
+
+// String is the action as a sentence needs it: "watch pods in namespace shop".
+func (a action) String() string {
+	if a.NonResourceAttributes != nil {
+		return a.NonResourceAttributes.Verb + " " + a.NonResourceAttributes.Path
+	}
+	of := a.ResourceAttributes
+	text := of.Verb + " " + of.Resource
+	if of.Group != "" {
+		text += "." + of.Group
+	}
+	if of.Subresource != "" {
+		text += "/" + of.Subresource
+	}
+	if of.Namespace != "" {
+		text += " in namespace " + of.Namespace
+	}
+	return text
+}
+
+// actions asks the API server of one member, as a caller, whether the caller may do
+// something there. Kubernetes lets every authenticated user ask that about itself (ClusterRole
+// system:basic-user); where that was taken away there is no answer.
+type actions struct {
+	serverName string
+	// send gives the member a request with the gateway's token.
+	send   func(out *http.Request, upgrade bool) (*http.Response, error)
+	asking singleflight.Group
+	// answers maps who and what to when it was last allowed or refused.
+	answers *cache.LRUExpireCache
+}
+
+// allowance is a member's answer.
+type allowance struct {
+	allowed bool
+	at      time.Time
+}
+
+func newActions(serverName string, send func(*http.Request, bool) (*http.Response, error)) *actions {
+	return &actions{serverName: serverName, send: send, answers: cache.NewLRUExpireCache(actionsPerMember)}
+}
+
+// allowed reports whether as may do what; the gateway's own account if as is empty. No
+// answer is older than age. An error means that the member did not say.
+func (a *actions) allowed(ctx context.Context, as Impersonation, what action, age time.Duration) (bool, error) {
+	if all, ok := what.onEverything(); ok {
+		if allowed, err := a.within(ctx, as, all, age); err != nil || allowed {
+			return allowed, err
+		}
+	}
+	return a.within(ctx, as, what, age)
+}
+
+func (a *actions) within(ctx context.Context, as Impersonation, what action, age time.Duration) (bool, error) {
+	key, err := what.key()
+	if err != nil {
+		return false, fmt.Errorf("describing what is done: %w", err)
+	}
+	key = as.key() + key
+	if known, ok := a.answers.Get(key); ok && time.Since(known.(allowance).at) < age {
+		return known.(allowance).allowed, nil
+	}
+	result, err, _ := a.asking.Do(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		asked := time.Now()
+		allowed, err := a.ask(ctx, as, what)
+		if err != nil {
+			return nil, err
+		}
+		a.answers.Add(key, allowance{allowed: allowed, at: asked}, age)
+		return allowed, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("asking the member's API server: %w", err)
+	}
+	return result.(bool), nil
+}
+
+func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool, error) {
+	body, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
+		Spec:     authorizationv1.SelfSubjectAccessReviewSpec(what),
+	})
+	if err != nil {
+		return false, fmt.Errorf("encoding the question: %w", err)
+	}
+	out, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.serverName+selfReviewPath, bytes.NewReader(body))
+	if err != nil {
+		return false, fmt.Errorf("making the question: %w", err)
+	}
+	out.Header.Set("Content-Type", "application/json")
+	out.Header.Set("Accept", "application/json")
+	if as.User != "" {
+		setIdentity(out.Header, as)
+	}
+	res, err := a.send(out, false)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	content, err := io.ReadAll(io.LimitReader(res.Body, maxReview))
+	if err != nil {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	if res.StatusCode != http.StatusCreated {
+		return false, fmt.Errorf("it answered %d", res.StatusCode)
+	}
+	var said authorizationv1.SelfSubjectAccessReview
+	if err := json.Unmarshal(content, &said); err != nil {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	// RBAC that names a missing role says so in the reason; this is of an authorizer that
+	// could not be reached.
+	if said.Status.EvaluationError != "" && !said.Status.Allowed && !said.Status.Denied {
+		return false, fmt.Errorf("it could not decide: %s", printable(said.Status.EvaluationError, maxRefusal))
+	}
+	return said.Status.Allowed, nil
+}
