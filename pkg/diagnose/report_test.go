@@ -110,7 +110,17 @@ func fleetOf() []client.Object {
 			ExpirationTimestamp: ptr.To(at(20 * time.Hour)), Conditions: []metav1.Condition{condition(authenticationv1beta1.ConditionTokenReported, metav1.ConditionTrue, "Reported", "")}}},
 		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: planting}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "Scheduled", ""),
-			condition("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest")}}},
+			condition("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "not applied on 2 cluster(s), see placementStatuses")},
+			PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{
+				{ClusterName: "member-a", Conditions: []metav1.Condition{
+					condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyInProgress, "Work \"shop-work\" is being applied")}},
+				{ClusterName: "member-b", Conditions: []metav1.Condition{
+					condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "NotAllWorkHaveBeenApplied", "Work \"shop-work\" is not applied")},
+					FailedPlacements: []placementv1beta1.FailedResourcePlacement{{
+						ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: "ConfigMap", Namespace: "shop", Name: "settings"},
+						Condition:          condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "ManifestApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest"),
+					}}},
+			}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "older"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
@@ -185,9 +195,9 @@ fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[remov
 1 are well
 
 PLACEMENTS THAT ARE NOT AVAILABLE
-PLACEMENT  CONDITION                              WHY NOT
-shop       ClusterResourcePlacementApplied=False  ApplyFailed: [removed] in a manifest
-0 are available
+PLACEMENT  CONDITION  WHY NOT
+shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest (and on 1 more member)
+2 are available
 
 PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
 PLACEMENT     CONDITION          WHY

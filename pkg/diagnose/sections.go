@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
+	"fleetgate.io/fleetgate/pkg/placement/trouble"
 )
 
 // What troubles comes first, and what waits before what is well.
@@ -193,34 +195,59 @@ func (r *Reporter) accounts(ctx context.Context) (section, error) {
 	return s, err
 }
 
-// placements are those that have not arrived everywhere, with the first condition that is
-// not True.
+// placements are those that have not arrived everywhere, with what keeps them from it: each
+// kind of trouble with the first member and object that has it.
 func (r *Reporter) placements(ctx context.Context) (section, error) {
 	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "WHY NOT"}}
-	var placements placementv1beta1.ClusterResourcePlacementList
-	note, err := r.list(ctx, &placements)
-	fine := 0
-	for i := range placements.Items {
-		placement := &placements.Items[i]
-		stuck := firstNotTrue(placement.Status.Conditions)
-		if stuck == nil && len(placement.Status.Conditions) > 0 {
-			fine++
-			continue
-		}
-		cells := []string{placement.Name, "-", "no gateway has looked at it"}
-		if stuck != nil {
-			cells = []string{placement.Name, stuck.Type + "=" + string(stuck.Status), stuck.Reason + ": " + stuck.Message}
-		}
-		s.rows = append(s.rows, row{cells: cells})
+	var wide placementv1beta1.ClusterResourcePlacementList
+	wideNote, err := r.list(ctx, &wide)
+	if err != nil {
+		return s, err
 	}
-	s.note = joined(note, fmt.Sprintf("%d are available", fine))
-	return s, err
+	var narrow placementv1beta1.ResourcePlacementList
+	narrowNote, err := r.list(ctx, &narrow)
+	if err != nil {
+		return s, err
+	}
+	var all []placementv1beta1.PlacementObject
+	for i := range wide.Items {
+		all = append(all, &wide.Items[i])
+	}
+	for i := range narrow.Items {
+		all = append(all, &narrow.Items[i])
+	}
+	fine := 0
+	for _, placement := range all {
+		rows := placementRows(placement)
+		if len(rows) == 0 {
+			fine++
+		}
+		s.rows = append(s.rows, rows...)
+	}
+	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine))
+	return s, nil
 }
 
-func firstNotTrue(conditions []metav1.Condition) *metav1.Condition {
-	for i := range conditions {
-		if conditions[i].Status != metav1.ConditionTrue {
-			return &conditions[i]
+func placementRows(placement placementv1beta1.PlacementObject) []row {
+	name := klog.KObj(placement).String()
+	var rows []row
+	for _, t := range trouble.Of(placement) {
+		rank := troubled
+		if t.Waits {
+			rank = waiting
+		}
+		rows = append(rows, row{rank: rank, cells: []string{name, t.Condition, t.String()}})
+	}
+	if len(rows) > 0 {
+		return rows
+	}
+	conditions := placement.GetStatus().Conditions
+	if len(conditions) == 0 {
+		return []row{{rank: waiting, cells: []string{name, "-", "no gateway has looked at it"}}}
+	}
+	for _, c := range conditions {
+		if c.Status != metav1.ConditionTrue {
+			return []row{{rank: waiting, cells: []string{name, c.Type + "=" + string(c.Status), c.Reason + ": " + c.Message}}}
 		}
 	}
 	return nil

@@ -337,6 +337,37 @@ func TestEventsTellWhatCameTrue(t *testing.T) {
 	}
 }
 
+func TestAPlacementWarnsWhenTroubleBeginsAndNotAgain(t *testing.T) {
+	refused := func(members ...string) placementv1beta1.PlacementObject {
+		placement := &placementv1beta1.ClusterResourcePlacement{}
+		for _, name := range members {
+			placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+				ClusterName: name,
+				Conditions:  []metav1.Condition{{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "NotAllWorkHaveBeenApplied", Message: "Work \"w\" is not applied"}},
+			})
+		}
+		return placement
+	}
+	underWay := refused("a")
+	underWay.GetStatus().PlacementStatuses[0].Conditions[0].Reason = placementv1beta1.ReasonApplyInProgress
+	want := []happened{{"Warning", "PlacementApplyFailed", `on member "a", Work "w" is not applied`}}
+	for name, test := range map[string]struct {
+		before, after placementv1beta1.PlacementObject
+		want          []happened
+	}{
+		"refused":                    {refused(), refused("a"), want},
+		"refused after being tried":  {underWay, refused("a"), want},
+		"under way":                  {refused(), underWay, nil},
+		"still refused":              {refused("a"), refused("a"), nil},
+		"refused by one more member": {refused("a"), refused("a", "b"), nil},
+		"well again":                 {refused("a"), refused(), nil},
+	} {
+		if diff := cmp.Diff(test.want, eventsOf(test.before, test.after), cmp.AllowUnexported(happened{})); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestPlacementOfNothingSaysSo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		index     string

@@ -216,7 +216,7 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	for _, e := range eventsOf(before, placement) {
-		r.Recorder.Eventf(placement, nil, "Normal", e.reason, "Place", "%s", e.message)
+		r.Recorder.Eventf(placement, nil, e.kind, e.reason, "Place", "%s", e.message)
 	}
 	return copyErr
 }

@@ -4,10 +4,14 @@
 package status
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/trouble"
 )
 
 // The reasons of events that clients know, beside those of the stages.
@@ -20,28 +24,61 @@ const (
 	rolloutCompleted = "PlacementRolloutCompleted"
 )
 
-// happened is an event to tell.
-type happened struct{ reason, message string }
+// warnings are the reasons of events about what a person has to do something about, by the
+// condition of the trouble.
+var warnings = map[string]string{
+	placementv1beta1.ConditionScheduled:        "PlacementNotScheduled",
+	placementv1beta1.ConditionOverridden:       "PlacementOverriddenFailed",
+	placementv1beta1.ConditionWorkSynchronized: "PlacementWorkNotSynchronized",
+	placementv1beta1.ConditionApplied:          "PlacementApplyFailed",
+	placementv1beta1.ConditionDiffReported:     "PlacementDiffReportFailed",
+	trouble.Drifted:                            "PlacementDrifted",
+}
 
-// eventsOf are the stages that came true between two states of a placement.
+// happened is an event to tell, of type Warning or Normal.
+type happened struct{ kind, reason, message string }
+
+// eventsOf are what went wrong between two states of a placement, and what came true. The
+// recorder counts what is told again.
 func eventsOf(before, after placementv1beta1.PlacementObject) []happened {
+	return append(wentWrong(before, after), cameTrue(before, after)...)
+}
+
+// wentWrong tells each trouble when it begins, and when it is another's: another member's,
+// object's or sentence. How many more members have it does not matter.
+func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
+	var all []happened
+	known := trouble.Of(before)
+	for _, t := range trouble.Of(after) {
+		told := slices.ContainsFunc(known, func(old trouble.Trouble) bool {
+			return old.Condition == t.Condition && old.Member == t.Member && old.Object == t.Object && old.Message == t.Message && old.Waits == t.Waits
+		})
+		if !told && !t.Waits {
+			all = append(all, happened{corev1.EventTypeWarning, warnings[t.Condition], t.String()})
+		}
+	}
+	return all
+}
+
+// cameTrue are the stages that came true between two states of a placement.
+func cameTrue(before, after placementv1beta1.PlacementObject) []happened {
 	var all []happened
 	stages := stagesOf(after.GetSpec())
 	if c := meta.FindStatusCondition(after.GetStatus().Conditions, after.ConditionType(placementv1beta1.ConditionScheduled)); c != nil &&
 		c.Status == metav1.ConditionTrue && !wasTrue(before, placementv1beta1.ConditionScheduled, c.ObservedGeneration) {
-		all = append(all, happened{scheduleSuccess, "Successfully scheduled the placement"})
+		all = append(all, happened{corev1.EventTypeNormal, scheduleSuccess, "Successfully scheduled the placement"})
 	}
 	for i, s := range stages {
 		c := meta.FindStatusCondition(after.GetStatus().Conditions, after.ConditionType(s.kind))
 		if c == nil || c.Status != metav1.ConditionTrue || wasTrue(before, s.kind, c.ObservedGeneration) {
 			continue
 		}
-		all = append(all, happened{s.event, c.Message})
+		all = append(all, happened{corev1.EventTypeNormal, s.event, c.Message})
 		if s.kind == workSynchronized.kind {
-			all = append(all, happened{syncSuccess, "Successfully synchronized the placement"})
+			all = append(all, happened{corev1.EventTypeNormal, syncSuccess, "Successfully synchronized the placement"})
 		}
 		if i == len(stages)-1 {
-			all = append(all, happened{rolloutCompleted, "The resources have been placed on all selected clusters"})
+			all = append(all, happened{corev1.EventTypeNormal, rolloutCompleted, "The resources have been placed on all selected clusters"})
 		}
 	}
 	return all

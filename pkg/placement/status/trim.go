@@ -52,7 +52,7 @@ func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.P
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	each(status, withoutDetails)
-	for _, cut := range []func(*placementv1beta1.PerClusterPlacementStatus){withoutSuccess, onlyTrouble} {
+	for _, cut := range []func(*placementv1beta1.PerClusterPlacementStatus){withoutSuccess, onlyNotTrue} {
 		if bytesOf(status) <= fullBytes {
 			return
 		}
@@ -80,10 +80,10 @@ func bytesOf(status *placementv1beta1.PlacementStatus) int {
 }
 
 // well reports whether all conditions of a member are True.
-func well(m *placementv1beta1.PerClusterPlacementStatus) bool { return trouble(m) == nil }
+func well(m *placementv1beta1.PerClusterPlacementStatus) bool { return notTrue(m) == nil }
 
-// trouble is the first condition of a member that is not True, or nil.
-func trouble(m *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
+// notTrue is the first condition of a member that is not True, or nil.
+func notTrue(m *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	for i := range m.Conditions {
 		if m.Conditions[i].Status != metav1.ConditionTrue {
 			return &m.Conditions[i]
@@ -103,8 +103,8 @@ func withoutSuccess(m *placementv1beta1.PerClusterPlacementStatus) {
 	}
 }
 
-func onlyTrouble(m *placementv1beta1.PerClusterPlacementStatus) {
-	if c := trouble(m); c != nil {
+func onlyNotTrue(m *placementv1beta1.PerClusterPlacementStatus) {
+	if c := notTrue(m); c != nil {
 		m.Conditions = []metav1.Condition{*c}
 	}
 }

@@ -358,6 +358,19 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			g.Expect(crp.Status.PlacementStatuses[0].FailedPlacements).To(HaveLen(1))
 			g.Expect(crp.Status.PlacementStatuses[0].FailedPlacements[0].Name).To(Equal("settings"))
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+
+		By("looking at the warning of it")
+		Eventually(func() ([]string, error) {
+			var list eventsv1.EventList
+			err := hub.List(ctx, &list)
+			var told []string
+			for _, e := range list.Items {
+				if e.Regarding.Name == "j" && e.Type == corev1.EventTypeWarning {
+					told = append(told, e.Reason+": "+e.Note)
+				}
+			}
+			return told, err
+		}).WithTimeout(soon).Should(ConsistOf(`PlacementApplyFailed: on member "j-1", ConfigMap j-shop/settings: no`))
 	})
 
 	It("costs at most five writes of the gateway for a member", func(ctx SpecContext) {
