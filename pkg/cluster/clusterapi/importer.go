@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 const (
@@ -250,15 +251,7 @@ func originOfFleet(_ context.Context, fleet *registrationv1alpha1.Cluster) []rec
 func (r *reconciler) originsIn(ctx context.Context, namespace *metav1.PartialObjectMetadata) []reconcile.Request {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(r.kind)
-	if err := r.origins.List(ctx, list, client.InNamespace(namespace.Name)); err != nil {
-		log.FromContext(ctx).Error(err, "Listing Clusters of Cluster API failed; their import may be late", "namespace", namespace.Name)
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return requests
+	return enqueue.All(ctx, r.origins, list, client.InNamespace(namespace.Name))
 }
 
 // servedVersion is the newest version that the hub serves of the kind; empty if none.

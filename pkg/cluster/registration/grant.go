@@ -30,6 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
@@ -100,19 +101,10 @@ func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Obje
 	if !ok {
 		return nil
 	}
-	var list registrationv1alpha1.ClusterRegistrationList
-	// Not copied: a thousand clusters that register at once would each copy all others.
-	if err := r.Client.List(ctx, &list, client.InNamespace(cluster.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing ClusterRegistrations failed; a waiting one may be late", "namespace", cluster.Namespace)
-		return nil
+	ofIt := func(request *registrationv1alpha1.ClusterRegistration) bool {
+		return request.Spec.ClientID == cluster.Spec.ClientID
 	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].Spec.ClientID == cluster.Spec.ClientID {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return requests
+	return enqueue.Those(ctx, r.Client, &registrationv1alpha1.ClusterRegistrationList{}, ofIt, client.InNamespace(cluster.Namespace))
 }
 
 func (r *GrantReconciler) requestsOfMember(ctx context.Context, mc client.Object) []reconcile.Request {

@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // GroupControllerName is the name of the controller that GroupReconciler is.
@@ -73,16 +73,7 @@ func readinessChanged() predicate.Predicate {
 // groupsBeside are all groups of the Cluster's namespace: which of them had it before a
 // change of its labels is not known any more.
 func (r *GroupReconciler) groupsBeside(ctx context.Context, cluster client.Object) []reconcile.Request {
-	var groups registrationv1alpha1.ClusterGroupList
-	if err := r.Client.List(ctx, &groups, client.InNamespace(cluster.GetNamespace())); err != nil {
-		log.FromContext(ctx).Error(err, "Listing ClusterGroups failed; their counts may be late", "namespace", cluster.GetNamespace())
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range groups.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&groups.Items[i])})
-	}
-	return requests
+	return enqueue.All(ctx, r.Client, &registrationv1alpha1.ClusterGroupList{}, client.InNamespace(cluster.GetNamespace()))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -71,15 +71,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(), builder.WithPredicates(override.MemberChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	if r.Charts != nil {
 		// Which bindings have a chart their snapshots know only.
 		b = b.WatchesRawSource(r.Charts.Source()).
-			Watches(&clusterv1beta1.MemberCluster{}, r.allBindingsTo(), builder.WithPredicates(helmchart.MemberChanges()))
+			Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(helmchart.MemberChanges()))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)

@@ -5,12 +5,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -55,32 +49,8 @@ func (r *Reconciler) overridden(ctx context.Context, b placementv1beta1.BindingO
 	return changed, nil
 }
 
+// hasOverrides reports whether a binding has overrides: their variables may stand for
+// something of the member.
 func hasOverrides(b placementv1beta1.BindingObject) bool {
 	return len(b.GetSpec().ClusterResourceOverrideSnapshots)+len(b.GetSpec().ResourceOverrideSnapshots) > 0
-}
-
-// overriddenBindings are the bindings to a member that have overrides: their
-// variables may stand for something of the member.
-func (r *Reconciler) overriddenBindings(ctx context.Context, member client.Object) ([]types.NamespacedName, error) {
-	return r.bindingsWith(ctx, member, hasOverrides)
-}
-
-// bindingsWith are the bindings to a member that are wanted.
-func (r *Reconciler) bindingsWith(ctx context.Context, member client.Object, wanted func(placementv1beta1.BindingObject) bool) ([]types.NamespacedName, error) {
-	var keys []types.NamespacedName
-	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
-		err := r.Client.List(ctx, list, client.MatchingFields{bindingsByMember: member.GetName()})
-		if err == nil {
-			err = meta.EachListItem(list, func(item runtime.Object) error {
-				if b, ok := item.(placementv1beta1.BindingObject); ok && wanted(b) {
-					keys = append(keys, client.ObjectKeyFromObject(b))
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the bindings of member %q: %w", member.GetName(), err)
-		}
-	}
-	return keys, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -66,10 +67,6 @@ func (r *Reconciler) bindingsFor() handler.EventHandler {
 			// The list comes from memory: it fails when the gateway stops, only.
 			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a placement", "placement", placement.GetName())
 		}
-		requests := make([]reconcile.Request, 0, len(bindings))
-		for _, b := range bindings {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-		}
-		return requests
+		return enqueue.Each(bindings)
 	})
 }

@@ -8,11 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -21,6 +18,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -55,21 +53,8 @@ func (r *Reconciler) waiting(ctx context.Context, work client.Object, q queue) {
 	if !ok {
 		return
 	}
-	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourceBindingList{}, &placementv1beta1.ResourceBindingList{}} {
-		err := r.Client.List(ctx, list, client.MatchingFields{bindingsByMember: member})
-		if err == nil {
-			err = meta.EachListItem(list, func(item runtime.Object) error {
-				if b, ok := item.(client.Object); ok && mayWaitFor(b, work) {
-					q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
-				}
-				return nil
-			})
-		}
-		if err != nil {
-			// The list comes from memory: it fails when the gateway stops, only.
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member after a work went", "member", member)
-			return
-		}
+	for _, request := range r.bindingsAt(ctx, member, func(b placementv1beta1.BindingObject) bool { return mayWaitFor(b, work) }) {
+		q.Add(request)
 	}
 }
 
@@ -82,31 +67,20 @@ func mayWaitFor(b, work client.Object) bool {
 	return strings.HasPrefix(work.GetName(), base+"-")
 }
 
-// bindingsTo queues the bindings to a member that have overrides.
-func (r *Reconciler) bindingsTo() handler.EventHandler {
-	return r.bindingsThat(r.overriddenBindings)
-}
-
-// allBindingsTo queues all bindings to a member.
-func (r *Reconciler) allBindingsTo() handler.EventHandler {
-	return r.bindingsThat(func(ctx context.Context, member client.Object) ([]types.NamespacedName, error) {
-		return r.bindingsWith(ctx, member, func(placementv1beta1.BindingObject) bool { return true })
-	})
-}
-
-func (r *Reconciler) bindingsThat(find func(context.Context, client.Object) ([]types.NamespacedName, error)) handler.EventHandler {
+// bindingsTo queues the bindings to a member that are wanted.
+func (r *Reconciler) bindingsTo(wanted func(placementv1beta1.BindingObject) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, member client.Object) []reconcile.Request {
-		keys, err := find(ctx, member)
-		if err != nil {
-			// As above: the gateway stops.
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a member that changed", "member", member.GetName())
-		}
-		requests := make([]reconcile.Request, 0, len(keys))
-		for _, key := range keys {
-			requests = append(requests, reconcile.Request{NamespacedName: key})
-		}
-		return requests
+		return r.bindingsAt(ctx, member.GetName(), wanted)
 	})
+}
+
+// every wants all bindings.
+func every(placementv1beta1.BindingObject) bool { return true }
+
+func (r *Reconciler) bindingsAt(ctx context.Context, member string, wanted func(placementv1beta1.BindingObject) bool) []reconcile.Request {
+	at := client.MatchingFields{bindingsByMember: member}
+	return append(enqueue.Those(ctx, r.Client, &placementv1beta1.ClusterResourceBindingList{}, wanted, at),
+		enqueue.Those(ctx, r.Client, &placementv1beta1.ResourceBindingList{}, wanted, at)...)
 }
 
 // workChanges leaves out updates that change nothing which dispatch looks at.

@@ -30,6 +30,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -93,13 +94,10 @@ func taintChanges() predicate.Predicate {
 
 // withTerms lists the placements that have terms.
 func (r *Reconciler) withTerms(ctx context.Context, _ client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	family.EachPlacement(ctx, r.Client, func(placement placementv1beta1.PlacementObject) {
-		if terms, _ := TermsOf(placement.GetAnnotations()); !terms.Never() && placement.GetNamespace() == "" {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
-		}
+	return enqueue.Those(ctx, r.Client, &placementv1beta1.ClusterResourcePlacementList{}, func(placement *placementv1beta1.ClusterResourcePlacement) bool {
+		terms, _ := TermsOf(placement.Annotations)
+		return !terms.Never()
 	})
-	return requests
 }
 
 // Reconcile looks at the members of one placement.

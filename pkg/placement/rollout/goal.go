@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
 
@@ -63,10 +63,7 @@ func (g goal) write(spec *placementv1beta1.ResourceBindingSpec) {
 // it names, which only the placement's snapshot tells.
 func (r *Reconciler) everyPlacement() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		var requests []reconcile.Request
-		family.EachPlacement(ctx, r.Client, func(placement placementv1beta1.PlacementObject) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
-		})
-		return requests
+		return append(enqueue.All(ctx, r.Client, &placementv1beta1.ClusterResourcePlacementList{}),
+			enqueue.All(ctx, r.Client, &placementv1beta1.ResourcePlacementList{})...)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,6 +27,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/refusal"
@@ -130,21 +130,7 @@ func (r *Reconciler) allRuns() handler.EventHandler {
 }
 
 func (r *Reconciler) unfinished(ctx context.Context, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
-	var requests []reconcile.Request
-	err := r.Client.List(ctx, list, options...)
-	if err == nil {
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if run, ok := item.(placementv1beta1.UpdateRunObject); ok && !Over(run) {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(run)})
-			}
-			return nil
-		})
-	}
-	if err != nil {
-		// The list comes from memory: it fails when the gateway stops, only.
-		ctrl.LoggerFrom(ctx).Error(err, "Could not list update runs")
-	}
-	return requests
+	return enqueue.Those(ctx, r.Client, list, func(run placementv1beta1.UpdateRunObject) bool { return !Over(run) }, options...)
 }
 
 // asker queues the run that made an approval request.

@@ -23,6 +23,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // Reconciler keeps a twin of each ManagedServiceAccount in a namespace that is
@@ -93,13 +94,8 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	}
 	var requests []ctrl.Request
 	for _, name := range names {
-		var accounts authenticationv1beta1.ManagedServiceAccountList
-		if err := r.Client.List(ctx, &accounts, client.InNamespace(name)); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list ManagedServiceAccounts", "namespace", name)
-			continue
-		}
-		for _, account := range accounts.Items {
-			requests = append(requests, outside(&account)...)
+		if _, ofMember := clusterv1beta1.MemberOfNamespace(name); !ofMember {
+			requests = append(requests, enqueue.All(ctx, r.Client, &authenticationv1beta1.ManagedServiceAccountList{}, client.InNamespace(name))...)
 		}
 	}
 	return requests

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
@@ -33,17 +34,8 @@ const (
 
 // deletedWorks are those whose deletion is not finished.
 func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconcile.Request {
-	works := &placementv1beta1.WorkList{}
-	if err := r.hub.List(ctx, works, client.InNamespace(r.options.HubNamespace)); err != nil {
-		return nil // the cache is not there: the controller is stopping
-	}
-	var requests []reconcile.Request
-	for i := range works.Items {
-		if works.Items[i].DeletionTimestamp != nil {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&works.Items[i])})
-		}
-	}
-	return requests
+	deleted := func(work *placementv1beta1.Work) bool { return work.DeletionTimestamp != nil }
+	return enqueue.Those(ctx, r.hub, &placementv1beta1.WorkList{}, deleted, client.InNamespace(r.options.HubNamespace))
 }
 
 // touch has a Work looked at because of a change on the member that is not ours.

@@ -1,0 +1,68 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enqueue
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// shelf is a cache of ConfigMaps.
+type shelf struct {
+	client.Reader
+	names []string
+	err   error
+	asked client.ListOptions
+}
+
+// List implements client.Reader.
+func (s *shelf) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	s.asked.ApplyOptions(options)
+	for _, name := range s.names {
+		into := list.(*corev1.ConfigMapList)
+		into.Items = append(into.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}})
+	}
+	return s.err
+}
+
+func TestThose(t *testing.T) {
+	request := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: name}}
+	}
+	notX := func(c *corev1.ConfigMap) bool { return c.Name != "x" }
+	for name, tc := range map[string]struct {
+		shelf  shelf
+		wanted func(*corev1.ConfigMap) bool
+		want   []reconcile.Request
+	}{
+		"nothing there":               {shelf{}, notX, []reconcile.Request{}},
+		"those that are wanted":       {shelf{names: []string{"w", "x", "y"}}, notX, []reconcile.Request{request("w"), request("y")}},
+		"a cache that does not start": {shelf{names: []string{"w"}, err: errors.New("stopped")}, notX, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Those(t.Context(), &tc.shelf, &corev1.ConfigMapList{}, tc.wanted, client.InNamespace("a"))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if tc.shelf.asked.Namespace != "a" || tc.shelf.asked.UnsafeDisableDeepCopy == nil {
+				t.Errorf("asked for %+v", tc.shelf.asked)
+			}
+		})
+	}
+}
+
+func TestAll(t *testing.T) {
+	got := All(t.Context(), &shelf{names: []string{"w", "x"}}, &corev1.ConfigMapList{})
+	if len(got) != 2 || got[1].Name != "x" {
+		t.Errorf("got %v", got)
+	}
+}
