@@ -6,7 +6,7 @@
 //
 // A Selector answers one question: given the selectors of a placement, which
 // manifests, in which order? Types come from discovery (Kinds), candidates from
-// metadata-only informers that a Watcher runs for exactly the types that
+// watches of metadata that a Watcher keeps for exactly the types that
 // placements select, and full objects are read one by one, by name, when they are
 // needed, so the hub's memory holds names and labels, never contents.
 //

@@ -13,48 +13,44 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"fleetgate.io/fleetgate/pkg/metawatch"
 )
 
 // askAgainAfter is how long a right to a kind may have been there before it is noticed.
 const askAgainAfter = 30 * time.Second
 
-// refuse stops the informer of a kind that the gateway may not list or watch: it would try
+// refuse gives up the watch of a kind that the gateway may not list or watch: it would try
 // again without end. What it held is not selected any more, so placements look again if
 // it held something.
-func (w *Watcher) refuse(ctx context.Context, gvr schema.GroupVersionResource, inf *informer, err error) {
-	if inf.refused.Swap(true) {
+func (w *Watcher) refuse(ctx context.Context, watch *metawatch.Watch, err error) {
+	if !watch.GiveUp() {
 		return
 	}
-	inf.stop()
 	log.FromContext(ctx).Info("The gateway may not read a kind that a placement selects; give it the right to list and watch it, which it notices by itself",
-		"resource", gvr.GroupResource().String(), "problem", err.Error())
-	if !inf.HasSynced() {
+		"resource", watch.Resource.GroupResource().String(), "problem", err.Error())
+	if !watch.HasSynced() {
 		return // Who waits for it sees it.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queueInterested(gvr)
+	w.queueInterested(watch.Resource)
 }
 
 // refused has a kind treated as refused of which an object could not be read: a watch goes
 // on for minutes after the right to it is gone.
 func (w *Watcher) refused(ctx context.Context, gvr schema.GroupVersionResource, err error) {
-	w.mu.Lock()
-	inf, ok := w.informers[gvr]
-	w.mu.Unlock()
-	if ok {
-		w.refuse(ctx, gvr, inf, err)
+	if watch := w.watches.Of(gvr); watch != nil {
+		w.refuse(ctx, watch, err)
 	}
 }
 
 // unreadable returns those of the kinds that the gateway may not read, sorted. Ask after
 // what depends on it: one that was refused a moment ago counts too.
 func (w *Watcher) unreadable(kinds []Kind) []Kind {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var found []Kind
 	for _, kind := range kinds {
-		if inf, ok := w.informers[kind.GVR()]; !ok || inf.refused.Load() {
+		if watch := w.watches.Of(kind.GVR()); watch == nil || watch.GivenUp() {
 			found = append(found, kind)
 		}
 	}
@@ -65,33 +61,20 @@ func (w *Watcher) unreadable(kinds []Kind) []Kind {
 // askAgain asks the hub about the kinds that were refused. One that is allowed now begins
 // anew when the placements that need it look again.
 func (w *Watcher) askAgain(ctx context.Context) {
-	for gvr, inf := range w.refusedOnes() {
-		may, err := w.mayRead(ctx, gvr)
+	for _, watch := range w.watches.GivenUp() {
+		may, err := w.mayRead(ctx, watch.Resource)
 		if err != nil {
-			log.FromContext(ctx).V(1).Info("Could not find out whether the gateway may read a kind", "resource", gvr.GroupResource().String(), "problem", err.Error())
+			log.FromContext(ctx).V(1).Info("Could not find out whether the gateway may read a kind", "resource", watch.Resource.GroupResource().String(), "problem", err.Error())
 		}
 		if !may {
 			continue
 		}
 		w.mu.Lock()
-		if w.informers[gvr] == inf {
-			delete(w.informers, gvr)
-			w.queueInterested(gvr)
+		if w.watches.Forget(watch) {
+			w.queueInterested(watch.Resource)
 		}
 		w.mu.Unlock()
 	}
-}
-
-func (w *Watcher) refusedOnes() map[schema.GroupVersionResource]*informer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	refused := map[schema.GroupVersionResource]*informer{}
-	for gvr, inf := range w.informers {
-		if inf.refused.Load() {
-			refused[gvr] = inf
-		}
-	}
-	return refused
 }
 
 func (w *Watcher) mayRead(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {

@@ -183,7 +183,7 @@ func describe(gvk schema.GroupVersionKind) string {
 type candidate struct {
 	kind            Kind
 	namespace, name string
-	// version is the object's, as the informer has seen it.
+	// version is the object's, as the watch has seen it.
 	version string
 }
 

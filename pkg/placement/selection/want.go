@@ -42,8 +42,8 @@ func (w want) picksNamed(name string, set map[string]string) bool {
 
 // concerns reports whether a change of the object may change what the want
 // gives. namespaceLabels returns the labels of a namespace of the hub.
-func (w want) concerns(kind Kind, object metav1.Object, namespaceLabels func(name string) map[string]string) bool {
-	if kind.GVR() == w.kind.GVR() && w.picks(object) {
+func (w want) concerns(gvr schema.GroupVersionResource, object metav1.Object, namespaceLabels func(name string) map[string]string) bool {
+	if gvr == w.kind.GVR() && w.picks(object) {
 		return true
 	}
 	if !w.contents || !w.isNamespace() || object.GetNamespace() == "" {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"fleetgate.io/fleetgate/pkg/metawatch"
 )
 
 // typeSettling is when, after a type came or went, discovery is asked again: the
@@ -35,34 +35,25 @@ var typeSettling = [...]time.Duration{0, time.Second, 3 * time.Second, 10 * time
 // the members.
 var ErrUnreadable = errors.New("selected resources cannot be read")
 
-// Watcher runs one metadata-only informer for each type that some placement
-// selects, and queues the placements that a change concerns.
+// Watcher has the metadata of each type watched that some placement selects, and queues
+// the placements that a change concerns.
 type Watcher struct {
 	kinds  *Kinds
 	client metadata.Interface
 	rights client.Writer
 	settle time.Duration
 
-	// started is closed once run and queue may be used.
+	// started is closed once watches are there, and do not change any more.
 	started chan struct{}
-	//lint:ignore containedctx It is the life of all informers, which start one by one.
-	run     context.Context
-	running sync.WaitGroup
 
-	// mu guards what follows. It is not held while an informer synchronizes.
-	mu        sync.Mutex
-	queue     workqueue.TypedRateLimitingInterface[reconcile.Request]
-	informers map[schema.GroupVersionResource]*informer
+	// mu guards what follows. It is not held while a watch synchronizes.
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// watches has one for each type of an interest. The hub has refused one that is given up.
+	watches   *metawatch.Set
 	interests map[types.NamespacedName]interest
-}
-
-// informer is a running informer.
-type informer struct {
-	cache.SharedIndexInformer
-	stop context.CancelFunc
-	// refused is true once the hub has said that the gateway may not list or watch the kind.
-	// It has stopped then.
-	refused atomic.Bool
+	// counted is how many interests have each type: placements are many, types are not.
+	counted map[schema.GroupVersionResource]int
 }
 
 // interest is what one placement selects.
@@ -82,12 +73,12 @@ var (
 func NewWatcher(kinds *Kinds, client metadata.Interface, rights client.Writer, settle time.Duration) *Watcher {
 	return &Watcher{kinds: kinds, client: client, rights: rights, settle: settle,
 		started:   make(chan struct{}),
-		informers: map[schema.GroupVersionResource]*informer{},
 		interests: map[types.NamespacedName]interest{},
+		counted:   map[schema.GroupVersionResource]int{},
 	}
 }
 
-// NeedLeaderElection keeps the informers away from standby replicas.
+// NeedLeaderElection keeps the watches away from standby replicas.
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Source gives the controller that makes snapshots its queue's second feed.
@@ -100,33 +91,32 @@ func (w *Watcher) Source() source.Source {
 	})
 }
 
-// Start runs until the context ends, and returns when all informers have
-// stopped.
+// Start runs until the context ends, and returns when all watches have stopped.
 func (w *Watcher) Start(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer w.end(cancel)
-	w.run = ctx
+	watches := metawatch.Begin(ctx, w.client, metawatch.Options{
+		Keep: trim, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		Handler: w.handler, Failed: w.failed,
+	})
+	defer watches.End()
+	w.mu.Lock()
+	w.watches = watches
+	w.mu.Unlock()
 	close(w.started)
 
 	changed := make(chan struct{}, 1)
-	for _, gvr := range []schema.GroupVersionResource{
-		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
-	} {
-		if _, err := w.inform(ctx, gvr, func(metav1.Object) { notify(changed) }); err != nil {
-			return err
-		}
-	}
+	types := metawatch.Begin(ctx, w.client, metawatch.Options{
+		Keep: trim,
+		Handler: func(context.Context, schema.GroupVersionResource) cache.ResourceEventHandler {
+			return handlerFor(func(metav1.Object) { notify(changed) })
+		},
+	})
+	defer types.End()
+	_ = types.Need(map[schema.GroupVersionResource]struct{}{
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}: {},
+		{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}:             {},
+	}) // It fails when the context has ended, only.
 	w.followTypes(ctx, changed)
 	return nil
-}
-
-// end returns when all informers have stopped. None starts once it has begun.
-func (w *Watcher) end(cancel context.CancelFunc) {
-	w.mu.Lock()
-	cancel()
-	w.mu.Unlock()
-	w.running.Wait()
 }
 
 func notify(changed chan<- struct{}) {
@@ -163,8 +153,8 @@ func (w *Watcher) followTypes(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// watch declares what the placement selects now and waits until the informers
-// for it are filled, or refused; informers that nobody needs any more stop. kinds
+// watch declares what the placement selects now and waits until the watches
+// for it have listed, or are refused; those that nobody needs any more stop. kinds
 // are the types of the wants, contents of namespaces included.
 func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wants []want, kinds []Kind) error {
 	select {
@@ -180,9 +170,9 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 	if err != nil {
 		return err
 	}
-	for gvr, inf := range started {
-		if !cache.WaitForCacheSync(ctx.Done(), func() bool { return inf.HasSynced() || inf.refused.Load() }) {
-			return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, gvr.GroupResource())
+	for _, watch := range started {
+		if !cache.WaitForCacheSync(ctx.Done(), func() bool { return watch.HasSynced() || watch.GivenUp() }) {
+			return fmt.Errorf("%w: %s could not be listed in time", ErrUnreadable, watch.Resource.GroupResource())
 		}
 	}
 	return nil
@@ -192,80 +182,60 @@ func (w *Watcher) watch(ctx context.Context, placement types.NamespacedName, wan
 func (w *Watcher) Forget(placement types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_ = w.follow(placement, interest{}) // It fails when all watches have ended, only.
 	delete(w.interests, placement)
-	w.stopUnneeded()
 }
 
-func (w *Watcher) declare(placement types.NamespacedName, in interest) (map[schema.GroupVersionResource]*informer, error) {
+func (w *Watcher) declare(placement types.NamespacedName, in interest) ([]*metawatch.Watch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.run.Err(); err != nil {
+	if err := w.follow(placement, in); err != nil {
 		return nil, fmt.Errorf("watching what %s selects: %w", placement, err)
 	}
-	w.interests[placement] = in
-	w.stopUnneeded()
-	needed := make(map[schema.GroupVersionResource]*informer, len(in.kinds))
-	for gvr, kind := range in.kinds {
-		inf, ok := w.informers[gvr]
-		if !ok {
-			var err error
-			inf, err = w.inform(w.run, gvr, func(object metav1.Object) { w.changed(kind, object) })
-			if err != nil {
-				return nil, err
-			}
-			w.informers[gvr] = inf
-		}
-		needed[gvr] = inf
+	needed := make([]*metawatch.Watch, 0, len(in.kinds))
+	for gvr := range in.kinds {
+		needed = append(needed, w.watches.Of(gvr))
 	}
 	return needed, nil
 }
 
-// stopUnneeded must be called with mu held.
-func (w *Watcher) stopUnneeded() {
-	for gvr, inf := range w.informers {
-		if !w.needs(gvr) {
-			inf.stop()
-			delete(w.informers, gvr)
+// follow replaces what a placement is interested in, and has watched what anybody is. It
+// must be called with mu held.
+func (w *Watcher) follow(placement types.NamespacedName, in interest) error {
+	for gvr := range w.interests[placement].kinds {
+		if w.counted[gvr]--; w.counted[gvr] == 0 {
+			delete(w.counted, gvr)
 		}
 	}
+	for gvr := range in.kinds {
+		w.counted[gvr]++
+	}
+	w.interests[placement] = in
+	if w.watches == nil {
+		return nil // before the start
+	}
+	needed := make(map[schema.GroupVersionResource]struct{}, len(w.counted))
+	for gvr := range w.counted {
+		needed[gvr] = struct{}{}
+	}
+	return w.watches.Need(needed)
 }
 
-func (w *Watcher) needs(gvr schema.GroupVersionResource) bool {
-	for _, in := range w.interests {
-		if _, ok := in.kinds[gvr]; ok {
-			return true
-		}
+// failed gives up a watch that the hub refuses.
+func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, r *cache.Reflector, err error) {
+	if apierrors.IsForbidden(err) {
+		w.refuse(ctx, watch, err)
+		return
 	}
-	return false
+	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// inform starts an informer. changed gets every object that was added, removed,
-// or altered, before and after, but not those that are there at the start.
-func (w *Watcher) inform(ctx context.Context, gvr schema.GroupVersionResource, changed func(metav1.Object)) (*informer, error) {
-	shared := metadatainformer.NewFilteredMetadataInformer(w.client, gvr, metav1.NamespaceAll, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
-	if err := shared.SetTransform(trim); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", gvr.GroupResource(), err)
-	}
-	if _, err := shared.AddEventHandler(handlerFor(changed)); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", gvr.GroupResource(), err)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	inf := &informer{SharedIndexInformer: shared, stop: stop}
-	if err := shared.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) {
-			w.refuse(ctx, gvr, inf, err)
-			return
-		}
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	}); err != nil {
-		stop()
-		return nil, fmt.Errorf("watching %s: %w", gvr.GroupResource(), err)
-	}
-	w.running.Go(func() { shared.RunWithContext(ctx) })
-	return inf, nil
+func (w *Watcher) handler(_ context.Context, gvr schema.GroupVersionResource) cache.ResourceEventHandler {
+	return handlerFor(func(object metav1.Object) { w.changed(gvr, object) })
 }
 
+// handlerFor hears of every object that was added, removed, or altered, before and after,
+// but not of those that are there at the start.
 func handlerFor(changed func(metav1.Object)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, initial bool) {
@@ -308,12 +278,12 @@ func trim(object any) (any, error) {
 }
 
 // changed queues the placements that a change of the object concerns.
-func (w *Watcher) changed(kind Kind, object metav1.Object) {
+func (w *Watcher) changed(gvr schema.GroupVersionResource, object metav1.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for placement, in := range w.interests {
 		for _, want := range in.wants {
-			if want.concerns(kind, object, w.namespaceLabels) {
+			if want.concerns(gvr, object, w.namespaceLabels) {
 				w.enqueue(placement)
 				break
 			}
@@ -340,11 +310,11 @@ var namespaceGVR = schema.GroupVersionResource{Version: "v1", Resource: "namespa
 
 // namespaceLabels must be called with mu held.
 func (w *Watcher) namespaceLabels(name string) map[string]string {
-	inf, ok := w.informers[namespaceGVR]
-	if !ok {
+	watch := w.watches.Of(namespaceGVR)
+	if watch == nil {
 		return nil
 	}
-	object, ok, err := inf.GetStore().GetByKey(name)
+	object, ok, err := watch.GetStore().GetByKey(name)
 	if err != nil || !ok {
 		return nil
 	}
@@ -354,19 +324,17 @@ func (w *Watcher) namespaceLabels(name string) map[string]string {
 // list returns the objects of a kind; namespace "" means cluster-scoped ones, or
 // all. Of one that the gateway may not read there are none.
 func (w *Watcher) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
-	w.mu.Lock()
-	inf, ok := w.informers[kind.GVR()]
-	w.mu.Unlock()
-	if !ok {
+	watch := w.watches.Of(kind.GVR())
+	if watch == nil {
 		return nil, fmt.Errorf("listing %s: it is not watched", kind.GVR().GroupResource())
 	}
-	if inf.refused.Load() {
+	if watch.GivenUp() {
 		return nil, nil // What it held may be old.
 	}
-	found := inf.GetStore().List()
+	found := watch.GetStore().List()
 	if namespace != "" {
 		var err error
-		if found, err = inf.GetIndexer().ByIndex(cache.NamespaceIndex, namespace); err != nil {
+		if found, err = watch.GetIndexer().ByIndex(cache.NamespaceIndex, namespace); err != nil {
 			return nil, fmt.Errorf("listing %s in %q: %w", kind.GVR().GroupResource(), namespace, err)
 		}
 	}

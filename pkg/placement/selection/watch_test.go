@@ -6,6 +6,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,5 +37,48 @@ func TestNoInformerIsStartedOnceTheWatcherEnds(t *testing.T) {
 	kind := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
 	if err := w.watch(ctx, types.NamespacedName{Name: "shop"}, nil, []Kind{kind}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestATypeIsWatchedAsLongAsAPlacementSelectsIt(t *testing.T) {
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(nil, metadatafake.NewSimpleMetadataClient(scheme), nil, time.Millisecond)
+	w.Forget(types.NamespacedName{Name: "gone"}) // before it has started
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Start(running) }()
+	configMaps := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: "configmaps", Namespaced: true}
+	secrets := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Resource: "secrets", Namespaced: true}
+	one, two := types.NamespacedName{Name: "one"}, types.NamespacedName{Name: "two"}
+	watch := func(placement types.NamespacedName, kinds ...Kind) {
+		t.Helper()
+		if err := w.watch(t.Context(), placement, nil, kinds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watched := func(want ...Kind) {
+		t.Helper()
+		for _, kind := range []Kind{configMaps, secrets} {
+			if is := w.watches.Of(kind.GVR()) != nil; is != slices.Contains(want, kind) {
+				t.Errorf("%s is watched: %t", kind.Resource, is)
+			}
+		}
+	}
+	watch(one, configMaps, secrets)
+	watch(two, secrets)
+	watched(configMaps, secrets)
+	watch(one, configMaps)
+	watched(configMaps, secrets)
+	w.Forget(two)
+	watched(configMaps)
+	w.Forget(one)
+	w.Forget(one)
+	watched()
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }

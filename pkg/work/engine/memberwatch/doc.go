@@ -6,7 +6,7 @@
 //
 // There is one for each agent: every family of works has a [View] of it and names the
 // objects that a work is interested in with [View.Follow]. The watcher keeps one
-// metadata informer for each resource that at least one work of any family
+// metadata watch for each resource that at least one work of any family
 // is interested in, starts it when the first asks and stops it when the last no
 // longer does. Of every object it keeps only the key, UID, resourceVersion and
 // generation, so that watching a resource with many foreign objects stays

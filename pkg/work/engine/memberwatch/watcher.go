@@ -14,9 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/metawatch"
 )
 
 func customResourceDefinitions() schema.GroupVersionResource {
@@ -158,33 +159,14 @@ func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersion
 	}
 }
 
-// Run watches until the context is done and every informer has stopped.
+// Run watches until the context is done and every watch has stopped.
 func (w *Watcher) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	stops := map[schema.GroupVersionResource]context.CancelFunc{}
+	watches := metawatch.Begin(ctx, w.client, metawatch.Options{Keep: slim, Handler: w.handler, Failed: w.failed})
+	defer watches.End()
 	for {
 		wanted := w.wanted()
-		for resource, stop := range stops {
-			if _, still := wanted[resource]; still {
-				continue
-			}
-			stop()
-			delete(stops, resource)
-			w.setStore(resource, nil)
-		}
-		for resource := range wanted {
-			if stops[resource] != nil {
-				continue
-			}
-			informerCtx, stop := context.WithCancel(ctx)
-			stops[resource] = stop
-			informer := w.informer(informerCtx, resource)
-			w.setStore(resource, informer.GetStore())
-			running.Go(func() { informer.RunWithContext(informerCtx) })
+		if watches.Need(wanted) == nil {
+			w.look(watches, wanted)
 		}
 		select {
 		case <-ctx.Done():
@@ -205,30 +187,28 @@ func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
 	return wanted
 }
 
-func (w *Watcher) setStore(resource schema.GroupVersionResource, store cache.Store) {
+// look has Saw look at what is watched now.
+func (w *Watcher) look(watches *metawatch.Set, wanted map[schema.GroupVersionResource]struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if store == nil {
-		delete(w.stores, resource)
-		delete(w.forbidden, resource)
-		return
+	clear(w.stores)
+	for resource := range wanted {
+		w.stores[resource] = watches.Of(resource).GetStore()
 	}
-	w.stores[resource] = store
+	maps.DeleteFunc(w.forbidden, func(resource schema.GroupVersionResource, _ bool) bool { return w.stores[resource] == nil })
 }
 
-// informer makes the informer of one resource. Its settings can only be refused
-// once it runs, which it does not yet.
-func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionResource) cache.SharedIndexInformer {
-	informer := metadatainformer.NewFilteredMetadataInformer(
-		w.client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	_ = informer.SetTransform(slim)
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) {
-			w.setForbidden(ctx, resource, true)
-		}
-		klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", resource, "err", err)
-	})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+// failed notes what we may not watch. That is tried again all the same: who runs a member
+// may give the right at any time.
+func (w *Watcher) failed(ctx context.Context, watch *metawatch.Watch, _ *cache.Reflector, err error) {
+	if apierrors.IsForbidden(err) {
+		w.setForbidden(ctx, watch.Resource, true)
+	}
+	klog.FromContext(ctx).V(1).Info("Watching a resource of the member failed, trying again", "resource", watch.Resource, "err", err)
+}
+
+func (w *Watcher) handler(ctx context.Context, resource schema.GroupVersionResource) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { w.handle(ctx, resource, object, versionOf(object)) },
 		UpdateFunc: func(before, after any) {
 			if w.differ(resource, before, after) {
@@ -236,8 +216,7 @@ func (w *Watcher) informer(ctx context.Context, resource schema.GroupVersionReso
 			}
 		},
 		DeleteFunc: func(object any) { w.handle(ctx, resource, object, "") },
-	})
-	return informer
+	}
 }
 
 // slim drops what no decision needs from a cached object.

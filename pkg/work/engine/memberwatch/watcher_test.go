@@ -80,7 +80,7 @@ func TestSaw(t *testing.T) {
 	if saw := w.Saw(a); saw != (Sighting{}) || saw.Absent() {
 		t.Errorf("of a resource that is not watched it saw %+v", saw)
 	}
-	w.setStore(configMaps, store)
+	w.stores[configMaps] = store
 	if saw := w.Saw(a); saw.Absent() {
 		t.Errorf("before it has listed anything it says that an object is not there: %+v", saw)
 	}
