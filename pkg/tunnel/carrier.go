@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
@@ -53,11 +54,11 @@ var _ Carrier = (*native.Carrier)(nil)
 // carry starts a carrier on a connection, which it then owns.
 type carry func(ctx context.Context, conn net.Conn) (Carrier, error)
 
-func carryNative(side native.Side, maxStreams int, budget *native.Budget) carry {
+func carryNative(side native.Side, maxStreams int, unread *budget.Budget) carry {
 	return func(_ context.Context, conn net.Conn) (Carrier, error) {
 		// The carrier also counts streams that one side has closed and the other has
 		// not yet: leave room for them.
-		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Budget: budget}), nil
+		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Budget: unread}), nil
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
@@ -130,7 +131,7 @@ func (c *Connector) withDefaults() (*Connector, error) {
 		run.Unread = defaultUnread / 2
 	}
 	if run.carry == nil {
-		run.carry = carryNative(native.Agent, run.MaxStreams, native.NewBudget(run.Unread))
+		run.carry = carryNative(native.Agent, run.MaxStreams, budget.New(run.Unread))
 	}
 	return &run, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
@@ -66,7 +67,7 @@ type Registry struct {
 	metrics *metrics
 	carry   carry
 	// unread bounds what the streams of all sessions and links hold unread.
-	unread     *native.Budget
+	unread     *budget.Budget
 	departures departures
 
 	// mu guards the fields below it. It is never held while dialing or closing.
@@ -92,7 +93,7 @@ func NewRegistry(o Options) (*Registry, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	unread := native.NewBudget(o.Unread)
+	unread := budget.New(o.Unread)
 	return &Registry{
 		options: o,
 		metrics: m,

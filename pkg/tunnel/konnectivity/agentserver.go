@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // AgentServerOptions of an AgentServer; Credentials, MembersOf, Join and ID are required,
@@ -112,7 +113,7 @@ type AgentServer struct {
 	options AgentServerOptions
 	// arrived are connections after their handshake.
 	arrived *handed
-	unread  *budget
+	unread  *budget.Budget
 	// joined counts the members that a registry knows.
 	joined sync.WaitGroup
 
@@ -129,7 +130,7 @@ func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AgentServer{options: o, arrived: newHanded(addr("agents")), unread: &budget{limit: o.Unread}, members: map[string]*memberAgents{}}, nil
+	return &AgentServer{options: o, arrived: newHanded(addr("agents")), unread: budget.New(o.Unread), members: map[string]*memberAgents{}}, nil
 }
 
 // Protocol is what Konnectivity agents ask for in TLS.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // Connector is our agent as a Konnectivity agent: it keeps a stream to every server
@@ -73,7 +74,7 @@ type Connector struct {
 	Clock  clock.Clock
 	Random func() float64
 
-	unread *budget
+	unread *budget.Budget
 }
 
 const (
@@ -119,7 +120,7 @@ func (c *Connector) withDefaults() (*Connector, error) {
 	run := *c
 	run.MaxConnections = orElse(run.MaxConnections, 4096)
 	run.QueueLimit = orElse(run.QueueLimit, 8<<20)
-	run.unread = &budget{limit: orElse(run.Unread, 256<<20)}
+	run.unread = budget.New(orElse(run.Unread, 256<<20))
 	run.ConnectTime = orElse(run.ConnectTime, 20*time.Second)
 	run.DrainTime = orElse(run.DrainTime, 5*time.Second)
 	run.PingAfter = orElse(run.PingAfter, pingAfter)

@@ -6,9 +6,10 @@ package konnectivity
 import (
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc/mem"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 const (
@@ -19,16 +20,7 @@ const (
 	smallPayload = 1 << 10
 	// gather is the size of the buffers that take such payloads.
 	gather = 4 << 10
-	// budgetFloor is what a connection may hold even when the budget is used up.
-	budgetFloor = 64 << 10
 )
-
-// budget bounds what all connections of a process hold unread: many that each keep to
-// their limit would be too much together.
-type budget struct {
-	limit int64
-	used  atomic.Int64
-}
 
 // inbox is what a connection has received and nobody has read yet. Putting never
 // waits: the goroutine that does it serves other connections too.
@@ -38,7 +30,7 @@ type inbox struct {
 	ready chan struct{}
 	// drained has room for one: a reader has made room.
 	drained chan struct{}
-	budget  *budget
+	unread  *budget.Budget
 
 	// mu guards the fields below it.
 	mu      sync.Mutex
@@ -51,14 +43,14 @@ type inbox struct {
 	err error
 }
 
-func newInbox(b *budget) inbox {
-	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), budget: b}
+func newInbox(unread *budget.Budget) inbox {
+	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), unread: unread}
 }
 
 // hold counts what is queued; mu is held.
 func (q *inbox) hold(change int) {
 	q.held += change
-	q.budget.used.Add(int64(change))
+	q.unread.Add(change)
 }
 
 // put queues a payload, whose references it takes over, unless that would hold more
@@ -71,7 +63,7 @@ func (q *inbox) put(payload mem.BufferSlice, limit int) bool {
 		return true
 	}
 	size := payload.Len()
-	if q.held > 0 && q.held+size > limit || q.held > budgetFloor && q.budget.used.Load() > q.budget.limit {
+	if q.held > 0 && q.held+size > limit || q.held > budget.Floor && q.unread.Exceeded() {
 		return false
 	}
 	if size <= smallPayload {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 const (
@@ -49,7 +50,7 @@ type link struct {
 	// queueLimit bounds what a connection holds unread.
 	queueLimit int
 	// unread bounds what the connections of all links do.
-	unread *budget
+	unread *budget.Budget
 	meter  *meter
 
 	out  outbox
@@ -66,7 +67,7 @@ type link struct {
 	pending int
 }
 
-func newLink(stream messageStream, extended, gateway bool, queueLimit int, unread *budget, m *meter) *link {
+func newLink(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *link {
 	if extended {
 		// The window bounds a peer that keeps to it. What bounds the others has to
 		// leave room for what a buffer costs beside its bytes.

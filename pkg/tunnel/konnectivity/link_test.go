@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/mem"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // wire is a stream without gRPC: packets go through their encoding and a channel.
@@ -52,8 +54,8 @@ func pairOfLinks(t testing.TB) (gatewayEnd, agentEnd *conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10, Metrics: metrics}, &budget{limit: 1 << 30})
-	e := &endpoint{link: newLink(&wire{ctx, b, a}, true, false, 0, &budget{limit: 1 << 30}, &meter{})}
+	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10, Metrics: metrics}, budget.New(1<<30))
+	e := &endpoint{link: newLink(&wire{ctx, b, a}, true, false, 0, budget.New(1<<30), &meter{})}
 	gatewayEnd, agentEnd = newConn(s.link, 1, addr("gateway"), addr("m")), newConn(e.link, 1, addr("m"), addr("gateway"))
 	s.add(gatewayEnd)
 	e.add(agentEnd)
@@ -86,8 +88,8 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte, extended bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		unread := budget{limit: 1 << 30}
-		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10, Metrics: metrics}, &unread)
+		unread := budget.New(1 << 30)
+		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10, Metrics: metrics}, unread)
 		known := newConn(s.link, 1, addr("gateway"), addr("m"))
 		other := newConn(s.link, 2, addr("gateway"), addr("m"))
 		s.add(known)
@@ -124,7 +126,7 @@ func FuzzSession(f *testing.F) {
 			}
 		default:
 		}
-		if used := unread.used.Load(); used != 0 {
+		if used := unread.Used(); used != 0 {
 			t.Errorf("once all connections are closed, %d bytes are counted as unread", used)
 		}
 		if len(s.pending) > 1 {

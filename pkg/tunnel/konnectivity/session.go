@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // session is the gateway's end of one agent's stream.
@@ -55,7 +56,7 @@ type dialAnswer struct {
 	err  error
 }
 
-func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, unread *budget) *session {
+func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, unread *budget.Budget) *session {
 	m := o.Metrics
 	return &session{
 		link:   newLink(stream, agent.extended, true, o.QueueLimit, unread, m.link(member)),

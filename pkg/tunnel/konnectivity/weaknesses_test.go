@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/apiserver-network-proxy/konnectivity-client/proto/client"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // The tests of this file are named after weaknesses of the reference that must not
@@ -272,7 +273,7 @@ func TestK6SlowFrontendsTogetherAreBoundedToo(t *testing.T) {
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	if used := g.agents.unread.used.Load(); used != 0 {
+	if used := g.agents.unread.Used(); used != 0 {
 		t.Errorf("once all are closed, %d bytes are counted as unread", used)
 	}
 }
@@ -459,7 +460,7 @@ func mustAllow(t testing.TB, addresses ...string) Allow {
 func TestK7AnAgentIsNotHeldUpByItsOnlyTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 << 10
-		l := newLink(&wire{ctx: t.Context()}, false, false, limit, &budget{limit: 1 << 30}, &meter{})
+		l := newLink(&wire{ctx: t.Context()}, false, false, limit, budget.New(1<<30), &meter{})
 		c := newConn(l, 1, addr("m"), addr("gateway"))
 		l.add(c)
 		began := time.Now()

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 const (
@@ -53,7 +55,7 @@ type Options struct {
 	MaxStreams int
 	// Budget bounds what the streams of all carriers that share it hold unread,
 	// beside the 64 MiB of each session; nil is no bound for all.
-	Budget *Budget
+	Budget *budget.Budget
 }
 
 // Carrier is one session: a multiplexer and the connection below it. All methods
@@ -96,7 +98,7 @@ type Carrier struct {
 func New(conn net.Conn, side Side, o Options) *Carrier {
 	c := &Carrier{
 		wire:     newWire(conn),
-		budgets:  budgets{session: NewBudget(sessionBudget), process: o.Budget},
+		budgets:  budgets{session: budget.New(sessionBudget), process: o.Budget},
 		max:      o.MaxStreams,
 		accepts:  make(chan *Stream, acceptBacklog),
 		infos:    make(chan []byte, 1),

@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 // networks are the connections that every behaviour is tried on.
@@ -454,11 +456,11 @@ func TestSmallFramesPassThoseThatWait(t *testing.T) {
 
 func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 	a, b := net.Pipe()
-	budget := NewBudget(300 << 10)
-	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: budget})
+	unread := budget.New(300 << 10)
+	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: unread})
 	defer gateway.Close()
 	defer agent.Close()
-	greedy, unread := streams(t, gateway, agent)
+	greedy, idle := streams(t, gateway, agent)
 	other, read := streams(t, gateway, agent)
 	third, alsoUnread := streams(t, gateway, agent)
 	for _, s := range []*Stream{greedy, third} {
@@ -466,7 +468,7 @@ func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 		_, _ = s.Write(make([]byte, firstWindow-2))
 	}
 	reset := 0
-	for _, s := range []*Stream{unread, alsoUnread} {
+	for _, s := range []*Stream{idle, alsoUnread} {
 		if _, err := io.ReadAll(io.LimitReader(s, firstWindow-2)); errors.Is(err, ErrOverBudget) {
 			reset++
 		}
@@ -478,37 +480,37 @@ func TestUnreadBytesAreBudgetedAndGivenBack(t *testing.T) {
 	if _, err := io.ReadFull(read, make([]byte, 4)); err != nil {
 		t.Errorf("a stream that holds little: %v", err)
 	}
-	for _, s := range []*Stream{unread, alsoUnread, read} {
+	for _, s := range []*Stream{idle, alsoUnread, read} {
 		_ = s.Close()
 	}
-	if got := budget.Used(); got != 0 {
+	if got := unread.Used(); got != 0 {
 		t.Errorf("%d bytes are still counted", got)
 	}
 }
 
 func TestStreamsThatNobodyAcceptedHoldNothingOnceTheSessionHasEnded(t *testing.T) {
 	a, b := net.Pipe()
-	budget := NewBudget(1 << 20)
-	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: budget})
+	unread := budget.New(1 << 20)
+	gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{Budget: unread})
 	defer gateway.Close()
 	for range 3 {
 		if _, err := gateway.Open(t.Context(), make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for budget.Used() != 3000 {
+	for unread.Used() != 3000 {
 		runtime.Gosched()
 	}
 	_ = agent.Close()
-	if got := budget.Used(); got != 0 {
+	if got := unread.Used(); got != 0 {
 		t.Errorf("%d bytes are still counted", got)
 	}
 }
 
 func TestNothingIsHeldAfterManyStreams(t *testing.T) {
 	a, b := tcpPair(t)
-	budget := NewBudget(1 << 30)
-	gateway, agent := New(a, Gateway, Options{Budget: budget}), New(b, Agent, Options{Budget: budget})
+	unread := budget.New(1 << 30)
+	gateway, agent := New(a, Gateway, Options{Budget: unread}), New(b, Agent, Options{Budget: unread})
 	defer gateway.Close()
 	defer agent.Close()
 	go func() {
@@ -545,7 +547,7 @@ func TestNothingIsHeldAfterManyStreams(t *testing.T) {
 	}
 	all.Wait()
 	eventuallyNoStreams(t, gateway, agent)
-	eventually(t, func() bool { return budget.Used() == 0 }, "unread bytes are still counted")
+	eventually(t, func() bool { return unread.Used() == 0 }, "unread bytes are still counted")
 }
 
 func TestSessionEndsOnAPingFlood(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/tunnel/budget"
 )
 
 const (
@@ -238,7 +240,7 @@ func (s *Stream) arrived(c *chunk, n int, few []byte) bool {
 	}
 	within := s.carrier.budgets.take(n)
 	s.readable.Signal()
-	return within || s.in.size <= budgetFloor
+	return within || s.in.size <= budget.Floor
 }
 
 // peerEnd is the peer's end: no more data comes. It says whether the stream is done.
