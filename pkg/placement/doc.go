@@ -21,7 +21,8 @@
 // Every hop is a watch event. Any of them can be killed at any moment: what has
 // to be done follows from what is there. selection finds resources, framework
 // and plugins decide about members, simulate has them decide about files, family
-// reads a placement's children.
+// reads a placement's children. strategy, which none of them needs, says whose turn it is
+// in the rollouts of Open Cluster Management's kinds.
 //
 // The gateway needs, on the hub: read access to everything that may be placed,
 // all verbs on the placement group, read access to MemberClusters, and leave to
