@@ -11,7 +11,8 @@
 //	gateway         the way into a member (aggregated, no CRD)
 //	tunnel          where agents' tunnels come in (aggregated, no CRD)
 //	multicluster    how members are published to other clients
-//	ocm             kinds of Open Cluster Management; work is what one cluster is to have
+//	ocm             kinds of Open Cluster Management; work is what one cluster is to have,
+//	                cluster for which clusters, and how these are come to
 //	admission       immutability of other objects: the only group of our own that
 //	                users write
 //	crds            the CRDs, generated from the types, embedded

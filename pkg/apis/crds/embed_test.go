@@ -124,7 +124,7 @@ func TestHubAndMemberGetTheirCRDs(t *testing.T) {
 		t.Errorf("a member with Works gets %v, want %s only", member, AppliedWorks)
 	}
 	const works = "work.open-cluster-management.io"
-	if hub := names(ForHub(works)); !slices.Equal(hub, []string{"manifestworks." + works}) {
+	if hub := names(ForHub(works)); !slices.Equal(hub, []string{"manifestworkreplicasets." + works, "manifestworks." + works}) {
 		t.Errorf("a hub with ManifestWorks gets %v", hub)
 	}
 	if member := names(ForMember(works)); !slices.Equal(member, []string{AppliedManifestWorks}) {

@@ -1,0 +1,14 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1beta1 is the API group cluster.open-cluster-management.io: which clusters
+// something is for.
+//
+// A [Placement] says what clusters have to be like. Its decisions stand in
+// [PlacementDecision]s with label [PlacementLabel], each for up to a hundred clusters of
+// one decision group, which labels number and name. Whoever decides makes them: here they
+// are read.
+//
+// +kubebuilder:object:generate=true
+// +groupName=cluster.open-cluster-management.io
+package v1beta1

@@ -1,0 +1,58 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Labels of a PlacementDecision.
+const (
+	// PlacementLabel is the name of the Placement that it decides for.
+	PlacementLabel = GroupName + "/placement"
+	// DecisionGroupIndexLabel is the number of the decision group, from 0.
+	DecisionGroupIndexLabel = GroupName + "/decision-group-index"
+	// DecisionGroupNameLabel is the name of the decision group, if it has one.
+	DecisionGroupNameLabel = GroupName + "/decision-group-name"
+)
+
+// PlacementDecision lists clusters that a Placement was decided to be for.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Namespaced
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+type PlacementDecision struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// status holds the decisions.
+	// +optional
+	Status PlacementDecisionStatus `json:"status,omitzero"`
+}
+
+// PlacementDecisionStatus holds decisions.
+type PlacementDecisionStatus struct {
+	// decisions are the clusters of this slice.
+	Decisions []ClusterDecision `json:"decisions"`
+}
+
+// ClusterDecision is one cluster.
+type ClusterDecision struct {
+	// clusterName is the name of its ManagedCluster.
+	ClusterName string `json:"clusterName"`
+	// reason is why it was chosen; it may be empty.
+	Reason string `json:"reason"`
+	// score is what it was given when it was chosen.
+	// +optional
+	Score *int64 `json:"score,omitempty"`
+}
+
+// PlacementDecisionList is a list of PlacementDecisions.
+//
+// +kubebuilder:object:root=true
+type PlacementDecisionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	// items are the decisions.
+	Items []PlacementDecision `json:"items"`
+}

@@ -1,0 +1,26 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of Placements.
+const GroupName = "cluster.open-cluster-management.io"
+
+// GroupVersion is the version that is stored and served.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
+
+// AddToScheme registers the kinds of this package with a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&Placement{}, &PlacementList{},
+		&PlacementDecision{}, &PlacementDecisionList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
