@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -72,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(family.Repaused(), comeOrGone(), fallsSilent()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
@@ -142,7 +143,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 		return 0, nil // That it is done is an event.
 	}
 	refused := refusal.Of(err)
-	s := synced{works: works}
+	s := synced{works: works, silent: silence(member)}
 	switch {
 	case refused != nil && refused.Reason == placementv1beta1.ReasonOverriddenFailed:
 		s.misfit = err.Error()
@@ -160,7 +161,7 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 // the member, or nobody to tell of it, that is a failure: a rollout waits for what
 // may become available, and this never will.
 func dropped(b placementv1beta1.BindingObject, member *clusterv1beta1.MemberCluster, works []*placementv1beta1.Work) synced {
-	s := synced{works: works}
+	s := synced{works: works, silent: silence(member)}
 	switch {
 	case member == nil:
 		s.problem = fmt.Sprintf("member %q has left", b.GetSpec().TargetCluster)
@@ -186,6 +187,19 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 	}
 	slices.SortFunc(works, func(a, b *placementv1beta1.Work) int { return strings.Compare(a.Name, b.Name) })
 	return works, nil
+}
+
+// silence says since when nothing is heard of a member that is expected to answer, in words
+// that follow a sentence; "" if it is heard. The time is the hub's.
+func silence(member *clusterv1beta1.MemberCluster) string {
+	if member == nil || member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil {
+		return "" // It has left, or has yet to join.
+	}
+	joined := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionUnknown || joined.Reason != clusterv1beta1.ReasonMemberClusterJoinStateUnknown {
+		return ""
+	}
+	return fmt.Sprintf("nothing is heard of member %q since %s: see its condition Joined", member.Name, joined.LastTransitionTime.UTC().Format(time.RFC3339))
 }
 
 // member reads a member; nil if it is gone, or going.

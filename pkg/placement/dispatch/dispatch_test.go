@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -219,6 +221,46 @@ func TestDesiredStatus(t *testing.T) {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestASilentMemberIsNotSaidToBeAtWork(t *testing.T) {
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
+	member.Status.Conditions = []metav1.Condition{{
+		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown,
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+	}}
+	if got := silence(member); got != "" {
+		t.Errorf("a member that has yet to join is silent: %s", got)
+	}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+	const silent = `, and nothing is heard of member "edge" since 2026-01-31T12:00:00Z: see its condition Joined`
+	for name, tc := range map[string]struct {
+		of        string
+		works     []string
+		diff      bool
+		heardWant string
+	}{
+		"applying":  {of: placementv1beta1.ConditionApplied, heardWant: `Work "a" is being applied`},
+		"available": {of: placementv1beta1.ConditionAvailable, works: []string{"Applied=True/x"}, heardWant: `Work "a" is not available yet`},
+		"comparing": {of: placementv1beta1.ConditionDiffReported, diff: true, heardWant: `Work "a" is finding its differences`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := binding()
+			if tc.diff {
+				b.Spec.ApplyStrategy.Type = placementv1beta1.ReportDiff
+			}
+			for said, want := range map[string]string{silence(member): tc.heardWant + silent, "": tc.heardWant} {
+				status := desiredStatus(b, synced{works: []*placementv1beta1.Work{work("a", tc.works...)}, silent: said})
+				if got := meta.FindStatusCondition(status.Conditions, tc.of); got == nil || got.Message != want {
+					t.Errorf("got %+v, want %q", got, want)
+				}
+			}
+		})
+	}
+	member.Status.Conditions[0].Status = metav1.ConditionTrue
+	if got := silence(member); got != "" {
+		t.Errorf("a member that is heard is silent: %s", got)
 	}
 }
 

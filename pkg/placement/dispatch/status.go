@@ -24,6 +24,8 @@ type synced struct {
 	misfit string
 	// problem is why the Works are not as they should be, or "".
 	problem string
+	// silent says that nothing is heard of the member, or "".
+	silent string
 }
 
 // desiredStatus is the binding's status for the Works as they are. The condition
@@ -31,7 +33,7 @@ type synced struct {
 // present spec; else being bound means that it has started.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
-	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works}
+	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, silent: s.silent}
 	c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionRolloutStarted)
 	if b.GetSpec().State == placementv1beta1.BindingBound && (c == nil || c.ObservedGeneration != d.generation) {
 		d.set(placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, placementv1beta1.MessageRolloutStarted)
@@ -67,6 +69,16 @@ type dispatched struct {
 	generation int64
 	status     *placementv1beta1.ResourceBindingStatus
 	works      []*placementv1beta1.Work
+	silent     string
+}
+
+// awaited is a sentence on what a member is expected to tell, with why it does not.
+func (d *dispatched) awaited(format, work string) string {
+	sentence := fmt.Sprintf(format, work)
+	if d.silent == "" {
+		return sentence
+	}
+	return sentence + ", and " + d.silent
 }
 
 func (d *dispatched) set(kind string, status metav1.ConditionStatus, reason, message string) {
@@ -86,7 +98,7 @@ func (d *dispatched) applied() {
 			fmt.Sprintf("Work %q is not applied", failed))
 	case pending != "":
 		d.set(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonApplyInProgress,
-			fmt.Sprintf("Work %q is being applied", pending))
+			d.awaited("Work %q is being applied", pending))
 	default:
 		d.set(placementv1beta1.ConditionApplied, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveBeenApplied,
 			"All of the works have been applied")
@@ -100,7 +112,7 @@ func (d *dispatched) available() {
 	pending, failed := d.split(placementv1beta1.ConditionAvailable)
 	if first := cmp.Or(failed, pending); first != "" {
 		d.set(placementv1beta1.ConditionAvailable, metav1.ConditionFalse, placementv1beta1.ReasonNotAllWorkAreAvailable,
-			fmt.Sprintf("Work %q is not available yet", first))
+			d.awaited("Work %q is not available yet", first))
 		return
 	}
 	for _, w := range d.works {
@@ -124,7 +136,7 @@ func (d *dispatched) diffReported() {
 			fmt.Sprintf("Work %q has not reported its differences", failed))
 	case pending != "":
 		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionFalse, placementv1beta1.ReasonDiffReportInProgress,
-			fmt.Sprintf("Work %q is finding its differences", pending))
+			d.awaited("Work %q is finding its differences", pending))
 	default:
 		d.set(placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, placementv1beta1.ReasonAllWorkHaveDiffReported,
 			"All of the works have reported their differences")

@@ -108,3 +108,17 @@ func comeOrGone() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
+
+// fallsSilent lets pass that nothing is heard of a member any more, or something again.
+func fallsSilent() predicate.Predicate {
+	said := func(object client.Object) string {
+		member, _ := object.(*clusterv1beta1.MemberCluster)
+		return silence(member)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return said(e.ObjectOld) != said(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

@@ -45,11 +45,16 @@ func (w *warnings) take() []string {
 
 // startedOn is a member's condition RolloutStarted in the placement's status.
 func startedOn(ctx context.Context, placement, member string) func() (string, error) {
+	return saidOf(ctx, placement, member, placementv1beta1.ConditionRolloutStarted)
+}
+
+// saidOf is a member's condition in the placement's status, with its message.
+func saidOf(ctx context.Context, placement, member, condition string) func() (string, error) {
 	return func() (string, error) {
 		crp, err := statusOf(ctx, placement)
 		for _, s := range crp.Status.PlacementStatuses {
 			for _, c := range s.Conditions {
-				if s.ClusterName == member && c.Type == placementv1beta1.ConditionRolloutStarted {
+				if s.ClusterName == member && c.Type == condition {
 					return string(c.Status) + " " + c.Message, err
 				}
 			}

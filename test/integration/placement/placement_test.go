@@ -373,6 +373,25 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		}).WithTimeout(soon).Should(ConsistOf(`PlacementApplyFailed: on member "j-1", ConfigMap j-shop/settings: no`))
 	})
 
+	It("says since when nothing is heard of a member that it waits for", func(ctx SpecContext) {
+		shop(ctx, "js-shop")
+		join(ctx, "js-1", map[string]string{fleetLabel: "js"})
+		place(ctx, "js", "js-shop", nil)
+		applied := saidOf(ctx, "js", "js-1", placementv1beta1.ConditionApplied)
+		Eventually(applied).WithTimeout(soon).Should(HaveSuffix("is being applied"))
+		heard := func(status metav1.ConditionStatus, reason string) {
+			report(ctx, "js-1", func(s *clusterv1beta1.MemberClusterStatus) {
+				meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: status, Reason: reason})
+			})
+		}
+		heard(metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown)
+		Eventually(applied).WithTimeout(soon).Should(MatchRegexp(`is being applied, and nothing is heard of member "js-1" since 20.*Z: see its condition Joined$`))
+		heard(metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined)
+		Eventually(applied).WithTimeout(soon).Should(HaveSuffix("is being applied"))
+		agent("js-1")
+		expectAvailable(ctx, "js", "0")
+	})
+
 	It("costs at most five writes of the gateway for a member", func(ctx SpecContext) {
 		shop(ctx, "k-shop")
 		join(ctx, "k-1", map[string]string{fleetLabel: "k"})
