@@ -6,19 +6,15 @@ package apply
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -28,13 +24,6 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-)
-
-const (
-	// longestErrorRetry is shorter than that of a refusal: an error is mostly a member
-	// that was not reached, and comes back for all Works at once.
-	firstErrorRetry   = 200 * time.Millisecond
-	longestErrorRetry = time.Minute
 )
 
 // Reconciler applies the Works of one member.
@@ -48,7 +37,6 @@ type Reconciler struct {
 	appliers  *appliers
 	turns     *turns
 	events    events.EventRecorder
-	touched   chan event.GenericEvent
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -59,7 +47,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o), touched: make(chan event.GenericEvent, 1024)}
+	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o)}
 	if r.reached == nil {
 		if r.reached, err = engine.Reach(o.MemberConfig); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
@@ -76,7 +64,7 @@ func New(options Options) (*Reconciler, error) {
 	}
 	r.appliers = newAppliers(o.NamespacedApplier, config, *requests)
 	r.engine = r.reached.For(dialect(o.House...), engine.Options{
-		Clock: o.Clock, Manifests: o.Manifests, Resync: o.Resync, Records: appliedWorks(), Touch: r.touch})
+		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about})
 	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }
@@ -100,12 +88,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 		// A member that leaves lets go of Works whose deletion waits.
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.deletedWorks),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(source.Channel(r.touched, handler.Funcs{GenericFunc: enqueueTouched})).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.options.Works,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstErrorRetry, longestErrorRetry),
-		}).
+		WatchesRawSource(source.Channel(r.engine.Touched(), handler.Funcs{GenericFunc: enqueueTouched})).
+		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
 }
 
@@ -121,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
+		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // routine: somebody else wrote first
 	}
 	if err != nil && result.Priority == nil {
 		result.Priority = ptr.To(retryPriority)

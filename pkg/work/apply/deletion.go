@@ -119,7 +119,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 		return nil
 	}
 	status := *work.Status.DeepCopy()
-	conditions{&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())}.removed([]string{text})
+	conditionsOf(&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())).removed([]string{text})
 	return r.writeStatus(ctx, work, status)
 }
 

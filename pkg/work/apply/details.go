@@ -118,7 +118,7 @@ func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.W
 		size += len(m.Raw)
 	}
 	if size <= maxWork {
-		s.remove(placementv1beta1.ConditionStatusTrimmed)
+		s.Remove(placementv1beta1.ConditionStatusTrimmed)
 		return
 	}
 	for i := range status.ManifestConditions {

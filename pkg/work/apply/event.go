@@ -38,31 +38,16 @@ func (r *Reconciler) deletedWorks(ctx context.Context, _ client.Object) []reconc
 	return enqueue.Those(ctx, r.hub, &placementv1beta1.WorkList{}, deleted, client.InNamespace(r.options.HubNamespace))
 }
 
-// touch has a Work looked at because of a change on the member that is not ours.
-func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
-	expected := false
-	if e.Object.Resource == appliedWorks() {
-		work, may := r.options.workOf(e.Object.Name)
-		if !may {
-			return
-		}
-		e.Work, expected = work, r.records.kept.Expects(work, e.Version)
-	} else {
-		expected = r.engine.Expects(e)
-	}
-	if expected {
-		return
-	}
-	if e.NewKind {
-		r.turns.retries.Forget(e.Work)
-		r.engine.ForgetPlan(e.Work)
-	}
+// about is the Work that something on the member is about.
+func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 	work := &placementv1beta1.Work{}
 	work.Namespace, work.Name = r.options.HubNamespace, e.Work
-	select {
-	case r.touched <- event.GenericEvent{Object: work}:
-	case <-ctx.Done():
+	if e.Object.Resource != appliedWorks() {
+		return work, r.engine.Expects(e)
 	}
+	name, may := r.options.workOf(e.Object.Name)
+	work.Name = name
+	return work, !may || r.records.kept.Expects(name, e.Version)
 }
 
 // enqueueWorks queues Works that appear, change or go. When the agent starts they all

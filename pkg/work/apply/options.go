@@ -5,12 +5,10 @@ package apply
 
 import (
 	"errors"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -43,20 +41,8 @@ type Options struct {
 	// House are the namespaces of the agent and of its accounts on the member, if they
 	// have other names than usual: nothing is brought there.
 	House []string
-	// Works is how many Works are looked at in parallel. Zero: 8.
-	Works int
-	// Manifests is how many manifests of a Work are written in parallel. Zero: 4.
-	Manifests int
-	// Resync is after what time all objects of a Work are looked at again
-	// although nothing seems to have changed; up to as much is added at random.
-	// Zero: 15 minutes. What changes is seen at once; this is for what a watch may
-	// have missed.
-	Resync time.Duration
-	// Blind is after what time a Work is looked at again of whose objects the agent may
-	// not watch some. Zero: 30 seconds.
-	Blind time.Duration
-	// Clock is for tests. Nil: the real one.
-	Clock clock.PassiveClock
+	// Effort is how many Works are looked at in parallel, and how often.
+	engine.Effort
 }
 
 func (o Options) complete() (Options, error) {
@@ -69,21 +55,7 @@ func (o Options) complete() (Options, error) {
 	if o.HubNamespace == "" {
 		o.HubNamespace = clusterv1beta1.MemberNamespace(o.Member)
 	}
-	if o.Works == 0 {
-		o.Works = 8
-	}
-	if o.Manifests == 0 {
-		o.Manifests = 4
-	}
-	if o.Resync == 0 {
-		o.Resync = 15 * time.Minute
-	}
-	if o.Blind == 0 {
-		o.Blind = 30 * time.Second
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Effort = o.WithDefaults()
 	return o, nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -38,7 +36,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(work, b.Outcomes, now)
 	blind := r.engine.Blind(work.Name)
-	says := conditions{&status.Conditions, work.Generation, now}
+	says := conditionsOf(&status.Conditions, work.Generation, now)
 	says.watched(blind, r.options.Blind)
 	says.removed(b.Denied)
 	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
@@ -46,9 +44,6 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 		r.tellOfContests(work, before.ManifestConditions, status.ManifestConditions)
 	}
 	next := r.nextLook(work, b, failure == nil)
-	if len(blind) > 0 {
-		next.RequeueAfter = min(next.RequeueAfter, r.options.Blind)
-	}
 	if failure != nil {
 		return reconcile.Result{Priority: next.Priority}, failure
 	}
@@ -85,18 +80,9 @@ func (r *Reconciler) tellOfContests(work *placementv1beta1.Work, before, after [
 // nextLook is soon for what was refused or postponed, and late otherwise. Whatever
 // it is for, it comes after Works that changed.
 func (r *Reconciler) nextLook(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
-	next := r.options.Resync + rand.N(r.options.Resync)
+	next, refused := r.engine.NextLook(work.Name, b, nil)
 	if b.Unsure {
-		next = siblingPause
-	}
-	refused := len(b.Denied) > 0
-	for _, out := range b.Outcomes {
-		refused = refused || out.Refused != nil && !out.Settled
-		for _, wait := range []time.Duration{out.Postponed, out.QuietIn} {
-			if wait > 0 {
-				next = min(next, wait)
-			}
-		}
+		next = min(next, siblingPause)
 	}
 	if first := r.turns.of(work.Name).ended(work.Generation, well && !refused); first || !refused {
 		r.turns.retries.Forget(work.Name)

@@ -30,7 +30,7 @@ func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now m
 		previous := reported(before.ManifestConditions, placementv1beta1.WorkResourceIdentifier(out.Ref))
 		status.ManifestConditions = append(status.ManifestConditions, manifestStatus(previous, out, comparing, now))
 	}
-	s := summary{conditions{&status.Conditions, work.Generation, now}, status.ManifestConditions}
+	s := summary{conditionsOf(&status.Conditions, work.Generation, now), status.ManifestConditions}
 	if comparing {
 		s.compared()
 	} else {
@@ -60,7 +60,7 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
 	next := previous
 	next.Identifier = placementv1beta1.WorkResourceIdentifier(out.Ref)
-	m := conditions{&next.Conditions, out.Generation, now}
+	m := conditionsOf(&next.Conditions, out.Generation, now)
 	m.contested(out.Against)
 	if out.Err != nil || out.Postponed > 0 {
 		main := placementv1beta1.ConditionApplied
@@ -107,43 +107,28 @@ func same[T any](a, b *T) bool {
 }
 
 // conditions writes those of a manifest, or of a Work.
-type conditions struct {
-	of         *[]metav1.Condition
-	generation int64
-	now        metav1.Time
-}
+type conditions struct{ engine.Conditions }
 
-func (c conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	apimeta.SetStatusCondition(c.of, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: c.generation, LastTransitionTime: c.now})
+func conditionsOf(of *[]metav1.Condition, generation int64, now metav1.Time) conditions {
+	return conditions{engine.Conditions{Of: of, Generation: generation, Now: now}}
 }
 
 func (c conditions) yes(kind, reason, message string) {
-	c.set(kind, metav1.ConditionTrue, reason, message)
+	c.Set(kind, metav1.ConditionTrue, reason, message)
 }
 
 func (c conditions) no(kind, reason, message string) {
-	c.set(kind, metav1.ConditionFalse, reason, message)
-}
-
-func (c conditions) remove(kinds ...string) {
-	for _, kind := range kinds {
-		apimeta.RemoveStatusCondition(c.of, kind)
-	}
+	c.Set(kind, metav1.ConditionFalse, reason, message)
 }
 
 func (c conditions) contested(against *engine.Contest) {
-	if against == nil {
-		c.remove(placementv1beta1.ConditionContested)
-		return
-	}
-	c.yes(placementv1beta1.ConditionContested, placementv1beta1.ReasonRepairsReverted, against.Message(dialect().Remedies.Contested))
+	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonRepairsReverted, against, dialect().Remedies.Contested)
 }
 
 func (c conditions) applied(out engine.Outcome) {
-	c.remove(placementv1beta1.ConditionDiffReported)
+	c.Remove(placementv1beta1.ConditionDiffReported)
 	if out.Refused != nil {
-		c.remove(placementv1beta1.ConditionAvailable)
+		c.Remove(placementv1beta1.ConditionAvailable)
 		c.no(placementv1beta1.ConditionApplied, reasonOf(out.Refused.Cause), out.Refused.Message)
 		return
 	}
@@ -152,12 +137,12 @@ func (c conditions) applied(out engine.Outcome) {
 	if out.Verdict.State == availability.Available || out.Verdict.State == availability.NotTrackable {
 		status = metav1.ConditionTrue
 	}
-	c.set(placementv1beta1.ConditionAvailable, status, string(out.Verdict.State), out.Verdict.Message)
+	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Verdict.State), out.Verdict.Message)
 }
 
 func (c conditions) compared(out engine.Outcome) {
 	const kind = placementv1beta1.ConditionDiffReported
-	c.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
+	c.Remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	switch {
 	case out.Refused != nil:
 		c.no(kind, placementv1beta1.ReasonFailedToReportDiff, out.Refused.Message)
@@ -171,20 +156,16 @@ func (c conditions) compared(out engine.Outcome) {
 	}
 }
 
-// removed says what stands against removing objects, the first in order.
+// removed says what stands against removing objects.
 func (c conditions) removed(against []string) {
-	if len(against) == 0 {
-		c.remove(placementv1beta1.ConditionRemoved)
-		return
-	}
-	c.no(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, engine.Shorten(slices.Min(against)))
+	c.Removed(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, against)
 }
 
 // watched says which of a Work's resources the agent may not watch, and how often
 // it looks at them instead.
 func (c conditions) watched(blind []schema.GroupVersionResource, every time.Duration) {
 	if len(blind) == 0 {
-		c.remove(placementv1beta1.ConditionWatched)
+		c.Remove(placementv1beta1.ConditionWatched)
 		return
 	}
 	first := blind[0].GroupResource()
@@ -194,11 +175,8 @@ func (c conditions) watched(blind []schema.GroupVersionResource, every time.Dura
 }
 
 func whyUnknown(out engine.Outcome) string {
-	if out.Err != nil {
-		words := dialect()
-		return words.Explain(out.Err, out.Ref.GroupKind())
-	}
-	return "The object is changed back as often as it is repaired: the next repair waits"
+	words := dialect()
+	return words.WhyUnknown(out)
 }
 
 // summary writes the conditions of the whole Work from those of its manifests.
@@ -219,10 +197,10 @@ func (s summary) all(kind, word, reason, message, otherwise string) bool {
 }
 
 func (s summary) applied() {
-	s.remove(placementv1beta1.ConditionDiffReported)
+	s.Remove(placementv1beta1.ConditionDiffReported)
 	if !s.all(placementv1beta1.ConditionApplied, "applied", placementv1beta1.ReasonAllManifestsApplied, "All manifests are applied",
 		placementv1beta1.ReasonSomeManifestsAreNotApplied) {
-		s.remove(placementv1beta1.ConditionAvailable)
+		s.Remove(placementv1beta1.ConditionAvailable)
 		return
 	}
 	reason, message := placementv1beta1.ReasonAllManifestsAvailable, "All manifests are available"
@@ -238,7 +216,7 @@ func isNotTracked(m placementv1beta1.ManifestCondition) bool {
 }
 
 func (s summary) compared() {
-	s.remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
+	s.Remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	s.all(placementv1beta1.ConditionDiffReported, "compared", placementv1beta1.ReasonAllManifestsDiffReported, "All manifests are compared",
 		placementv1beta1.ReasonSomeManifestsHaveNotReportedDiff)
 }
@@ -246,11 +224,11 @@ func (s summary) compared() {
 func (s summary) contested() {
 	for _, m := range s.manifests {
 		if c := apimeta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionContested); c != nil {
-			s.set(c.Type, c.Status, c.Reason, engine.Shorten(manifest.Ref(m.Identifier).String()+": "+c.Message))
+			s.Set(c.Type, c.Status, c.Reason, engine.Shorten(manifest.Ref(m.Identifier).String()+": "+c.Message))
 			return
 		}
 	}
-	s.remove(placementv1beta1.ConditionContested)
+	s.Remove(placementv1beta1.ConditionContested)
 }
 
 // firstOther tells how many manifests lack a condition and names the first;

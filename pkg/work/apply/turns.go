@@ -16,13 +16,6 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// firstRetry is after what time a Work is looked at again of which something was refused,
-// at first.
-const (
-	firstRetry   = time.Second
-	longestRetry = 5 * time.Minute
-)
-
 // firstTurn is after what time a Work that fails asks again whether it is its turn.
 // It asks less and less often: all Works fail while a member is away.
 const (
@@ -55,7 +48,7 @@ type progress struct {
 func newTurns(o Options) *turns {
 	return &turns{
 		clock:   o.Clock,
-		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+		retries: engine.NewRetries(),
 		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
 		slow:    newSeats(o.Works / 2),
 		works:   map[string]*progress{},

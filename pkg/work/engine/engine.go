@@ -14,8 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
@@ -34,8 +37,10 @@ type Engine struct {
 	kinds    kindFinder
 	merger   merge.Merger
 	clock    clock.PassiveClock
-	parallel int           // manifests of one wave at a time
-	resync   time.Duration // after which all objects are read although nothing seems to have changed
+	effort   Effort
+	retries  workqueue.TypedRateLimiter[string] // of refused manifests, by work
+	about    func(memberwatch.Event) (work client.Object, expected bool)
+	touched  chan event.GenericEvent
 	watch    *memberwatch.View
 	memories *memories
 }
@@ -54,7 +59,7 @@ func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
 	outcomes := RefuseAll(items, nil).Outcomes
 	for _, wave := range e.inWaves(items) {
 		var group errgroup.Group
-		group.SetLimit(e.parallel)
+		group.SetLimit(e.effort.Manifests)
 		for _, place := range wave {
 			group.Go(func() error {
 				outcomes[place] = e.process(ctx, t, items[place])

@@ -25,11 +25,11 @@ import (
 func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runtime.Object) (*Engine, task) {
 	t.Helper()
 	e := &Engine{
-		Dialect:  ours(),
-		member:   fake.NewSimpleDynamicClient(scheme.Scheme, objects...),
-		merger:   merge.Merger{Known: scheme.Scheme},
-		clock:    now,
-		parallel: 1,
+		Dialect: ours(),
+		member:  fake.NewSimpleDynamicClient(scheme.Scheme, objects...),
+		merger:  merge.Merger{Known: scheme.Scheme},
+		clock:   now,
+		effort:  Effort{Manifests: 1},
 	}
 	return e, task{
 		owner:  recordRef("us", "1"),

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -15,8 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
@@ -67,33 +68,34 @@ func Reach(config *rest.Config) (*Member, error) {
 
 // Options says how an Engine works. All have to be set.
 type Options struct {
-	// Clock tells how long repairs wait.
-	Clock clock.PassiveClock
-	// Manifests is how many manifests of a work are written in parallel.
-	Manifests int
-	// Resync is after what time all objects of a work are read again although nothing
-	// seems to have changed: for what a watch may have missed.
-	Resync time.Duration
+	// Effort is with its defaults.
+	Effort Effort
+	// Retries says when works of which something was refused are looked at again, by name.
+	Retries workqueue.TypedRateLimiter[string]
 	// Records is the resource of the owners of a family's objects. It is watched.
 	Records schema.GroupVersionResource
-	// Touch is told what happens on the member to a work's objects, and to records by
-	// their names. It may block until its context is done.
-	Touch func(context.Context, memberwatch.Event)
+	// About is the work, or the record, as an object on the hub by its name, that something
+	// on the member is about: a work's object, or a record, of which the event has the name.
+	// expected says that it tells nothing but what we did ourselves.
+	About func(memberwatch.Event) (work client.Object, expected bool)
 }
 
 // For makes the Engine of one family of works.
 func (m *Member) For(dialect Dialect, o Options) *Engine {
-	return &Engine{
+	e := &Engine{
 		Dialect:  dialect,
 		member:   m.objects,
 		kinds:    m.Kinds,
 		merger:   merge.Merger{Known: scheme.Scheme},
-		clock:    o.Clock,
-		parallel: o.Manifests,
-		resync:   o.Resync,
-		watch:    m.Watcher.For(o.Records, o.Touch),
+		clock:    o.Effort.Clock,
+		effort:   o.Effort,
+		retries:  o.Retries,
+		about:    o.About,
+		touched:  make(chan event.GenericEvent, 1024),
 		memories: newMemories(),
 	}
+	e.watch = m.Watcher.For(o.Records, e.touch)
+	return e
 }
 
 // Saw is what the watch knows of an object.

@@ -52,7 +52,7 @@ func (e *Engine) prune(ctx context.Context, owner metav1.OwnerReference, left []
 	r := &Removal{gone: map[manifest.Key]bool{}}
 	for wave := e.LastWave; wave >= 0; wave-- {
 		var group errgroup.Group
-		group.SetLimit(e.parallel)
+		group.SetLimit(e.effort.Manifests)
 		for _, entry := range left {
 			if e.Wave(entry.GroupVersionResource().GroupResource()) != wave {
 				continue

@@ -93,7 +93,7 @@ func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
 func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item) []Outcome {
 	e.watch.Follow(w.Name, followed(items, entries), groupsOf(items))
 	memory := &e.memories.of(w.Name).objects
-	memory.begin(items, w.Under, e.clock.Now(), e.resync)
+	memory.begin(items, w.Under, e.clock.Now(), e.effort.Resync)
 	with := *e
 	if w.As != nil {
 		with.member = w.As

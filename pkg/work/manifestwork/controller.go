@@ -6,17 +6,13 @@ package manifestwork
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,15 +20,6 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-)
-
-const (
-	firstErrorRetry   = 200 * time.Millisecond
-	longestErrorRetry = time.Minute
-	// firstRetry is after what time a ManifestWork is looked at again of which something
-	// was refused, at first.
-	firstRetry   = time.Second
-	longestRetry = 5 * time.Minute
 )
 
 // Reconciler applies the ManifestWorks of one cluster.
@@ -46,7 +33,6 @@ type Reconciler struct {
 	executors *executors
 	ruler     *ruler
 	progress  *progress
-	touched   chan event.GenericEvent
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -65,7 +51,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: making the cluster's client: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, hash: HubHash(o.HubURL), progress: newProgress(), touched: make(chan event.GenericEvent, 1024)}
+	r := &Reconciler{options: o, hash: HubHash(o.HubURL), progress: newProgress()}
 	if r.executors, err = newExecutors(o.Reached, o.Clock); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
@@ -73,7 +59,7 @@ func New(options Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
 	r.engine = o.Reached.For(dialect(o.House...), engine.Options{
-		Clock: o.Clock, Manifests: o.Manifests, Resync: o.Resync, Records: records(), Touch: r.touch})
+		Effort: o.Effort, Retries: r.progress.retries, Records: records(), About: r.about})
 	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.Reached.Kinds, kept: engine.NewRecordMemory[*workv1.AppliedManifestWork](r.engine.Saw, o.Clock)}
 	return r, nil
 }
@@ -88,12 +74,8 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		// is ours.
 		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesRawSource(source.Channel(r.touched, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: r.options.Works,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				firstErrorRetry, longestErrorRetry),
-		}).
+		WatchesRawSource(source.Channel(r.engine.Touched(), &handler.EnqueueRequestForObject{})).
+		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
 }
 
@@ -102,7 +84,7 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request)
 	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: firstErrorRetry}, nil // routine: somebody else wrote first
+		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // routine: somebody else wrote first
 	}
 	return result, err
 }

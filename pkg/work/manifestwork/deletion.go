@@ -119,7 +119,7 @@ func (r *Reconciler) releaseRecord(ctx context.Context, record *workv1.AppliedMa
 // waits for.
 func (r *Reconciler) tellDeleting(ctx context.Context, work *workv1.ManifestWork, waits string) error {
 	status := *work.Status.DeepCopy()
-	conditions{&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())}.deleting(waits)
+	conditionsOf(&status.Conditions, work.Generation, metav1.NewTime(r.options.Clock.Now())).deleting(waits)
 	return r.writeStatus(ctx, work, status)
 }
 

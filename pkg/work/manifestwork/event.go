@@ -4,10 +4,9 @@
 package manifestwork
 
 import (
-	"context"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
@@ -17,31 +16,22 @@ import (
 // this hub. No ManifestWork has a slash in its name.
 const foreign = "record/"
 
-// touch has a ManifestWork looked at because of a change on the cluster that is not ours.
-func (r *Reconciler) touch(ctx context.Context, e memberwatch.Event) {
+// about is the ManifestWork, or the record of none of this hub, that something on the cluster
+// is about.
+func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 	about := &workv1.ManifestWork{}
 	about.Namespace, about.Name = r.options.Cluster, e.Work
-	expected := false
 	if e.Object.Resource == records() {
 		work, ours := strings.CutPrefix(e.Object.Name, r.hash+"-")
 		if !ours {
 			about.Namespace, work = "", e.Object.Name
 		}
-		about.Name, expected = work, r.records.kept.Expects(e.Object.Name, e.Version)
-	} else if record, is := strings.CutPrefix(e.Work, foreign); is {
+		about.Name = work
+		return about, r.records.kept.Expects(e.Object.Name, e.Version)
+	}
+	if record, is := strings.CutPrefix(e.Work, foreign); is {
 		about.Namespace, about.Name = "", record
-	} else {
-		expected = r.engine.Expects(e)
+		return about, false
 	}
-	if expected {
-		return
-	}
-	if e.NewKind {
-		r.progress.retries.Forget(e.Work)
-		r.engine.ForgetPlan(e.Work)
-	}
-	select {
-	case r.touched <- event.GenericEvent{Object: about}:
-	case <-ctx.Done():
-	}
+	return about, r.engine.Expects(e)
 }

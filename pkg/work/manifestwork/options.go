@@ -10,7 +10,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/utils/clock"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
@@ -42,19 +41,8 @@ type Options struct {
 	// EvictionGrace is for how long what was brought stays when its ManifestWork has
 	// vanished from the hub. Zero: an hour. From NeverEvict on it stays for ever.
 	EvictionGrace time.Duration
-	// Works is how many ManifestWorks are looked at in parallel. Zero: 8.
-	Works int
-	// Manifests is how many manifests of one are written in parallel. Zero: 4.
-	Manifests int
-	// Resync is after what time all objects are looked at again although nothing seems to
-	// have changed; up to as much is added at random. Zero: 15 minutes. What changes is
-	// seen at once; this is for what a watch may have missed.
-	Resync time.Duration
-	// Blind is after what time a ManifestWork is looked at again of whose objects the agent
-	// may not watch some. Zero: 30 seconds.
-	Blind time.Duration
-	// Clock is for tests. Nil: the real one.
-	Clock clock.PassiveClock
+	// Effort is how many ManifestWorks are looked at in parallel, and how often.
+	engine.Effort
 }
 
 func (o Options) complete() (Options, error) {
@@ -72,21 +60,7 @@ func (o Options) complete() (Options, error) {
 	if o.EvictionGrace == 0 {
 		o.EvictionGrace = time.Hour
 	}
-	if o.Works == 0 {
-		o.Works = 8
-	}
-	if o.Manifests == 0 {
-		o.Manifests = 4
-	}
-	if o.Resync == 0 {
-		o.Resync = 15 * time.Minute
-	}
-	if o.Blind == 0 {
-		o.Blind = 30 * time.Second
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Effort = o.WithDefaults()
 	return o, nil
 }
 

@@ -40,7 +40,7 @@ type step struct {
 
 func newProgress() *progress {
 	return &progress{
-		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry),
+		retries: engine.NewRetries(),
 		works:   map[string]step{},
 	}
 }

@@ -61,7 +61,7 @@ func TestAChangeIsTriedAtOnceAfterManyFailures(t *testing.T) {
 		p.retries.When("w")
 	}
 	p.begin(workAt(2, "2"), later.Time)
-	if wait := p.retries.When("w"); wait != firstRetry {
+	if wait := p.retries.When("w"); wait != engine.FirstRetry {
 		t.Errorf("the first retry of the change waits %s", wait)
 	}
 	p.forget("w")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -28,7 +27,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	}
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(p.work, b.Outcomes, now)
-	conditions{&status.Conditions, p.work.Generation, now}.removed(b.Denied)
+	conditionsOf(&status.Conditions, p.work.Generation, now).removed(b.Denied)
 	woken := wakes(p.work.Status, status)
 	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
 	if failure != nil {
@@ -77,26 +76,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *workv1.ManifestWork,
 
 // nextLook is soon for what was refused or postponed, and late otherwise.
 func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
-	next := r.options.Resync + rand.N(r.options.Resync)
-	if len(r.engine.Blind(work)) > 0 {
-		next = r.options.Blind
-	}
-	refused := len(b.Denied) > 0
-	for _, out := range b.Outcomes {
-		if out.Refused != nil && out.Refused.Cause == notAllowed {
-			next = min(next, askAgain)
-			continue
-		}
-		refused = refused || out.Refused != nil && !out.Settled
-		for _, wait := range []time.Duration{out.Postponed, out.QuietIn} {
-			if wait > 0 {
-				next = min(next, wait)
-			}
-		}
-	}
+	next, refused := r.engine.NextLook(work, b, again)
 	if !refused {
 		r.progress.retries.Forget(work)
 		return next
 	}
 	return min(next, r.progress.retries.When(work))
+}
+
+// again is after what time what the executor may not do is looked at again: nothing tells
+// that it may now.
+func again(out engine.Outcome) time.Duration {
+	if out.Refused != nil && out.Refused.Cause == notAllowed {
+		return askAgain
+	}
+	return 0
 }

@@ -26,11 +26,11 @@ func desiredStatus(work *workv1.ManifestWork, outcomes []engine.Outcome, now met
 		previous := reported(before.ResourceStatus.Manifests, out.Ref)
 		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, manifestStatus(previous, out, t))
 	}
-	sum := conditions{&status.Conditions, work.Generation, now}
+	sum := conditionsOf(&status.Conditions, work.Generation, now)
 	sum.workApplied(status.ResourceStatus.Manifests)
 	sum.workAvailable(status.ResourceStatus.Manifests)
 	for _, c := range aggregated(status.ResourceStatus.Manifests) {
-		sum.set(c.Type, c.Status, c.Reason, c.Message)
+		sum.Set(c.Type, c.Status, c.Reason, c.Message)
 	}
 	sum.prune()
 	sum.trimmed(work, &status)
@@ -81,19 +81,19 @@ type telling struct {
 func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t telling) workv1.ManifestCondition {
 	next := previous
 	next.ResourceMeta = metaOf(out.Ref)
-	applied := conditions{&next.Conditions, t.generation, t.now}
+	applied := conditionsOf(&next.Conditions, t.generation, t.now)
 	if !t.rests || apimeta.FindStatusCondition(next.Conditions, workv1.ConditionApplied) == nil {
 		applied.manifestApplied(out)
 	}
 	// What is said of the object does not depend on the ManifestWork's generation.
-	object := conditions{&next.Conditions, 0, t.now}
+	object := conditionsOf(&next.Conditions, 0, t.now)
 	object.manifestAvailable(out)
 	if found, ok := out.Examined.(*examined); ok {
 		leftOut := t.trimmed && len(previous.StatusFeedback.Values) == 0
 		object.feedback(found, !leftOut && !apiequality.Semantic.DeepEqual(previous.StatusFeedback.Values, found.values))
 		next.StatusFeedback.Values = found.values
 		for _, c := range found.rules {
-			applied.set(c.Type, c.Status, c.Reason, c.Message)
+			applied.Set(c.Type, c.Status, c.Reason, c.Message)
 		}
 		applied.prune()
 	}
@@ -102,31 +102,26 @@ func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t tel
 }
 
 // conditions writes those of a manifest, or of a ManifestWork.
-type conditions struct {
-	of         *[]metav1.Condition
-	generation int64
-	now        metav1.Time
-}
+type conditions struct{ engine.Conditions }
 
-func (c conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
-	apimeta.SetStatusCondition(c.of, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
-		ObservedGeneration: c.generation, LastTransitionTime: c.now})
+func conditionsOf(of *[]metav1.Condition, generation int64, now metav1.Time) conditions {
+	return conditions{engine.Conditions{Of: of, Generation: generation, Now: now}}
 }
 
 // prune removes conditions of rules that are not there any more: those that are were set
 // for this generation.
 func (c conditions) prune() {
-	*c.of = slices.DeleteFunc(*c.of, func(said metav1.Condition) bool { return byRule(said) && said.ObservedGeneration != c.generation })
+	*c.Of = slices.DeleteFunc(*c.Of, func(said metav1.Condition) bool { return byRule(said) && said.ObservedGeneration != c.Generation })
 }
 
 // manifestApplied says whether the manifest is brought. What could not be found out stays
 // as it was said before, but for the generation.
 func (c conditions) manifestApplied(out engine.Outcome) {
-	before := apimeta.FindStatusCondition(*c.of, workv1.ConditionApplied)
+	before := apimeta.FindStatusCondition(*c.Of, workv1.ConditionApplied)
 	switch {
 	case (out.Err != nil || out.Postponed > 0) && before != nil:
 		if out.Postponed > 0 {
-			c.set(before.Type, before.Status, before.Reason, before.Message)
+			c.Set(before.Type, before.Status, before.Reason, before.Message)
 		}
 	case out.Err != nil || out.Postponed > 0:
 		c.notApplied(workv1.ReasonManifestNotApplied, whyUnknown(out))
@@ -135,20 +130,17 @@ func (c conditions) manifestApplied(out engine.Outcome) {
 	case out.Refused != nil:
 		c.notApplied(workv1.ReasonManifestNotApplied, out.Refused.Message)
 	default:
-		c.set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonManifestApplied, "Apply manifest complete")
+		c.Set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonManifestApplied, "Apply manifest complete")
 	}
 }
 
 func (c conditions) notApplied(reason, why string) {
-	c.set(workv1.ConditionApplied, metav1.ConditionFalse, reason, "Failed to apply manifest: "+why)
+	c.Set(workv1.ConditionApplied, metav1.ConditionFalse, reason, "Failed to apply manifest: "+why)
 }
 
 func whyUnknown(out engine.Outcome) string {
-	if out.Err != nil {
-		words := dialect()
-		return words.Explain(out.Err, out.Ref.GroupKind())
-	}
-	return "The object is changed back as often as it is repaired: the next repair waits"
+	words := dialect()
+	return words.WhyUnknown(out)
 }
 
 // manifestAvailable says whether the object exists.
@@ -156,15 +148,15 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 	const kind = workv1.ConditionAvailable
 	switch {
 	case out.UID != "":
-		c.set(kind, metav1.ConditionTrue, workv1.ReasonResourceAvailable, "Resource is available")
+		c.Set(kind, metav1.ConditionTrue, workv1.ReasonResourceAvailable, "Resource is available")
 	case out.Ref.Resource == "" || out.Ref.Version == "" || out.Ref.Name == "":
-		c.set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
+		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
 	case out.Err != nil:
-		c.set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
+		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
 	case out.Refused != nil && notLookedFor(out.Refused.Cause):
-		c.set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
+		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
 	default:
-		c.set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
+		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
 	}
 }
 
@@ -182,19 +174,19 @@ func notLookedFor(cause engine.Cause) bool {
 func (c conditions) feedback(found *examined, changed bool) {
 	const kind = workv1.ConditionStatusFeedbackSynced
 	if changed {
-		for i := range *c.of {
-			if (*c.of)[i].Type == kind {
-				(*c.of)[i].LastTransitionTime = c.now
+		for i := range *c.Of {
+			if (*c.Of)[i].Type == kind {
+				(*c.Of)[i].LastTransitionTime = c.Now
 			}
 		}
 	}
 	switch {
 	case found.failure != nil:
-		c.set(kind, metav1.ConditionFalse, workv1.ReasonFeedbackFailed, engine.Shorten("Sync status feedback failed with error "+found.failure.Error()))
+		c.Set(kind, metav1.ConditionFalse, workv1.ReasonFeedbackFailed, engine.Shorten("Sync status feedback failed with error "+found.failure.Error()))
 	case !found.asked:
-		c.set(kind, metav1.ConditionTrue, workv1.ReasonNoFeedback, "")
+		c.Set(kind, metav1.ConditionTrue, workv1.ReasonNoFeedback, "")
 	default:
-		c.set(kind, metav1.ConditionTrue, workv1.ReasonFeedbackSynced, "")
+		c.Set(kind, metav1.ConditionTrue, workv1.ReasonFeedbackSynced, "")
 	}
 }
 
@@ -206,22 +198,18 @@ const (
 )
 
 func (c conditions) contested(against *engine.Contest) {
-	if against == nil {
-		apimeta.RemoveStatusCondition(c.of, conditionContested)
-		return
-	}
-	c.set(conditionContested, metav1.ConditionTrue, reasonRepairsReverted, against.Message(dialect().Remedies.Contested))
+	c.Contested(conditionContested, reasonRepairsReverted, against, dialect().Remedies.Contested)
 }
 
 // workApplied says whether all manifests are brought.
 func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 	for _, m := range manifests {
 		if !apimeta.IsStatusConditionTrue(m.Conditions, workv1.ConditionApplied) {
-			c.set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonWorkNotApplied, "Failed to apply manifest work")
+			c.Set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonWorkNotApplied, "Failed to apply manifest work")
 			return
 		}
 	}
-	c.set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonWorkApplied, "Apply manifest work complete")
+	c.Set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonWorkApplied, "Apply manifest work complete")
 }
 
 // workAvailable says whether all objects exist.
@@ -235,30 +223,23 @@ func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
 	const kind = workv1.ConditionAvailable
 	switch missing, unknown := count[metav1.ConditionFalse], count[metav1.ConditionUnknown]; {
 	case missing > 0:
-		c.set(kind, metav1.ConditionFalse, workv1.ReasonResourcesNotAvailable,
+		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourcesNotAvailable,
 			fmt.Sprintf("%d of %d resources are not available", missing, len(manifests)))
 	case unknown > 0:
-		c.set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown,
+		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown,
 			fmt.Sprintf("%d of %d resources have unknown status", unknown, len(manifests)))
 	case count[metav1.ConditionTrue] == 0:
-		c.set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown, "cannot get any available resource ")
+		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonResourcesUnknown, "cannot get any available resource ")
 	default:
-		c.set(kind, metav1.ConditionTrue, workv1.ReasonResourcesAvailable, "All resources are available")
+		c.Set(kind, metav1.ConditionTrue, workv1.ReasonResourcesAvailable, "All resources are available")
 	}
 }
 
-// removed says what stands against removing objects that left the ManifestWork, the first
-// in order. The condition is ours, and only there while something does.
-func (c conditions) removed(against []string) {
-	const kind, reason = "Removed", "ObjectsRemain"
-	if len(against) == 0 {
-		apimeta.RemoveStatusCondition(c.of, kind)
-		return
-	}
-	c.set(kind, metav1.ConditionFalse, reason, engine.Shorten(slices.Min(against)))
-}
+// removed says what stands against removing objects that left the ManifestWork. The
+// condition is ours.
+func (c conditions) removed(against []string) { c.Removed("Removed", "ObjectsRemain", against) }
 
 // deleting says that the ManifestWork is being deleted, and what that waits for.
 func (c conditions) deleting(waits string) {
-	c.set(workv1.ConditionDeleting, metav1.ConditionTrue, workv1.ReasonWorkDeleting, engine.Shorten("ManifestWork is being deleted. "+waits))
+	c.Set(workv1.ConditionDeleting, metav1.ConditionTrue, workv1.ReasonWorkDeleting, engine.Shorten("ManifestWork is being deleted. "+waits))
 }

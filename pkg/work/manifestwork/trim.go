@@ -28,13 +28,13 @@ func (c conditions) trimmed(work *workv1.ManifestWork, status *workv1.ManifestWo
 		size += len(m.Raw)
 	}
 	if size <= maxWork {
-		apimeta.RemoveStatusCondition(c.of, conditionTrimmed)
+		apimeta.RemoveStatusCondition(c.Of, conditionTrimmed)
 		return
 	}
 	for i := range status.ResourceStatus.Manifests {
 		status.ResourceStatus.Manifests[i].StatusFeedback.Values = nil
 	}
-	c.set(conditionTrimmed, metav1.ConditionTrue, reasonOversized, "The status was too large to be written in full: values of feedback rules are left out")
+	c.Set(conditionTrimmed, metav1.ConditionTrue, reasonOversized, "The status was too large to be written in full: values of feedback rules are left out")
 }
 
 // statusBytes estimates the size of a status as JSON, rather too much than too little.

@@ -210,7 +210,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 		}
 	}
 	options := manifestwork.Options{Cluster: clusterName, HubURL: hub.Config().Host, AgentID: agentID, Reached: reached,
-		Blind: time.Second, RawFeedback: o.raw, EvictionGrace: o.grace}
+		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, EvictionGrace: o.grace}
 	if o.url != "" {
 		options.HubURL = o.url
 	}

@@ -29,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -181,7 +182,7 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 		return nil, err
 	}
 	reconciler, err := apply.New(apply.Options{
-		Member: memberName, MemberConfig: memberConfig, Blind: time.Second, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
+		Member: memberName, MemberConfig: memberConfig, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
 	})
 	if err != nil {
 		return nil, err

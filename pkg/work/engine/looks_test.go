@@ -1,0 +1,56 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+)
+
+func TestNextLook(t *testing.T) {
+	no := &Refusal{NotWritten, "no"}
+	soon := func(out Outcome) time.Duration {
+		if out.Holds {
+			return time.Minute
+		}
+		return 0
+	}
+	for name, tc := range map[string]struct {
+		result  Result
+		again   func(Outcome) time.Duration
+		want    time.Duration // zero: between one and two hours
+		refused bool
+	}{
+		"all is well":                        {result: Result{Outcomes: []Outcome{{}, {}}}},
+		"a repair waits":                     {result: Result{Outcomes: []Outcome{{Postponed: time.Second}, {QuietIn: time.Minute}}}, want: time.Second},
+		"a contest may end":                  {result: Result{Outcomes: []Outcome{{QuietIn: time.Minute}}}, want: time.Minute},
+		"something is refused":               {result: Result{Outcomes: []Outcome{{}, {Refused: no}}}, refused: true},
+		"something is refused until changed": {result: Result{Outcomes: []Outcome{{Refused: no, Settled: true}}}},
+		"something may not be removed":       {result: Result{Denied: []string{"no"}}, refused: true},
+		"the family knows better":            {result: Result{Outcomes: []Outcome{{Refused: no, Holds: true}}}, again: soon, want: time.Minute},
+		"the family knows better of another": {result: Result{Outcomes: []Outcome{{Refused: no}, {Refused: no, Holds: true}}}, again: soon, want: time.Minute, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &Engine{effort: Effort{Resync: time.Hour}, watch: memberwatch.New(nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil)}
+			next, refused := e.NextLook("work", tc.result, tc.again)
+			if refused != tc.refused {
+				t.Errorf("refused: %t", refused)
+			}
+			if late := next >= time.Hour && next < 2*time.Hour; tc.want != next && (tc.want != 0 || !late) {
+				t.Errorf("the next look is in %s, want %s", next, tc.want)
+			}
+		})
+	}
+}
+
+func TestEffortHasDefaults(t *testing.T) {
+	e := Effort{Works: 3, Blind: time.Second}.WithDefaults()
+	if e.Works != 3 || e.Manifests != 4 || e.Resync != 15*time.Minute || e.Blind != time.Second || e.Clock == nil {
+		t.Errorf("got %+v", e)
+	}
+}
