@@ -32,6 +32,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 		r.turns.of(work.Name).ended(work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
 	}
+	r.engine.AskPods(ctx, work.Name, &b)
 	before := work.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(work, b.Outcomes, now)

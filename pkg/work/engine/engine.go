@@ -191,6 +191,9 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	out := seen(it, written, t.owner)
 	out.Holds, out.Verdict = out.Holds || it.Way.owns(), availability.Of(written)
+	if out.Verdict.State == availability.NotYet {
+		out.pods = availability.SelectorOf(written)
+	}
 	if it.Way.Whole {
 		out.Drift = Differences{Fields: compare.Objects(it.object, written)}
 	}

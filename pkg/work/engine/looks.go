@@ -80,7 +80,7 @@ func (e *Engine) NextLook(work string, r Result, again func(Outcome) time.Durati
 			}
 		}
 		refused = refused || out.Refused != nil && !out.Settled
-		for _, wait := range []time.Duration{out.Postponed, out.QuietIn} {
+		for _, wait := range []time.Duration{out.Postponed, out.QuietIn, out.AskIn} {
 			if wait > 0 {
 				next = min(next, wait)
 			}

@@ -32,6 +32,7 @@ func TestNextLook(t *testing.T) {
 		"something is refused":               {result: Result{Outcomes: []Outcome{{}, {Refused: no}}}, refused: true},
 		"something is refused until changed": {result: Result{Outcomes: []Outcome{{Refused: no, Settled: true}}}},
 		"something may not be removed":       {result: Result{Denied: []string{"no"}}, refused: true},
+		"Pods may say why":                   {result: Result{Outcomes: []Outcome{{AskIn: time.Minute}}}, want: time.Minute},
 		"the family knows better":            {result: Result{Outcomes: []Outcome{{Refused: no, Holds: true}}}, again: soon, want: time.Minute},
 		"the family knows better of another": {result: Result{Outcomes: []Outcome{{Refused: no}, {Refused: no, Holds: true}}}, again: soon, want: time.Minute, refused: true},
 	} {

@@ -26,6 +26,7 @@ type memories struct {
 type memory struct {
 	objects objects
 	plans   plans
+	asked   asked
 }
 
 func newMemories() *memories { return &memories{seed: maphash.MakeSeed(), works: map[string]*memory{}} }

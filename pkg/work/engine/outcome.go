@@ -77,6 +77,11 @@ type Outcome struct {
 	// it still is if nothing else happens.
 	Against *Contest
 	QuietIn time.Duration
+	// AskIn is how long until the Pods of a workload that is not available are worth
+	// asking why.
+	AskIn time.Duration
+	// pods selects those of a workload.
+	pods string
 }
 
 // Result is what came of bringing a work.

@@ -5,6 +5,7 @@ package work_test
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -233,6 +234,9 @@ var _ = Describe("Availability", func() {
 		notYet := outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
 		Expect(reportedOf(ctx, "available")(Default)[0].Available).To(Equal("False/ManifestNotAvailableYet"))
+		By("saying why, when that takes a while")
+		Eventually(func() string { return message(ctx, "available", 0, placementv1beta1.ConditionAvailable) }).WithTimeout(time.Minute).Should(
+			MatchRegexp(`^Not all replicas are available yet\. Pod web-[a-z0-9]+-[a-z0-9]+: Unschedulable: .*didn't match Pod's node affinity`))
 
 		changeWork(ctx, "available", strings.Replace(waiting, `nodeSelector: {no: "node"}, `, "", 1), configMap(ns, "a"))
 		Eventually(reported(ctx, "available")).Should(beDone())

@@ -1,0 +1,129 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package availability
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// SelectorOf is the label selector of the Pods of a workload; "" if the object is none of the
+// workloads that [Of] judges, or selects nothing.
+func SelectorOf(object *unstructured.Unstructured) string {
+	if object.GroupVersionKind().Group != "apps" {
+		return ""
+	}
+	switch object.GetKind() {
+	case "Deployment", "StatefulSet", "DaemonSet":
+	default:
+		return ""
+	}
+	field, found, err := unstructured.NestedMap(object.Object, "spec", "selector")
+	if !found || err != nil {
+		return ""
+	}
+	var labels metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(field, &labels); err != nil {
+		return ""
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&labels)
+	if err != nil || selector.Empty() {
+		return ""
+	}
+	return selector.String()
+}
+
+// severity of what holds a Pod up: what passes by itself last is the worst.
+type severity int
+
+const (
+	nothing severity = iota
+	notReady
+	unschedulable
+	lost
+	ending
+	unstartable
+)
+
+// WhyNot is what holds up the worst of a workload's Pods, as a sentence that begins with the
+// Pod's name; "" if none says more than that it is starting. It has no counts and no times,
+// so that it stays as it is while nothing changes.
+func WhyNot(pods []corev1.Pod) string {
+	var worst severity
+	var told, of string
+	for i := range pods {
+		pod := &pods[i]
+		how, text := holdsUp(pod)
+		if how > worst || how == worst && how > nothing && pod.Name < of {
+			worst, told, of = how, text, pod.Name
+		}
+	}
+	if worst == nothing {
+		return ""
+	}
+	return fmt.Sprintf("Pod %s: %s", of, told)
+}
+
+func holdsUp(pod *corev1.Pod) (severity, string) {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded {
+		return nothing, ""
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return lost, sentence(cmp.Or(pod.Status.Reason, "Failed"), pod.Status.Message)
+	}
+	if c := conditionOf(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		return unschedulable, sentence(cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
+	}
+	var worst severity
+	var told string
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if how, text := holdsUpContainer(&container); how > worst {
+			worst, told = how, text
+		}
+	}
+	if ready := conditionOf(pod, corev1.PodReady); worst == nothing && pod.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionFalse {
+		return notReady, sentence(cmp.Or(ready.Reason, "NotReady"), ready.Message)
+	}
+	return worst, told
+}
+
+// holdsUpContainer leaves out what every container goes through.
+func holdsUpContainer(c *corev1.ContainerStatus) (severity, string) {
+	waiting := c.State.Waiting
+	switch {
+	case waiting == nil, waiting.Reason == "", waiting.Reason == "ContainerCreating", waiting.Reason == "PodInitializing":
+		return nothing, ""
+	case waiting.Reason != "CrashLoopBackOff":
+		return unstartable, fmt.Sprintf("container %s: %s", c.Name, sentence(waiting.Reason, waiting.Message))
+	}
+	// Its own message says how long the kubelet waits this time.
+	ended := c.LastTerminationState.Terminated
+	if ended == nil {
+		return ending, fmt.Sprintf("container %s: CrashLoopBackOff", c.Name)
+	}
+	return ending, fmt.Sprintf("container %s: CrashLoopBackOff: it ends with code %d (%s)", c.Name, ended.ExitCode, cmp.Or(ended.Reason, "no reason"))
+}
+
+func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func sentence(reason, message string) string {
+	if message = strings.TrimSpace(message); message == "" {
+		return reason
+	}
+	return reason + ": " + message
+}

@@ -1,0 +1,90 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package availability
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+)
+
+func pod(name string, status corev1.PodStatus) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: status}
+}
+
+func waits(container, reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+func crashes(container string, code int32, reason string) corev1.ContainerStatus {
+	c := waits(container, "CrashLoopBackOff", "back-off 2m40s restarting failed container")
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}
+	return c
+}
+
+func of(containers ...corev1.ContainerStatus) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: containers}
+}
+
+func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
+	unschedulable := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
+	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [web]"}}}
+	image := of(waits("web", "ImagePullBackOff", `Back-off pulling image "web:2"`))
+	going := pod("going", image)
+	going.DeletionTimestamp = ptr.To(metav1.Now())
+	for name, test := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"no Pods":                          {},
+		"starting":                         {pods: []corev1.Pod{pod("a", of(waits("web", "ContainerCreating", "")))}},
+		"started":                          {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodRunning})}},
+		"done":                             {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodSucceeded, Reason: "x"})}},
+		"going":                            {pods: []corev1.Pod{going}},
+		"an image that cannot be pulled":   {pods: []corev1.Pod{pod("a", image)}, want: `Pod a: container web: ImagePullBackOff: Back-off pulling image "web:2"`},
+		"a crash, without its times":       {pods: []corev1.Pod{pod("a", of(crashes("web", 137, "OOMKilled")))}, want: "Pod a: container web: CrashLoopBackOff: it ends with code 137 (OOMKilled)"},
+		"a crash of which nothing is left": {pods: []corev1.Pod{pod("a", of(waits("web", "CrashLoopBackOff", "back-off 10s")))}, want: "Pod a: container web: CrashLoopBackOff"},
+		"no node":                          {pods: []corev1.Pod{pod("a", unschedulable)}, want: "Pod a: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu."},
+		"not ready":                        {pods: []corev1.Pod{pod("a", running)}, want: "Pod a: ContainersNotReady: containers with unready status: [web]"},
+		"evicted":                          {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on memory."})}, want: "Pod a: Evicted: The node was low on memory."},
+		"a container that makes others wait": {
+			pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodPending,
+				InitContainerStatuses: []corev1.ContainerStatus{crashes("migrate", 1, "Error")},
+				ContainerStatuses:     []corev1.ContainerStatus{waits("web", "PodInitializing", "")}})},
+			want: "Pod a: container migrate: CrashLoopBackOff: it ends with code 1 (Error)",
+		},
+		"what will not pass before what may": {
+			pods: []corev1.Pod{pod("a", running), pod("b", unschedulable), pod("c", of(crashes("web", 1, "Error"))), pod("e", image), pod("d", image)},
+			want: `Pod d: container web: ImagePullBackOff: Back-off pulling image "web:2"`,
+		},
+	} {
+		if got := WhyNot(test.pods); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestOnlyWorkloadsHavePods(t *testing.T) {
+	selector := map[string]any{"matchLabels": map[string]any{"app": "web"}, "matchExpressions": []any{map[string]any{"key": "tier", "operator": "Exists"}}}
+	for name, test := range map[string]struct {
+		object map[string]any
+		want   string
+	}{
+		"a Deployment":      {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, "app=web,tier"},
+		"without selector":  {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}, ""},
+		"that selects all":  {map[string]any{"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": map[string]any{"selector": map[string]any{}}}, ""},
+		"that is malformed": {map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": map[string]any{"selector": map[string]any{"matchLabels": "x"}}}, ""},
+		"somebody's own":    {map[string]any{"apiVersion": "example.com/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, ""},
+		"a ReplicaSet":      {map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": map[string]any{"selector": selector}}, ""},
+	} {
+		if got := SelectorOf(&unstructured.Unstructured{Object: test.object}); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
