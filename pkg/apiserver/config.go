@@ -40,7 +40,7 @@ type Config struct {
 	Certificate dynamiccertificates.CertKeyContentProvider
 
 	// Members is the inventory, filled by whoever hands it in.
-	Members *clustergateway.Members
+	Members *clustergateway.Inventory
 	// Credentials are the gateway's own on the members.
 	Credentials clustergateway.Credentials
 	// Dialer opens streams into members.

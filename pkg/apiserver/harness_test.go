@@ -255,7 +255,7 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 	}
 	g := &gateway{t: t, members: members, inform: &informer{}, done: make(chan error, 1)}
 	g.allow = func(authorizer.Attributes) bool { return true }
-	inventory := clustergateway.NewMembers()
+	inventory := clustergateway.NewInventory()
 	if _, _, err := inventory.Follow(g.inform); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry)
 	if err != nil {
 		b.Fatal(err)
 	}
-	members := clustergateway.NewMembers()
+	members := clustergateway.NewInventory()
 	if _, _, err := members.Follow(oneMember{}); err != nil {
 		b.Fatal(err)
 	}

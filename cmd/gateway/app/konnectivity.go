@@ -32,7 +32,7 @@ type konnectivityServers struct {
 }
 
 // newKonnectivity makes what flags ask for. The agents' tunnels join the registry of all.
-func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Members, port *advertised) (*konnectivityServers, error) {
+func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Identities, port *advertised) (*konnectivityServers, error) {
 	servers, given := &konnectivityServers{}, g.Tunnels.Konnectivity
 	if !given.Agents && given.Frontends == "" {
 		return servers, nil

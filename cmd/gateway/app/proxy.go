@@ -35,7 +35,7 @@ func (g *gateway) addProxy(context.Context) error {
 	if err := g.addTunnels(tunnels); err != nil {
 		return err
 	}
-	members := clustergateway.NewMembers()
+	members := clustergateway.NewInventory()
 	members.OnGone(tunnels.disconnect)
 	credentials := serviceaccount.NewCredentials(g.clientset)
 	credentials.Changed = members.SetCredential
@@ -60,7 +60,7 @@ func (g *gateway) addProxy(context.Context) error {
 }
 
 // proxyConfig is what the aggregated API server needs of the other parts, and what flags say.
-func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Members, credentials *serviceaccount.Credentials, onServing func()) *apiserver.Config {
+func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventory, credentials *serviceaccount.Credentials, onServing func()) *apiserver.Config {
 	config := &apiserver.Config{
 		Hub:         g.REST,
 		Address:     g.Serving.Listen(g.Serving.SecurePort),
@@ -98,7 +98,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Members,
 
 // serveAPI runs the API server once it can answer: with a certificate, the
 // inventory and the credentials that are there.
-func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Members,
+func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig, members *clustergateway.Inventory,
 	credentials *serviceaccount.Credentials, tunnels *tunnels) error {
 	informer, err := g.manager.GetCache().GetInformer(ctx, &clusterv1beta1.MemberCluster{})
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 // tunnels is where members' tunnels are, and what has to do with all of them.
 type tunnels struct {
 	registry *tunnel.Registry
-	members  *cluster.Members
+	members  *cluster.Identities
 	port     *advertised
 	// konnectivity are Konnectivity's agents and clients, as far as flags let them in.
 	konnectivity *konnectivityServers
@@ -44,7 +44,7 @@ func (g *gateway) newTunnels() (*tunnels, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}
-	members := &cluster.Members{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()}
+	members := &cluster.Identities{Reader: g.manager.GetClient(), Seats: cluster.FleetSeats()}
 	servers, err := g.newKonnectivity(registry, members, port)
 	if err != nil {
 		return nil, err

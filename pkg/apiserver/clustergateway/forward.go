@@ -22,7 +22,7 @@ import (
 // exchange is one request on its way to a member.
 type exchange struct {
 	request *Request
-	link    *link
+	route   *route
 	// as is whom the member is to see. It is empty if own is true: then it is the
 	// gateway's own account.
 	as  Impersonation
@@ -82,7 +82,7 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 	if x.own {
 		return nil
 	}
-	refusal, err := x.link.grants.ensure(ctx, x.as)
+	refusal, err := x.route.grants.ensure(ctx, x.as)
 	if err != nil {
 		return h.failureOf(ctx, x.request, err)
 	}

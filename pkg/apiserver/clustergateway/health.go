@@ -62,7 +62,7 @@ func (h *Handler) ready(ctx context.Context, member string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	res, err := h.links.of(member).send(req, false)
+	res, err := h.routes.of(member).send(req, false)
 	if err != nil {
 		return false, err
 	}

@@ -19,7 +19,7 @@ import (
 // again.
 const historyLength = 1024
 
-// Informer is the part of a shared informer that Members needs: the informers of
+// Informer is the part of a shared informer that an Inventory needs: the informers of
 // client-go and of controller-runtime's cache have it.
 type Informer interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
@@ -53,10 +53,10 @@ type change struct {
 	late    bool
 }
 
-// Members is the inventory as the API server sees it: what an informer told,
+// Inventory is the members as the API server sees it: what an informer told,
 // with the last changes, so that one can list and then watch without a gap.
 // The objects are shared: nobody changes them.
-type Members struct {
+type Inventory struct {
 	// mu guards all below, and is held while watchers are told, so that each
 	// sees changes in their order.
 	mu          sync.Mutex
@@ -70,9 +70,9 @@ type Members struct {
 	gone           []func(member string)
 }
 
-// NewMembers returns an empty inventory.
-func NewMembers() *Members {
-	return &Members{
+// NewInventory returns an empty inventory.
+func NewInventory() *Inventory {
+	return &Inventory{
 		byName:      map[string]*clusterv1beta1.MemberCluster{},
 		credentials: map[string]credentialAt{},
 		watchers:    map[*memberWatch]struct{}{},
@@ -81,7 +81,7 @@ func NewMembers() *Members {
 
 // Follow fills the inventory from an informer of MemberClusters until stop is
 // called. It returns a function that is true once the first list is in.
-func (m *Members) Follow(informer Informer) (synced func() bool, stop func() error, err error) {
+func (m *Inventory) Follow(informer Informer) (synced func() bool, stop func() error, err error) {
 	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(obj any, initial bool) { m.set(obj, initial) },
 		UpdateFunc: func(_, obj any) { m.set(obj, false) },
@@ -94,7 +94,7 @@ func (m *Members) Follow(informer Informer) (synced func() bool, stop func() err
 }
 
 // Get returns a member.
-func (m *Members) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
+func (m *Inventory) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	member, ok := m.byName[name]
@@ -103,7 +103,7 @@ func (m *Members) Get(name string) (*clusterv1beta1.MemberCluster, bool) {
 
 // List returns all members in the order of their names, and the resourceVersion
 // from which a watch sees what happens next.
-func (m *Members) List() ([]*clusterv1beta1.MemberCluster, string) {
+func (m *Inventory) List() ([]*clusterv1beta1.MemberCluster, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sorted(), strconv.FormatUint(m.version, 10)
@@ -112,7 +112,7 @@ func (m *Members) List() ([]*clusterv1beta1.MemberCluster, string) {
 // SetCredential tells that the Secret with the gateway's credential for a member
 // came, changed or went, with its resourceVersion. A credential may come before
 // its member. Initial ones, of a first list, cannot be told to a watch.
-func (m *Members) SetCredential(name string, present bool, resourceVersion string, initial bool) {
+func (m *Inventory) SetCredential(name string, present bool, resourceVersion string, initial bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := credentialAt{present: present, version: parseVersion(resourceVersion)}
@@ -133,14 +133,14 @@ func (m *Members) SetCredential(name string, present bool, resourceVersion strin
 }
 
 // OnGone has f called after a member is deleted; f must not block.
-func (m *Members) OnGone(f func(member string)) {
+func (m *Inventory) OnGone(f func(member string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.gone = append(m.gone, f)
 }
 
 // get is Get with what is known of the credential.
-func (m *Members) get(name string) (state, bool) {
+func (m *Inventory) get(name string) (state, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	member, ok := m.byName[name]
@@ -148,14 +148,14 @@ func (m *Members) get(name string) (state, bool) {
 }
 
 // list is List with what is known of the credentials.
-func (m *Members) list() ([]state, string) {
+func (m *Inventory) list() ([]state, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.states(), strconv.FormatUint(m.version, 10)
 }
 
 // states is called with mu held.
-func (m *Members) states() []state {
+func (m *Inventory) states() []state {
 	all := make([]state, 0, len(m.byName))
 	for _, member := range m.sorted() {
 		all = append(all, state{member, m.credentials[member.Name]})
@@ -163,7 +163,7 @@ func (m *Members) states() []state {
 	return all
 }
 
-func (m *Members) sorted() []*clusterv1beta1.MemberCluster {
+func (m *Inventory) sorted() []*clusterv1beta1.MemberCluster {
 	all := make([]*clusterv1beta1.MemberCluster, 0, len(m.byName))
 	for _, member := range m.byName {
 		all = append(all, member)
@@ -172,7 +172,7 @@ func (m *Members) sorted() []*clusterv1beta1.MemberCluster {
 	return all
 }
 
-func (m *Members) set(obj any, initial bool) {
+func (m *Inventory) set(obj any, initial bool) {
 	member, ok := obj.(*clusterv1beta1.MemberCluster)
 	if !ok {
 		return
@@ -193,7 +193,7 @@ func (m *Members) set(obj any, initial bool) {
 	m.tell(change{old: state{old, credential}, now: state{member, credential}, version: version})
 }
 
-func (m *Members) remove(obj any) {
+func (m *Inventory) remove(obj any) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
 	}
@@ -218,10 +218,10 @@ func (m *Members) remove(obj any) {
 
 // beginHere forgets the history: what was before a first list cannot be told to a
 // watch. It is called with mu held.
-func (m *Members) beginHere() { m.floor, m.history = m.version, nil }
+func (m *Inventory) beginHere() { m.floor, m.history = m.version, nil }
 
 // tell is called with mu held.
-func (m *Members) tell(c change) {
+func (m *Inventory) tell(c change) {
 	c.late = c.version < m.version
 	c.version = max(c.version, m.version)
 	m.history = append(m.history, c)
@@ -237,7 +237,7 @@ func (m *Members) tell(c change) {
 }
 
 // drop is called with mu held.
-func (m *Members) drop(w *memberWatch) {
+func (m *Inventory) drop(w *memberWatch) {
 	if _, ok := m.watchers[w]; ok {
 		delete(m.watchers, w)
 		close(w.events)

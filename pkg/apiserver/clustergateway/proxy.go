@@ -49,7 +49,7 @@ const (
 
 // Config is what a Handler needs. Those up to Serializer are required.
 type Config struct {
-	Members     *Members
+	Members     *Inventory
 	Credentials Credentials
 	Dialer      Dialer
 	// Authorizer decides on the hub what the verb of the outer request does not
@@ -100,7 +100,7 @@ type Config struct {
 type Handler struct {
 	members      *Members
 	credentials  Credentials
-	links        *links
+	routes       *routes
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
@@ -153,8 +153,8 @@ func New(c Config) (*Handler, error) {
 	if departed == nil {
 		departed = func(string) time.Time { return time.Time{} }
 	}
-	h.links = &links{byMember: map[string]*link{}, newLink: func(member string) *link {
-		made := &link{
+	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route {
+		made := &route{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
 			serverName: h.serverName, grants: newGrants(member, c.Dialer), departed: departed,
 		}
@@ -163,7 +163,7 @@ func New(c Config) (*Handler, error) {
 	}}
 	h.replies, h.watches = h.newProxy(copyBuffer), h.newProxy(watchBuffer)
 	c.Members.OnGone(func(member string) {
-		h.links.forget(member)
+		h.routes.forget(member)
 		h.metrics.forget(member)
 	})
 	return h, nil
@@ -190,7 +190,7 @@ func (h *Handler) Drain(ctx context.Context) {
 }
 
 // Close ends connections that nothing uses.
-func (h *Handler) Close() { h.links.closeAll() }
+func (h *Handler) Close() { h.routes.closeAll() }
 
 // Handles is true for a request that the hub has authorized as one for the
 // subresource proxy of a ClusterGateway. What was authorized must be what was
@@ -277,8 +277,8 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if !ok {
 		return nil, notFound(request.Member)
 	}
-	x := &exchange{request: request, link: h.links.of(request.Member), caller: outer.GetUser().GetName()}
-	x.rights = rights{caller: outer.GetUser(), asked: asked, link: x.link, action: actionOf(request)}
+	x := &exchange{request: request, route: h.routes.of(request.Member), caller: outer.GetUser().GetName()}
+	x.rights = rights{caller: outer.GetUser(), asked: asked, route: x.route, action: actionOf(request)}
 	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}

@@ -26,7 +26,7 @@ var notGranted = []byte("cannot impersonate")
 // request without a body is then sent once more, and the caller of another is told to.
 func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
-	res, err := x.link.send(out, x.request.Upgrade)
+	res, err := x.route.send(out, x.request.Upgrade)
 	if err != nil || x.own {
 		return res, err
 	}
@@ -35,7 +35,7 @@ func (x *exchange) send(out *http.Request) (*http.Response, error) {
 		return res, err
 	}
 	_ = res.Body.Close() // It was read to its end.
-	refusal, err := x.link.grants.within(out.Context(), x.as, time.Since(began))
+	refusal, err := x.route.grants.within(out.Context(), x.as, time.Since(began))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	if hasBody(out) {
 		return nil, unavailable(x.request.Member, fmt.Sprintf("member %q had not let the gateway act as user %q, and does now: ask again", x.request.Member, x.as.User))
 	}
-	return x.link.send(out, x.request.Upgrade)
+	return x.route.send(out, x.request.Upgrade)
 }
 
 // refused says that the agent has not granted the caller.

@@ -49,7 +49,7 @@ func (h *Handler) unreached(member string) bool {
 
 // gatewayREST serves ClusterGateways, read-only.
 type gatewayREST struct {
-	members *Members
+	members *Inventory
 	// away says of a member that nobody would reach it now, whatever its agent has reported.
 	away func(member string) bool
 }

@@ -31,10 +31,10 @@ type rights struct {
 	// caller and asked are whom and what the hub was asked about.
 	caller user.Info
 	asked  []authorizer.Attributes
-	// link and as are which member's agent was asked, and about whom; as is empty if
+	// route and as are which member's agent was asked, and about whom; as is empty if
 	// nobody was.
-	link *link
-	as   Impersonation
+	route *route
+	as    Impersonation
 	// action is what the member was asked to do.
 	action action
 }
@@ -61,7 +61,7 @@ func (r *reviews) questions(of rights) ([]question, error) {
 	}
 	return []question{
 		{key: "way " + way, ask: func(ctx context.Context) error { return r.askWay(ctx, of) }},
-		{key: "action " + of.link.member + " " + of.as.key() + action, ask: func(ctx context.Context) error { return r.askMember(ctx, of) }},
+		{key: "action " + of.route.member + " " + of.as.key() + action, ask: func(ctx context.Context) error { return r.askMember(ctx, of) }},
 	}, nil
 }
 
@@ -80,7 +80,7 @@ func (r rights) key() (string, error) {
 		questions = append(questions, q)
 	}
 	key, err := json.Marshal([]any{
-		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), questions, r.link.member, r.as.key(),
+		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), questions, r.route.member, r.as.key(),
 	})
 	return string(key), err
 }
@@ -197,15 +197,15 @@ func (r *reviews) askWay(ctx context.Context, rights rights) error {
 		decision, _, err := r.authorizer.Authorize(ctx, attributes)
 		if err == nil && decision != authorizer.DecisionAllow {
 			return fmt.Errorf("%w: on the hub, user %q may no longer %s %s of member %q", errRightLost,
-				rights.caller.GetName(), attributes.GetVerb(), subject(attributes), rights.link.member)
+				rights.caller.GetName(), attributes.GetVerb(), subject(attributes), rights.route.member)
 		}
 		unknown = append(unknown, err)
 	}
 	if rights.as.User != "" {
-		refusal, err := rights.link.grants.within(ctx, rights.as, r.period)
+		refusal, err := rights.route.grants.within(ctx, rights.as, r.period)
 		if err == nil && refusal != "" {
 			return fmt.Errorf("%w: the agent of member %q no longer lets the gateway act as user %q: %s", errRightLost,
-				rights.link.member, rights.as.User, refusal)
+				rights.route.member, rights.as.User, refusal)
 		}
 		unknown = append(unknown, err)
 	}
@@ -215,7 +215,7 @@ func (r *reviews) askWay(ctx context.Context, rights rights) error {
 
 // askMember returns that the member's own RBAC no longer allows the request.
 func (r *reviews) askMember(ctx context.Context, rights rights) error {
-	allowed, err := rights.link.actions.allowed(ctx, rights.as, rights.action, r.period)
+	allowed, err := rights.route.actions.allowed(ctx, rights.as, rights.action, r.period)
 	if err != nil {
 		notReviewed(ctx, rights, err)
 		return nil
@@ -227,12 +227,12 @@ func (r *reviews) askMember(ctx context.Context, rights rights) error {
 	if rights.as.User != "" {
 		who = fmt.Sprintf("user %q", rights.as.User)
 	}
-	return fmt.Errorf("%w: on member %q, %s may no longer %s", errRightLost, rights.link.member, who, rights.action)
+	return fmt.Errorf("%w: on member %q, %s may no longer %s", errRightLost, rights.route.member, who, rights.action)
 }
 
 func notReviewed(ctx context.Context, rights rights, err error) {
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.link.member, "reason", printable(err.Error(), 512))
+		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", printable(err.Error(), 512))
 	}
 }
 

@@ -49,7 +49,7 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 func lastingOf(caller, path string) *exchange {
 	who := &user.DefaultInfo{Name: caller}
 	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is away") })
-	return &exchange{rights: rights{caller: who, link: &link{member: "m", actions: silent}, asked: []authorizer.Attributes{
+	return &exchange{rights: rights{caller: who, route: &route{member: "m", actions: silent}, asked: []authorizer.Attributes{
 		authorizer.AttributesRecord{User: who, Verb: "get", Resource: "clustergateways", Subresource: "proxy", Name: "m", ResourceRequest: true, Path: path},
 	}}}
 }

@@ -76,9 +76,9 @@ type CredentialsFunc func(member string) (Credential, error)
 // Credential calls f.
 func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
 
-// link is all that the gateway holds for one member: its connections, what its agent
+// route is all that the gateway holds for one member: its connections, what its agent
 // has granted, and what its API server said of those whose requests last.
-type link struct {
+type route struct {
 	member      string
 	credentials Credentials
 	dialer      Dialer
@@ -107,7 +107,7 @@ type pool struct {
 // poolFor makes another pool for another CA, and after the member has lost a way through a
 // tunnel: what was dialled before may lead through one that is about to end, and take
 // requests with it. Those under way go on where they are.
-func (l *link) poolFor(ca []byte) (*pool, error) {
+func (l *route) poolFor(ca []byte) (*pool, error) {
 	departed := l.departed(l.member)
 	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !departed.After(p.made) }
 	if p := l.current.Load(); fits(p) {
@@ -130,7 +130,7 @@ func (l *link) poolFor(ca []byte) (*pool, error) {
 	return p, nil
 }
 
-func (l *link) newPool(ca []byte) (*pool, error) {
+func (l *route) newPool(ca []byte) (*pool, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("the credential of member %q contains no CA certificate", l.member)
@@ -148,7 +148,7 @@ func (l *link) newPool(ca []byte) (*pool, error) {
 
 // newTransport leaves bodies as they are: the caller asked for an encoding, not
 // the gateway.
-func (l *link) newTransport(roots *x509.CertPool) *http.Transport {
+func (l *route) newTransport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -172,7 +172,7 @@ func (p *pool) closeIdle() {
 }
 
 // close ends what is idle; requests under way end with their tunnel.
-func (l *link) close() {
+func (l *route) close() {
 	if p := l.current.Load(); p != nil {
 		p.closeIdle()
 	}
@@ -186,7 +186,7 @@ var errCredential = errors.New("no usable credential")
 // send gives the member a request with the gateway's token of this moment. A
 // request without a body is sent a second time if the member did not know the
 // token and there is a newer one by now.
-func (l *link) send(out *http.Request, upgrade bool) (*http.Response, error) {
+func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	res, used, err := l.sendOnce(out, upgrade)
 	if err != nil || res.StatusCode != http.StatusUnauthorized || hasBody(out) {
 		return res, err
@@ -201,7 +201,7 @@ func (l *link) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	return res, err
 }
 
-func (l *link) sendOnce(out *http.Request, upgrade bool) (*http.Response, string, error) {
+func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, string, error) {
 	credential, err := l.credentials.Credential(l.member)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
@@ -253,28 +253,28 @@ func (c bare) Value(key any) any {
 // AfterFunc spares a goroutine per context that is derived from this one.
 func (c bare) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
 
-// links holds the links of known members.
-type links struct {
-	newLink func(member string) *link
+// routes holds the routes of known members.
+type routes struct {
+	newRoute func(member string) *route
 	// mu guards byMember.
 	mu       sync.Mutex
-	byMember map[string]*link
+	byMember map[string]*route
 }
 
-// of returns the link of a member that the caller knows to exist.
-func (l *links) of(member string) *link {
+// of returns the route of a member that the caller knows to exist.
+func (l *routes) of(member string) *route {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if found, ok := l.byMember[member]; ok {
 		return found
 	}
-	made := l.newLink(member)
+	made := l.newRoute(member)
 	l.byMember[member] = made
 	return made
 }
 
-// forget drops a member's link.
-func (l *links) forget(member string) {
+// forget drops a member's route.
+func (l *routes) forget(member string) {
 	l.mu.Lock()
 	found, ok := l.byMember[member]
 	delete(l.byMember, member)
@@ -284,11 +284,11 @@ func (l *links) forget(member string) {
 	}
 }
 
-func (l *links) closeAll() {
+func (l *routes) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for member, link := range l.byMember {
-		link.close()
+	for member, route := range l.byMember {
+		route.close()
 		delete(l.byMember, member)
 	}
 }

@@ -60,7 +60,7 @@ func TestAMemberWithoutATunnelIsNotHealthyWhateverItsAgentReported(t *testing.T)
 		Conditions:  yes(clusterv1beta1.ConditionJoined),
 		AgentStatus: []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: yes(clusterv1beta1.ConditionHealthy)}},
 	}
-	members := NewMembers()
+	members := NewInventory()
 	members.byName["a"], members.credentials["a"] = member, credentialAt{present: true, version: 2}
 	healthy := gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}
 	away := gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}

@@ -19,10 +19,10 @@ import (
 // ends and it lists again.
 const watchBacklog = 256
 
-// memberWatch is one watch. Its events are sent with the lock of Members held,
+// memberWatch is one watch. Its events are sent with the lock of the Inventory held,
 // so they never block.
 type memberWatch struct {
-	members *Members
+	members *Inventory
 	events  chan watch.Event
 	view    func(state) runtime.Object
 	matches func(*clusterv1beta1.MemberCluster) bool
@@ -49,7 +49,7 @@ var _ watch.Interface = (*memberWatch)(nil)
 
 // watch begins a watch. It fails with 410 if from is further back than what is
 // remembered.
-func (m *Members) watch(o watchOptions) (*memberWatch, error) {
+func (m *Inventory) watch(o watchOptions) (*memberWatch, error) {
 	present := o.initial || o.from == "" || o.from == "0"
 	var from uint64
 	if !present {

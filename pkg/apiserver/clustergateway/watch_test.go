@@ -23,7 +23,7 @@ func memberAt(name string, version int, team string) *clusterv1beta1.MemberClust
 	}}
 }
 
-func watchFrom(t *testing.T, m *Members, o watchOptions) *memberWatch {
+func watchFrom(t *testing.T, m *Inventory, o watchOptions) *memberWatch {
 	t.Helper()
 	if o.matches == nil {
 		o.matches = func(*clusterv1beta1.MemberCluster) bool { return true }
@@ -56,7 +56,7 @@ func told(w *memberWatch) []string {
 }
 
 func TestWatchSeesWhatHappensAfterItsList(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	m.set(memberAt("a", 5, "x"), true)
 	m.set(memberAt("b", 7, "x"), true)
 	_, version := m.List()
@@ -78,7 +78,7 @@ func TestWatchSeesWhatHappensAfterItsList(t *testing.T) {
 }
 
 func TestWatchWithoutAVersionBeginsWithThePresent(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	m.set(memberAt("b", 7, "x"), true)
 	m.set(memberAt("a", 5, "x"), true)
 	for name, tc := range map[string]struct {
@@ -99,7 +99,7 @@ func TestWatchWithoutAVersionBeginsWithThePresent(t *testing.T) {
 }
 
 func TestWatchOfASelectionSeesMembersComeAndGo(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	w := watchFrom(t, m, watchOptions{matches: func(m *clusterv1beta1.MemberCluster) bool { return m.Labels["team"] == "x" }})
 	m.set(memberAt("a", 1, "y"), false)
 	m.set(memberAt("a", 2, "x"), false)
@@ -111,7 +111,7 @@ func TestWatchOfASelectionSeesMembersComeAndGo(t *testing.T) {
 }
 
 func TestWatchThatIsTooFarBehindListsAgain(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	m.set(memberAt("a", 100, "x"), true)
 	o := watchOptions{from: "99", matches: func(*clusterv1beta1.MemberCluster) bool { return true }}
 	if _, err := m.watch(o); !apierrors.IsResourceExpired(err) {
@@ -131,7 +131,7 @@ func TestWatchThatIsTooFarBehindListsAgain(t *testing.T) {
 }
 
 func TestSlowWatcherEndsAndHoldsNobodyUp(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	slow := watchFrom(t, m, watchOptions{})
 	for i := range watchBacklog + 10 {
 		m.set(memberAt("a", 1+i, "x"), false)
@@ -144,7 +144,7 @@ func TestSlowWatcherEndsAndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	m.SetCredential("b", true, "4", true)
 	m.set(memberAt("a", 5, "x"), true)
 	m.set(memberAt("b", 1, "x"), true)
@@ -180,7 +180,7 @@ func TestCredentialThatComesAndGoesIsTold(t *testing.T) {
 }
 
 func TestStoppedWatchIsForgotten(t *testing.T) {
-	m := NewMembers()
+	m := NewInventory()
 	w := watchFrom(t, m, watchOptions{})
 	w.Stop()
 	m.set(memberAt("a", 1, "x"), false)

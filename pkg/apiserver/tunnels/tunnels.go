@@ -19,15 +19,15 @@ import (
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 )
 
-// Members is the inventory.
-type Members interface {
+// Inventory is the members.
+type Inventory interface {
 	Get(name string) (*clusterv1beta1.MemberCluster, bool)
 	List() (all []*clusterv1beta1.MemberCluster, resourceVersion string)
 }
 
 // Config is what a Handler needs; all of it is required.
 type Config struct {
-	Members Members
+	Members Inventory
 	// MembersOf are the members that a user of the hub is the agent of.
 	MembersOf func(ctx context.Context, username string) ([]string, error)
 	// Upgrade returns what switches protocols on an authorized request and serves

@@ -37,29 +37,29 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 			return cluster, nil, nil
 		}
 		if isHandedOn(cluster, request) {
-			return cluster, nil, r.claim(ctx, cluster, request, terms{approved: true})
+			return cluster, nil, r.claim(ctx, cluster, request, allowance{approved: true})
 		}
 	}
-	terms, refused, err := r.termsFor(ctx, request)
+	allowed, refused, err := r.allowanceFor(ctx, request)
 	if refused != nil || err != nil {
 		return nil, refused, err
 	}
-	if refused := refuseTerms(terms, cluster); refused != nil {
+	if refused := refuseAllowance(allowed, cluster); refused != nil {
 		return nil, refused, nil
 	}
 	if cluster == nil {
-		return r.createCluster(ctx, request, terms)
+		return r.createCluster(ctx, request, allowed)
 	}
-	if refused, err := r.spend(ctx, request, cluster.Name, terms); refused != nil || err != nil {
+	if refused, err := r.spend(ctx, request, cluster.Name, allowed); refused != nil || err != nil {
 		return nil, refused, err
 	}
-	return cluster, nil, r.claim(ctx, cluster, request, terms)
+	return cluster, nil, r.claim(ctx, cluster, request, allowed)
 }
 
 // createCluster makes the Cluster for a new clientID. A hashed name says little: only
 // the full clientID counts.
-func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, terms terms) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
-	wanted := desiredCluster(request, terms)
+func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, allowed allowance) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
+	wanted := desiredCluster(request, allowed)
 	var taken registrationv1alpha1.Cluster
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
 	if err == nil {
@@ -68,7 +68,7 @@ func (r *GrantReconciler) createCluster(ctx context.Context, request *registrati
 	if !apierrors.IsNotFound(err) {
 		return nil, nil, fmt.Errorf("reading Cluster %q: %w", wanted.Name, err)
 	}
-	if refused, err := r.spend(ctx, request, wanted.Name, terms); refused != nil || err != nil {
+	if refused, err := r.spend(ctx, request, wanted.Name, allowed); refused != nil || err != nil {
 		return nil, refused, err
 	}
 	if err := r.Client.Create(ctx, wanted); err != nil {
@@ -95,14 +95,14 @@ func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
 // claim records the key that has the Cluster from now on, before anything is made for
 // it. The write fails if anybody else wrote in between. What a former key was given is
 // revoked first: no two agents are the same member.
-func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, terms terms) error {
+func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, allowed allowance) error {
 	if cluster.Annotations[AnnotationKey] != "" {
 		if err := r.revoke(ctx, cluster); err != nil {
 			return err
 		}
 	}
 	base := cluster.DeepCopy()
-	record(&cluster.ObjectMeta, request, terms)
+	record(&cluster.ObjectMeta, request, allowed)
 	return patchCluster(ctx, r.Client, cluster, base)
 }
 

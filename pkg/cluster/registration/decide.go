@@ -63,13 +63,13 @@ func namespaceNotAllowed(namespace string) string {
 	return fmt.Sprintf("clusters do not register in namespace %q: use one of those in the gateway's --registration-namespaces, or add it there", namespace)
 }
 
-// refuseTerms says whether a token lets a new key have the Cluster, which is nil if no
+// refuseAllowance says whether a token lets a new key have the Cluster, which is nil if no
 // Cluster has the request's clientID.
-func refuseTerms(terms terms, cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
-	if terms.cluster != "" {
-		if cluster == nil || cluster.Name != terms.cluster {
+func refuseAllowance(allowed allowance, cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
+	if allowed.cluster != "" {
+		if cluster == nil || cluster.Name != allowed.cluster {
 			return conflict("the registration token is for Cluster %q only, and this client ID is not that Cluster's spec.clientID: "+
-				"give the agent that client ID, or another token", terms.cluster)
+				"give the agent that client ID, or another token", allowed.cluster)
 		}
 		return nil
 	}
@@ -157,8 +157,8 @@ func grantedCondition(refused *refusal.Refusal) metav1.Condition {
 }
 
 // desiredCluster is the Cluster that the hub makes for a clientID that none has.
-func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms terms) *registrationv1alpha1.Cluster {
-	name, labels := registrationv1alpha1.ClusterName(request.Spec.ClientID), terms.labelsOf(request)
+func desiredCluster(request *registrationv1alpha1.ClusterRegistration, allowed allowance) *registrationv1alpha1.Cluster {
+	name, labels := registrationv1alpha1.ClusterName(request.Spec.ClientID), allowed.labelsOf(request)
 	cluster := &registrationv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:  request.Namespace,
@@ -168,7 +168,7 @@ func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms ter
 		},
 		Spec: registrationv1alpha1.ClusterSpec{ClientID: request.Spec.ClientID},
 	}
-	record(&cluster.ObjectMeta, request, terms)
+	record(&cluster.ObjectMeta, request, allowed)
 	setOrDelete(&cluster.ObjectMeta, AnnotationBroughtLabels, broughtLabels(labels))
 	metav1.SetMetaDataLabel(&cluster.ObjectMeta, registrationv1alpha1.LabelCluster, name)
 	return cluster
@@ -176,13 +176,13 @@ func desiredCluster(request *registrationv1alpha1.ClusterRegistration, terms ter
 
 // record writes down on a Cluster whose key has it, and whether its member waits for
 // approval.
-func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterRegistration, terms terms) {
+func record(cluster *metav1.ObjectMeta, request *registrationv1alpha1.ClusterRegistration, allowed allowance) {
 	metav1.SetMetaDataAnnotation(cluster, AnnotationKey, sealing.Fingerprint(request.Spec.PublicKey))
 	delete(cluster.Annotations, AnnotationVerificationKey)
 	if len(request.Spec.VerificationKey) > 0 {
 		metav1.SetMetaDataAnnotation(cluster, AnnotationVerificationKey, base64.StdEncoding.EncodeToString(request.Spec.VerificationKey))
 	}
-	if !terms.approved {
+	if !allowed.approved {
 		metav1.SetMetaDataAnnotation(cluster, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.ApprovalManual)
 	}
 }

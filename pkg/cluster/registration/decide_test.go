@@ -79,7 +79,7 @@ func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
 	first := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
 		r.Spec.PublicKey, r.Spec.VerificationKey = holder.PublicKey(), verification
 	})
-	record(&cluster.ObjectMeta, first, terms{approved: true})
+	record(&cluster.ObjectMeta, first, allowance{approved: true})
 	signedBy := func(key *sealing.Key, change func(*registrationv1alpha1.ClusterRegistration)) *registrationv1alpha1.ClusterRegistration {
 		return requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
 			statement, err := registrationv1alpha1.MoveStatement(r)
@@ -110,7 +110,7 @@ func TestOnlyTheKeyThatHasAClusterHandsItOn(t *testing.T) {
 		}
 	}
 	second := requestOf(t, unchanged)
-	record(&cluster.ObjectMeta, second, terms{approved: true})
+	record(&cluster.ObjectMeta, second, allowance{approved: true})
 	if isHandedOn(cluster, signedBy(holder, unchanged)) {
 		t.Error("A former holder hands on what another key has")
 	}
@@ -135,28 +135,28 @@ func TestTheFirstKeyHasTheCluster(t *testing.T) {
 	}
 	conflict := registrationv1alpha1.RegistrationReasonConflict
 	tests := map[string]struct {
-		terms   terms
+		allowed allowance
 		cluster *registrationv1alpha1.Cluster
 		want    string
 	}{
-		"a new client ID":                                        {terms{}, nil, ""},
-		"a Cluster that nobody has":                              {terms{}, cluster("edge", ""), ""},
-		"a Cluster that another key has":                         {terms{}, cluster("edge", "a"), conflict},
-		"a token for that Cluster moves it":                      {terms{cluster: "edge"}, cluster("edge", "a"), ""},
-		"a token for that Cluster serves before anybody has it":  {terms{cluster: "edge"}, cluster("edge", ""), ""},
-		"a token for another Cluster, though this one is free":   {terms{cluster: "core"}, cluster("edge", ""), conflict},
-		"a token for a Cluster that has not this client ID":      {terms{cluster: "edge"}, nil, conflict},
-		"a token for another Cluster does not move the first":    {terms{cluster: "core"}, cluster("edge", "a"), conflict},
-		"a token for a Cluster whose name only begins like this": {terms{cluster: "edge-1"}, cluster("edge", "a"), conflict},
+		"a new client ID":                                        {allowance{}, nil, ""},
+		"a Cluster that nobody has":                              {allowance{}, cluster("edge", ""), ""},
+		"a Cluster that another key has":                         {allowance{}, cluster("edge", "a"), conflict},
+		"a token for that Cluster moves it":                      {allowance{cluster: "edge"}, cluster("edge", "a"), ""},
+		"a token for that Cluster serves before anybody has it":  {allowance{cluster: "edge"}, cluster("edge", ""), ""},
+		"a token for another Cluster, though this one is free":   {allowance{cluster: "core"}, cluster("edge", ""), conflict},
+		"a token for a Cluster that has not this client ID":      {allowance{cluster: "edge"}, nil, conflict},
+		"a token for another Cluster does not move the first":    {allowance{cluster: "core"}, cluster("edge", "a"), conflict},
+		"a token for a Cluster whose name only begins like this": {allowance{cluster: "edge-1"}, cluster("edge", "a"), conflict},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := reasonOf(refuseTerms(tc.terms, tc.cluster)); got != tc.want {
+			if got := reasonOf(refuseAllowance(tc.allowed, tc.cluster)); got != tc.want {
 				t.Errorf("reason %q, want %q", got, tc.want)
 			}
 		})
 	}
-	refused := refuseTerms(terms{}, cluster("edge", "a"))
+	refused := refuseAllowance(allowance{}, cluster("edge", "a"))
 	for _, remedy := range []string{AnnotationKey, registrationv1alpha1.AnnotationForCluster + "=edge"} {
 		if !strings.Contains(refused.Message, remedy) {
 			t.Errorf("message %q does not name the remedy %s", refused.Message, remedy)

@@ -58,7 +58,7 @@ type GrantReconciler struct {
 	Secrets cache.Cache
 	// Namespaces are where clusters may register. Empty means everywhere.
 	Namespaces []string
-	// Defaults are the terms of tokens that do not say otherwise.
+	// Defaults are what tokens allow that do not say otherwise.
 	Defaults Defaults
 	// Labels are what members get of the labels of their Clusters.
 	Labels LabelRule

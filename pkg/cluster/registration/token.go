@@ -47,7 +47,7 @@ type TokenReconciler struct {
 	Hub Endpoint
 	// Namespaces are where clusters may register. Empty means everywhere.
 	Namespaces []string
-	// Defaults are the terms of tokens that do not say otherwise.
+	// Defaults are what tokens allow that do not say otherwise.
 	Defaults Defaults
 }
 
@@ -222,16 +222,16 @@ func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, de
 	if issued == issuedValues {
 		status.SecretName = token.Name
 	}
-	terms, refused := termsOf(token, defaults)
+	allowed, refused := allowanceOf(token, defaults)
 	ready := tokenReady(token, issued)
 	switch {
 	case issued != issuedValues:
 	case refused != nil:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.Message
-	case terms.isUsedUp():
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUsedUp, usedUp(terms)
+	case allowed.isUsedUp():
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUsedUp, usedUp(allowed)
 	}
-	for _, condition := range []metav1.Condition{ready, restricted(terms, refused)} {
+	for _, condition := range []metav1.Condition{ready, restricted(allowed, refused)} {
 		condition.ObservedGeneration = token.Generation
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}

@@ -21,21 +21,21 @@ import (
 // request there and goes on with it. The write fails if the token is not as it was read,
 // so two clusters that come at once cannot both have the last use. Whoever was let in once
 // and comes again with another request, for the same Cluster or not, needs another use.
-func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, terms terms) (*refusal.Refusal, error) {
-	used := usedBy(terms.token)
+func (r *GrantReconciler) spend(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster string, allowed allowance) (*refusal.Refusal, error) {
+	used := usedBy(allowed.token)
 	had := slices.ContainsFunc(used, func(use string) bool { return strings.HasSuffix(use, "/"+string(request.UID)) })
-	if terms.uses == 0 || had {
+	if allowed.uses == 0 || had {
 		return nil, nil
 	}
-	if terms.isUsedUp() {
-		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(terms)), nil
+	if allowed.isUsedUp() {
+		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUsedUp, "%s", usedUp(allowed)), nil
 	}
-	base := terms.token.DeepCopy()
+	base := allowed.token.DeepCopy()
 	used = append(used, cluster+"/"+string(request.UID))
-	metav1.SetMetaDataAnnotation(&terms.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
+	metav1.SetMetaDataAnnotation(&allowed.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, terms.token, patch); err != nil {
-		return nil, fmt.Errorf("recording a use of ClusterRegistrationToken %q: %w", terms.token.Name, err)
+	if err := r.Client.Patch(ctx, allowed.token, patch); err != nil {
+		return nil, fmt.Errorf("recording a use of ClusterRegistrationToken %q: %w", allowed.token.Name, err)
 	}
 	return nil, nil
 }
@@ -45,11 +45,11 @@ func usedBy(token *registrationv1alpha1.ClusterRegistrationToken) []string {
 	return strings.FieldsFunc(token.Annotations[registrationv1alpha1.AnnotationUsedBy], func(c rune) bool { return c == ',' })
 }
 
-func (t terms) isUsedUp() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
+func (t allowance) isUsedUp() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
 
 // usedUp says so to whoever registers, and to whoever made the token: the one who does not
 // get in may be the one for whom it was meant.
-func usedUp(t terms) string {
+func usedUp(t allowance) string {
 	return fmt.Sprintf("ClusterRegistrationToken %q is used up, %d of %d: give the agent the values of a new one; "+
 		"the token's annotation %s names the Clusters that used it, and if one of them is not yours, delete that and find out who has your tokens",
 		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
@@ -58,7 +58,7 @@ func usedUp(t terms) string {
 // restricted tells what a leaked token would mean. One that lets clusters in without
 // anybody's approval is harmless only if it is for one Cluster, or if they are few and
 // choose no labels.
-func restricted(t terms, refused *refusal.Refusal) metav1.Condition {
+func restricted(t allowance, refused *refusal.Refusal) metav1.Condition {
 	condition := metav1.Condition{
 		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
 	}
@@ -78,7 +78,7 @@ func restricted(t terms, refused *refusal.Refusal) metav1.Condition {
 	return condition
 }
 
-func permissive(t terms) string {
+func permissive(t allowance) string {
 	number, labels := "any number of clusters", "which choose no labels"
 	if t.uses > 0 {
 		number = fmt.Sprintf("%d clusters", t.uses)

@@ -46,7 +46,7 @@ func TestUsesOfAToken(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: tc.annotations}}
-			got, refused := termsOf(token, Defaults{})
+			got, refused := allowanceOf(token, Defaults{})
 			if got.uses != tc.want || (refused != nil) != (tc.ready == invalid) {
 				t.Errorf("uses: got %d, %v, want %d", got.uses, refused, tc.want)
 			}
@@ -68,17 +68,17 @@ func TestTwoClustersAtOnceCannotBothHaveTheLastUse(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(token).Build()
 	r := &GrantReconciler{Client: hub}
-	read := func() terms {
+	read := func() allowance {
 		t.Helper()
 		var seen registrationv1alpha1.ClusterRegistrationToken
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(token), &seen); err != nil {
 			t.Fatal(err)
 		}
-		terms, refused := termsOf(&seen, Defaults{})
+		allowed, refused := allowanceOf(&seen, Defaults{})
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		return terms
+		return allowed
 	}
 	requestOf := func(uid types.UID) *registrationv1alpha1.ClusterRegistration {
 		return &registrationv1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{UID: uid}}
@@ -126,7 +126,7 @@ func TestWhatALeakedTokenMeans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			token.Spec.TTL = &metav1.Duration{Duration: time.Hour}
-			got := restricted(termsOf(token, tc.defaults))
+			got := restricted(allowanceOf(token, tc.defaults))
 			if (got.Status == metav1.ConditionFalse) != tc.permissive || !strings.Contains(got.Message, tc.says) {
 				t.Errorf("got %s, %s: %q, want permissive: %v, %q", got.Status, got.Reason, got.Message, tc.permissive, tc.says)
 			}

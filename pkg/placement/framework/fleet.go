@@ -74,7 +74,7 @@ type Agent struct {
 	HealthSince time.Time
 }
 
-// Health is the agent's verdict on its own cluster.
+// Health is what the agent says of its own cluster.
 type Health int
 
 const (

@@ -26,11 +26,11 @@ func Print(out io.Writer, results []Result) error {
 }
 
 func (r *Result) print(out io.Writer) error {
-	verdict := "fulfilled"
+	word := "fulfilled"
 	if !r.Fulfilled {
-		verdict = "not fulfilled"
+		word = "not fulfilled"
 	}
-	if _, err := fmt.Fprintf(out, "%s (%s): %s, %s\n\n", r.Placement, r.Type, verdict, r.Summary); err != nil {
+	if _, err := fmt.Fprintf(out, "%s (%s): %s, %s\n\n", r.Placement, r.Type, word, r.Summary); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

@@ -50,7 +50,7 @@ type Reconciler struct {
 	// Workers is how many placements are looked at at a time.
 	Workers int
 
-	pace pace
+	spacing spacing
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
@@ -98,7 +98,7 @@ func scheduledChanges() predicate.Predicate {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.pace.forget(req.NamespacedName)
+		r.spacing.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || placement.GetDeletionTimestamp() != nil {
@@ -107,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if going, err := family.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
 		return ctrl.Result{}, err
 	}
-	wait := r.pace.wait(req.NamespacedName, r.Clock.Now())
-	if wait > 0 && r.pace.isLarge(req.NamespacedName) {
+	wait := r.spacing.wait(req.NamespacedName, r.Clock.Now())
+	if wait > 0 && r.spacing.isLarge(req.NamespacedName) {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	observed, err := r.observe(ctx, req.NamespacedName, placement)
@@ -210,7 +210,7 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
 		return copyErr
 	}
-	r.pace.writes(client.ObjectKeyFromObject(placement), members, r.Clock.Now())
+	r.spacing.writes(client.ObjectKeyFromObject(placement), members, r.Clock.Now())
 	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
 	if err := r.Client.Status().Update(ctx, placement); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)

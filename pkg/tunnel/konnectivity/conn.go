@@ -15,15 +15,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// conn is one proxied connection of a link. It has the manners of a TCP connection
+// conn is one proxied connection of a carrier. It has the manners of a TCP connection
 // as far as the peer can follow: deadlines and Close always, half close and a reset
 // that can be told from an end between two of our own ends.
 type conn struct {
-	link          *link
+	carrier       *carrier
 	id            int64
 	local, remote net.Addr
 	in            inbox
-	// out is guarded by the link's outbox.
+	// out is guarded by the carrier's outbox.
 	out outgoing
 	// owed is what was read and not yet given back as credit.
 	owed atomic.Int64
@@ -40,8 +40,8 @@ type conn struct {
 
 var _ net.Conn = (*conn)(nil)
 
-func newConn(l *link, id int64, local, remote net.Addr) *conn {
-	c := &conn{link: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
+func newConn(l *carrier, id int64, local, remote net.Addr) *conn {
+	c := &conn{carrier: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
 	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {
@@ -59,11 +59,11 @@ func (c *conn) Read(p []byte) (int, error) {
 
 func (c *conn) hasRead(n int, err error) error {
 	if n > 0 {
-		c.link.giveBack(c, n)
+		c.carrier.giveBack(c, n)
 	}
 	if errors.Is(err, io.EOF) && c.peerClosed.Load() {
 		// All that came before the peer closed has been taken: nothing to write for.
-		c.link.out.fail(c, nil, errPeerClosed)
+		c.carrier.out.fail(c, nil, errPeerClosed)
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (c *conn) hasRead(n int, err error) error {
 func (c *conn) Write(p []byte) (int, error) {
 	sent := 0
 	for sent < len(p) {
-		n, err := c.link.out.write(c, p[sent:])
+		n, err := c.carrier.out.write(c, p[sent:])
 		sent += n
 		if err != nil {
 			return sent, err
@@ -85,7 +85,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close sends what was written and then says that it is over. It does not wait.
 func (c *conn) Close() error {
 	c.closing.Do(func() {
-		c.link.out.finish(c, c.farewell(""), net.ErrClosed)
+		c.carrier.out.finish(c, c.farewell(""), net.ErrClosed)
 		c.leave()
 	})
 	return nil
@@ -95,7 +95,7 @@ func (c *conn) Close() error {
 // be told sees a reset.
 func (c *conn) Reset() error {
 	c.closing.Do(func() {
-		c.link.out.fail(c, c.farewell(resetReason), net.ErrClosed)
+		c.carrier.out.fail(c, c.farewell(resetReason), net.ErrClosed)
 		c.leave()
 	})
 	return nil
@@ -106,11 +106,11 @@ func (c *conn) farewell(reason string) *packet {
 	if c.over.Swap(true) {
 		return nil
 	}
-	return c.link.closePacket(c.id, reason)
+	return c.carrier.closePacket(c.id, reason)
 }
 
 func (c *conn) leave() {
-	c.link.forget(c)
+	c.carrier.forget(c)
 	c.in.fail(net.ErrClosed)
 	if timer := c.linger.Load(); timer != nil {
 		timer.Stop()
@@ -122,14 +122,14 @@ func (c *conn) leave() {
 // closes the connection after what was written, and what arrives until the peer
 // has closed too is still read.
 func (c *conn) CloseWrite() error {
-	if c.link.extended {
-		c.link.out.finishHalf(c, &packet{kind: end, connID: c.id})
+	if c.carrier.extended {
+		c.carrier.out.finishHalf(c, &packet{kind: end, connID: c.id})
 		return nil
 	}
-	c.link.out.finishHalf(c, c.farewell(""))
-	if !c.link.gateway {
+	c.carrier.out.finishHalf(c, c.farewell(""))
+	if !c.carrier.gateway {
 		// An agent that has closed hears no more of the connection.
-		c.link.forget(c)
+		c.carrier.forget(c)
 		c.in.finish(io.EOF)
 	}
 	return nil
@@ -139,22 +139,22 @@ func (c *conn) CloseWrite() error {
 func (c *conn) closedByPeer(reason string, answer *packet) {
 	c.over.Store(true)
 	c.peerClosed.Store(true)
-	c.link.forget(c)
+	c.carrier.forget(c)
 	switch {
 	case reason != "":
 		c.in.fail(peerReset(reason))
-		c.link.out.fail(c, answer, peerReset(reason))
-	case c.link.gateway:
+		c.carrier.out.fail(c, answer, peerReset(reason))
+	case c.carrier.gateway:
 		c.in.finish(io.EOF)
-		c.link.out.fail(c, answer, errPeerClosed)
+		c.carrier.out.fail(c, answer, errPeerClosed)
 	default:
 		// What came before the close is still for the target. Until it has it, what
 		// the target sends goes nowhere: an error would end the target's connection.
 		c.in.finish(io.EOF)
-		c.link.out.discard(c, answer)
+		c.carrier.out.discard(c, answer)
 		c.linger.Store(time.AfterFunc(lingerTime, func() {
 			c.in.fail(errPeerClosed)
-			c.link.out.fail(c, nil, errPeerClosed)
+			c.carrier.out.fail(c, nil, errPeerClosed)
 		}))
 	}
 }

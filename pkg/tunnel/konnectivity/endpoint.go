@@ -23,7 +23,7 @@ const openTime = 30 * time.Second
 
 // endpoint is our agent's end of one stream: what a server asks for, it dials.
 type endpoint struct {
-	*link
+	*carrier
 	config *Connector
 	//lint:ignore containedctx It is the life of the stream, and of all that is dialed for it.
 	ctx context.Context
@@ -46,8 +46,8 @@ type endpoint struct {
 func serveEndpoint(ctx context.Context, config *Connector, c *connection, drained func()) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &endpoint{
-		link:   newLink(c.stream, c.info.extended, false, config.QueueLimit, config.unread, config.Metrics.link()),
-		config: config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
+		carrier: newCarrier(c.stream, c.info.extended, false, config.QueueLimit, config.unread, config.Metrics.carrier()),
+		config:  config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
 	}
 	stop := make(chan struct{})
 	stopDraining := context.AfterFunc(ctx, func() {
@@ -207,7 +207,7 @@ func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
 		e.refuseDial(p, err)
 		return
 	}
-	c := newConn(e.link, e.ids.Add(1), addr(e.config.Member), addr("gateway"))
+	c := newConn(e.carrier, e.ids.Add(1), addr(e.config.Member), addr("gateway"))
 	if err != nil || !e.add(c) {
 		// The target is open already: its handler closes it, on a dead connection.
 		c.over.Store(true)

@@ -103,8 +103,8 @@ func (m *Metrics) backends(change float64) {
 // dialFailure counts a dial that came to nothing, by upstream's reasons.
 func (m *Metrics) dialFailure(reason string) { m.dialFailures.WithLabelValues(reason).Inc() }
 
-// link returns what one agent's stream is counted with.
-func (m *Metrics) link(member string) *meter {
+// carrier returns what one agent's stream is counted with.
+func (m *Metrics) carrier(member string) *meter {
 	return &meter{
 		out: packetCounters(m.packets, toAgent), in: packetCounters(m.packets, fromAgent),
 		ignored: packetCounters(m.foreignPackets, fromAgent),
@@ -169,7 +169,7 @@ func NewAgentMetrics(registerer prometheus.Registerer) (*AgentMetrics, error) {
 	return m, nil
 }
 
-func (m *AgentMetrics) link() *meter {
+func (m *AgentMetrics) carrier() *meter {
 	return &meter{
 		out: packetCounters(m.packets, fromAgent), in: packetCounters(m.packets, toAgent), ignored: packetCounters(m.ignored, toAgent),
 	}

@@ -468,6 +468,6 @@ func TestClosingGivesEverythingBack(t *testing.T) {
 	}
 	session := g.agents.sessionsOf("m")[0]
 	eventually(t, "no connection is left", func() bool {
-		return session.link.open() == 0 && session.open.Load() == 0 && g.frontends.open.Load() == 0
+		return session.carrier.open() == 0 && session.open.Load() == 0 && g.frontends.open.Load() == 0
 	})
 }

@@ -188,12 +188,12 @@ func (g *compiledGuard) counts(ctx context.Context, request *Request, around sur
 // decide counts what would be left. The reservations are read before the objects,
 // and written only if nobody else has: two that go at once see each other.
 func (k *guardkeeper) decide(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, lease string, reserve bool) (*Violation, error) {
-	ledger, err := k.reservations.read(ctx, lease)
+	booked, err := k.reservations.read(ctx, lease)
 	if err != nil {
 		return nil, err
 	}
 	needed := int(max(guard.MinRemaining, 1))
-	remaining, err := k.remaining(ctx, guard, request, around, ledger, needed)
+	remaining, err := k.remaining(ctx, guard, request, around, booked, needed)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (k *guardkeeper) decide(ctx context.Context, c *Compiled, guard *compiledGu
 	if there, err := k.there(ctx, guard, request); err != nil || !there {
 		return nil, err
 	}
-	return nil, k.reservations.reserve(ctx, ledger, c.policy.Name, request.oldObject)
+	return nil, k.reservations.reserve(ctx, booked, c.policy.Name, request.oldObject)
 }
 
 func (g *compiledGuard) text(needed int) string {
@@ -218,7 +218,7 @@ func (g *compiledGuard) text(needed int) string {
 
 // remaining counts the other objects, up to enough: those that are not going, and
 // that no other request has been let take away.
-func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, request *Request, around surroundings, l *ledger, enough int) (int, error) {
+func (k *guardkeeper) remaining(ctx context.Context, guard *compiledGuard, request *Request, around surroundings, l *bookings, enough int) (int, error) {
 	options := []client.ListOption{client.InNamespace(guard.namespace(request)), client.Limit(guardPage)}
 	if label := guard.label(); label != "" {
 		options = append(options, client.MatchingLabels{label: request.oldObject.GetLabels()[label]})

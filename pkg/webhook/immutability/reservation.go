@@ -53,8 +53,8 @@ type reservations struct {
 	clock     clock.PassiveClock
 }
 
-// A ledger is the Lease of one group of guarded objects, as it was read.
-type ledger struct {
+// bookings are the Lease of one group of guarded objects, as it was read.
+type bookings struct {
 	lease *coordinationv1.Lease
 	held  []reservation
 }
@@ -66,8 +66,8 @@ func leaseName(policy, guard, namespace, label string) string {
 }
 
 // read returns what counts as gone now.
-func (r *reservations) read(ctx context.Context, name string) (*ledger, error) {
-	l := &ledger{lease: &coordinationv1.Lease{}}
+func (r *reservations) read(ctx context.Context, name string) (*bookings, error) {
+	l := &bookings{lease: &coordinationv1.Lease{}}
 	err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, l.lease)
 	if apierrors.IsNotFound(err) {
 		l.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
@@ -87,13 +87,13 @@ func (r *reservations) read(ctx context.Context, name string) (*ledger, error) {
 }
 
 // gone is true for an object that has been let go.
-func (l *ledger) gone(uid types.UID) bool {
+func (l *bookings) gone(uid types.UID) bool {
 	return slices.ContainsFunc(l.held, func(h reservation) bool { return h.UID == uid })
 }
 
 // reserve lets one more go. It fails with a conflict if anybody has written the
 // Lease since it was read.
-func (r *reservations) reserve(ctx context.Context, l *ledger, policy string, object client.Object) error {
+func (r *reservations) reserve(ctx context.Context, l *bookings, policy string, object client.Object) error {
 	held := slices.DeleteFunc(slices.Clone(l.held), func(h reservation) bool { return h.UID == object.GetUID() })
 	if len(held) >= maxReservations {
 		return fmt.Errorf("%d have gone in the last %s: %w", maxReservations, reservationLife, errBusy)

@@ -84,7 +84,7 @@ func TestReservationsAreBoundedAndReadCarefully(t *testing.T) {
 	if _, err := kept.read(t.Context(), "broken"); err == nil || !strings.Contains(err.Error(), "delete the Lease") {
 		t.Errorf("got %v, want an error with the remedy", err)
 	}
-	full := &ledger{lease: &coordinationv1.Lease{}, held: make([]reservation, maxReservations)}
+	full := &bookings{lease: &coordinationv1.Lease{}, held: make([]reservation, maxReservations)}
 	if err := kept.reserve(t.Context(), full, "p", named("a")); err == nil || !strings.Contains(err.Error(), "try again") {
 		t.Errorf("got %v, want to be told to try again", err)
 	}

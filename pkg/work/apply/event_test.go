@@ -70,7 +70,7 @@ func TestWorksThatWereBroughtBeforeComeLastWhenTheAgentStarts(t *testing.T) {
 }
 
 func TestThereAreAsManySeatsAsThereAre(t *testing.T) {
-	l := newSeats(2)
+	l := newGate(2)
 	for range 2 {
 		if !l.enter() {
 			t.Fatal("it is full before it is")
@@ -83,7 +83,7 @@ func TestThereAreAsManySeatsAsThereAre(t *testing.T) {
 	if !l.enter() {
 		t.Error("nobody enters after one has left")
 	}
-	if narrow := newSeats(0); !narrow.enter() {
-		t.Error("a seats of no width lets nobody pass, ever")
+	if narrow := newGate(0); !narrow.enter() {
+		t.Error("a gate of no width lets nobody pass, ever")
 	}
 }

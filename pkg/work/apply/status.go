@@ -134,10 +134,10 @@ func (c conditions) applied(out engine.Outcome) {
 	}
 	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, "The manifest is applied")
 	status := metav1.ConditionFalse
-	if out.Verdict.State == availability.Available || out.Verdict.State == availability.NotTrackable {
+	if out.Availability.State == availability.Available || out.Availability.State == availability.NotTrackable {
 		status = metav1.ConditionTrue
 	}
-	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Verdict.State), out.Verdict.Message)
+	c.Set(placementv1beta1.ConditionAvailable, status, string(out.Availability.State), out.Availability.Message)
 }
 
 func (c conditions) compared(out engine.Outcome) {

@@ -28,7 +28,7 @@ var (
 )
 
 func done(name string, state availability.State) engine.Outcome {
-	return engine.Outcome{Ref: id(name), Generation: 2, Verdict: availability.Verdict{State: state, Message: "text"}}
+	return engine.Outcome{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
 }
 
 func id(name string) manifest.Ref {

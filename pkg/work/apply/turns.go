@@ -27,8 +27,8 @@ const (
 type turns struct {
 	clock   clock.PassiveClock
 	retries workqueue.TypedRateLimiter[string] // of refused manifests, by Work
-	waits   workqueue.TypedRateLimiter[string] // of Works that wait for the seats
-	slow    seats                              // for Works that fail
+	waits   workqueue.TypedRateLimiter[string] // of Works that wait at the gate
+	slow    gate                               // for Works that fail
 
 	mu    sync.Mutex // guards works
 	works map[string]*progress
@@ -50,7 +50,7 @@ func newTurns(o Options) *turns {
 		clock:   o.Clock,
 		retries: engine.NewRetries(),
 		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
-		slow:    newSeats(o.Works / 2),
+		slow:    newGate(o.Works / 2),
 		works:   map[string]*progress{},
 	}
 }
@@ -110,14 +110,14 @@ func (p *progress) isNew(generation int64) bool { return p.generation != generat
 // good end.
 func (p *progress) fails(generation int64) bool { return p.failed && p.generation == generation }
 
-// seats bounds how many workers are at the same time with Works that failed the last
+// gate bounds how many workers are at the same time with Works that failed the last
 // time: such a look can take long, for example in a webhook that does not answer,
 // and the others shall not wait for it.
-type seats chan struct{}
+type gate chan struct{}
 
-func newSeats(width int) seats { return make(seats, max(width, 1)) }
+func newGate(width int) gate { return make(gate, max(width, 1)) }
 
-func (l seats) enter() bool {
+func (l gate) enter() bool {
 	select {
 	case l <- struct{}{}:
 		return true
@@ -126,4 +126,4 @@ func (l seats) enter() bool {
 	}
 }
 
-func (l seats) leave() { <-l }
+func (l gate) leave() { <-l }

@@ -42,7 +42,7 @@ func recordRef(name string, uid types.UID) metav1.OwnerReference {
 }
 
 func done(name string, state availability.State) Outcome {
-	return Outcome{Ref: id(name), Generation: 2, Verdict: availability.Verdict{State: state, Message: "text"}}
+	return Outcome{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
 }
 
 // plan is that of an Engine on a member with these kinds.

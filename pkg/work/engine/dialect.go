@@ -95,15 +95,15 @@ type Way struct {
 	Examine func(*unstructured.Unstructured) any
 }
 
-// terms are what of a way outcomes depend on: one that was made under others does not count.
-type terms struct {
+// basis is what of a way outcomes depend on: one that was made on another does not count.
+type basis struct {
 	by                                                      Means
 	manager, leaves                                         string
 	force, whole, keepDrifts, takeOverEqual, mirror, disown bool
 }
 
-func (w Way) terms() terms {
-	t := terms{by: w.By, manager: w.Manager, force: w.Force, whole: w.Whole, keepDrifts: w.KeepDrifts,
+func (w Way) basis() basis {
+	t := basis{by: w.By, manager: w.Manager, force: w.Force, whole: w.Whole, keepDrifts: w.KeepDrifts,
 		takeOverEqual: w.TakeOverEqual, mirror: w.Mirror, disown: w.Disown}
 	if w.Leave != nil {
 		t.leaves = w.Leave.Hash

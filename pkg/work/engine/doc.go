@@ -21,7 +21,7 @@
 // An [Outcome] carries a [Refusal] with a [Cause] for programs and a message for people;
 // an error is what could not be found out. An object that by the watch is as it was left
 // is not asked for. One that is changed back after each repair is contested: repairs of
-// it wait (pace), and the outcome says who does it (contest).
+// it wait (patience), and the outcome says who does it (contest).
 //
 // It refuses to write objects that the family does not let it own ([Work.May]), to delete
 // an object that does not carry its owner reference, and to remove anything as long as a

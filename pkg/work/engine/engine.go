@@ -190,8 +190,8 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 // applied is the outcome of a write that went well.
 func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructured) Outcome {
 	out := seen(it, written, t.owner)
-	out.Holds, out.Verdict = out.Holds || it.Way.owns(), availability.Of(written)
-	if out.Verdict.State == availability.NotYet {
+	out.Holds, out.Availability = out.Holds || it.Way.owns(), availability.Of(written)
+	if out.Availability.State == availability.NotYet {
 		out.pods = availability.SelectorOf(written)
 	}
 	if it.Way.Whole {

@@ -75,17 +75,17 @@ type objects struct {
 // settled is an object as it was left.
 type settled struct {
 	hash            string
-	terms           terms
+	basis           basis
 	resourceVersion string
 	at              time.Time
 	outcome         Outcome
-	pace            pace
+	patience        patience
 	against         *Contest // of the last repair
 	shape           uint64   // of an object that is replaced; zero: not known
 }
 
 // begin prepares for a look at the items: it forgets objects that are no longer
-// among them, and all outcomes if they were made under other terms or the last
+// among them, and all outcomes if they were made on another basis or the last
 // full look is older than resync.
 func (o *objects) begin(items []Item, under string, now time.Time, resync time.Duration) {
 	o.mu.Lock()
@@ -118,7 +118,7 @@ func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (O
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.known[it.target()]
-	if !ok || s.hash != it.hash || s.terms != it.Way.terms() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
+	if !ok || s.hash != it.hash || s.basis != it.Way.basis() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
 		return Outcome{}, false
 	}
 	return s.outcome, true
@@ -133,7 +133,7 @@ func (o *objects) wait(it Item, now time.Time) time.Duration {
 	if !ok || s.hash != it.hash {
 		return 0
 	}
-	return s.pace.wait(now)
+	return s.patience.wait(now)
 }
 
 // contest says against whom the item's object is being repaired and for how long
@@ -145,7 +145,7 @@ func (o *objects) contest(it Item, now time.Time) (*Contest, time.Duration) {
 	if !ok || s.hash != it.hash {
 		return nil, 0
 	}
-	quietIn := s.pace.quietIn(now)
+	quietIn := s.patience.quietIn(now)
 	if quietIn <= 0 {
 		return nil, 0
 	}
@@ -158,11 +158,11 @@ func (o *objects) settle(it Item, resourceVersion string, out Outcome, undone *C
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[it.target()]
-	after := settled{hash: it.hash, terms: it.Way.terms(), resourceVersion: resourceVersion, at: now, outcome: out}
+	after := settled{hash: it.hash, basis: it.Way.basis(), resourceVersion: resourceVersion, at: now, outcome: out}
 	if known && before.hash == it.hash {
-		after.pace, after.against = before.pace, before.against
+		after.patience, after.against = before.patience, before.against
 		if undone != nil {
-			after.pace, after.against = before.pace.repaired(now), undone
+			after.patience, after.against = before.patience.repaired(now), undone
 		}
 	}
 	o.known[it.target()] = after

@@ -15,7 +15,7 @@ import (
 
 func TestPaceOfAWar(t *testing.T) {
 	now := early.Time
-	var p pace
+	var p patience
 	var waits []time.Duration
 	for range 14 {
 		wait := p.wait(now)
@@ -58,7 +58,7 @@ func TestMemory(t *testing.T) {
 		t.Run("an object that "+name+" is not looked at", func(t *testing.T) {
 			m := prepared()
 			m.begin([]Item{it}, "terms", now.Add(time.Second), resync)
-			if out, ok := m.unchanged(it, saw, now.Add(time.Second)); !ok || out.Verdict != left.Verdict {
+			if out, ok := m.unchanged(it, saw, now.Add(time.Second)); !ok || out.Availability != left.Availability {
 				t.Errorf("it is looked at: %+v", out)
 			}
 		})

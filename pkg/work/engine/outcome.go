@@ -55,8 +55,8 @@ type Outcome struct {
 	Refused *Refusal
 	// Settled is set when another look brings nothing as long as nothing changes.
 	Settled bool
-	// Verdict is set when the manifest is brought.
-	Verdict availability.Verdict
+	// Availability is set when the manifest is brought.
+	Availability availability.Finding
 	// Drift is how the object of a manifest differs from it that is brought, Diff how one
 	// differs that is not.
 	Drift, Diff Differences

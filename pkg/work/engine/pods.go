@@ -53,7 +53,7 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 	now := e.clock.Now()
 	for i := range r.Outcomes {
 		out := &r.Outcomes[i]
-		if out.pods == "" || out.Verdict.State != availability.NotYet {
+		if out.pods == "" || out.Availability.State != availability.NotYet {
 			continue
 		}
 		key := manifest.KeyOf(out.Ref)
@@ -68,7 +68,7 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 		}
 		asked.of[key], out.AskIn = known, known.due.Sub(now)
 		if known.why != "" {
-			out.Verdict.Message = Shorten(out.Verdict.Message + ". " + known.why)
+			out.Availability.Message = Shorten(out.Availability.Message + ". " + known.why)
 		}
 	}
 }

@@ -24,9 +24,9 @@ import (
 func unavailable() Result {
 	return Result{Outcomes: []Outcome{
 		{Ref: manifest.Ref{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}, pods: "app=web",
-			Verdict: availability.Verdict{State: availability.NotYet, Message: "Not all replicas are available yet"}},
+			Availability: availability.Finding{State: availability.NotYet, Message: "Not all replicas are available yet"}},
 		{Ref: manifest.Ref{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
-			Verdict: availability.Verdict{State: availability.NotYet, Message: "The load balancer has no address yet"}},
+			Availability: availability.Finding{State: availability.NotYet, Message: "The load balancer has no address yet"}},
 	}}
 }
 
@@ -72,21 +72,21 @@ func TestPodsAreAskedLessAndLessOftenWhyTheirWorkloadIsNotAvailable(t *testing.T
 		now.SetTime(now.Now().Add(step.after))
 		r := unavailable()
 		e.AskPods(t.Context(), "work", &r)
-		if out := r.Outcomes[0]; out.Verdict.Message != step.want || out.AskIn != step.in || lists(e) != step.lists {
-			t.Errorf("%s later: got %q, asked again in %s, %d lists; want %q, %s, %d", step.after, out.Verdict.Message, out.AskIn, lists(e), step.want, step.in, step.lists)
+		if out := r.Outcomes[0]; out.Availability.Message != step.want || out.AskIn != step.in || lists(e) != step.lists {
+			t.Errorf("%s later: got %q, asked again in %s, %d lists; want %q, %s, %d", step.after, out.Availability.Message, out.AskIn, lists(e), step.want, step.in, step.lists)
 		}
-		if out := r.Outcomes[1]; out.AskIn != 0 || out.Verdict.Message != "The load balancer has no address yet" {
+		if out := r.Outcomes[1]; out.AskIn != 0 || out.Availability.Message != "The load balancer has no address yet" {
 			t.Errorf("a Service was asked for Pods: %+v", out)
 		}
 	}
 
 	well := unavailable()
-	well.Outcomes[0].Verdict.State = availability.Available
+	well.Outcomes[0].Availability.State = availability.Available
 	e.AskPods(t.Context(), "work", &well)
 	r := unavailable()
 	e.AskPods(t.Context(), "work", &r)
-	if r.Outcomes[0].Verdict.Message != plain || r.Outcomes[0].AskIn != podsFirst {
-		t.Errorf("a workload that was available in between is told %q", r.Outcomes[0].Verdict.Message)
+	if r.Outcomes[0].Availability.Message != plain || r.Outcomes[0].AskIn != podsFirst {
+		t.Errorf("a workload that was available in between is told %q", r.Outcomes[0].Availability.Message)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestAnAgentThatMayNotListPodsSaysWhatItKnows(t *testing.T) {
 	for range 2 {
 		r := unavailable()
 		e.AskPods(t.Context(), "work", &r)
-		got = append(got, r.Outcomes[0].Verdict.Message)
+		got = append(got, r.Outcomes[0].Availability.Message)
 		now.SetTime(now.Now().Add(podsFirst))
 	}
 	if want := slices.Repeat([]string{"Not all replicas are available yet"}, 2); !slices.Equal(got, want) || lists(e) != 1 {

@@ -71,7 +71,7 @@ func startGateway(ctx context.Context) *runningGateway {
 	g.run(func() error { return informers.Start(running) })
 	informer, err := informers.GetInformer(ctx, &clusterv1beta1.MemberCluster{})
 	Expect(err).NotTo(HaveOccurred())
-	members := clustergateway.NewMembers()
+	members := clustergateway.NewInventory()
 	synced, _, err := members.Follow(informer)
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(synced).Should(BeTrue())
@@ -96,7 +96,7 @@ func startGateway(ctx context.Context) *runningGateway {
 		}),
 		Dialer: g.registry, NotConnected: tunnel.ErrNotConnected, Connected: g.registry.Connected,
 		Expected: func(name string) bool { return name != lostName },
-		Tunnels:  g.registry.UpgradeHandler, MembersOf: (&cluster.Members{Reader: informers, Seats: cluster.FleetSeats()}).MembersOf,
+		Tunnels:  g.registry.UpgradeHandler, MembersOf: (&cluster.Identities{Reader: informers, Seats: cluster.FleetSeats()}).MembersOf,
 	}.Complete()
 	Expect(err).NotTo(HaveOccurred())
 	server, err := completed.New(ctx)

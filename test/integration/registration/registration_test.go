@@ -86,7 +86,7 @@ var _ = Describe("Registering with a token", func() {
 		}).Should(Succeed())
 
 		By("answering whose member the agent's account is")
-		members := &cluster.Members{Reader: hubClient, Seats: cluster.FleetSeats()}
+		members := &cluster.Identities{Reader: hubClient, Seats: cluster.FleetSeats()}
 		Expect(members.MembersOf(ctx, clusterv1beta1.AgentUsername(want))).To(ConsistOf(want))
 	})
 

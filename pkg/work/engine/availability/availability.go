@@ -43,17 +43,17 @@ const (
 	Failed State = "Failed"
 )
 
-// Verdict is a state and what is missing, for people.
-type Verdict struct {
+// Finding is a state and what is missing, for people.
+type Finding struct {
 	State   State
 	Message string
 }
 
 // Of judges an object of any kind.
-func Of(object *unstructured.Unstructured) Verdict {
+func Of(object *unstructured.Unstructured) Finding {
 	kind := object.GroupVersionKind().GroupKind()
 	if isData(kind) {
-		return Verdict{Available, "The object exists, which is all that its kind can do"}
+		return Finding{Available, "The object exists, which is all that its kind can do"}
 	}
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
@@ -69,7 +69,7 @@ func Of(object *unstructured.Unstructured) Verdict {
 	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
 		return judge(object, podDisruptionBudget)
 	}
-	return Verdict{NotTrackable, "Availability of this kind is not tracked"}
+	return Finding{NotTrackable, "Availability of this kind is not tracked"}
 }
 
 // isData lists the kinds that are available by existing.
@@ -98,89 +98,89 @@ func isData(kind schema.GroupKind) bool {
 	return false
 }
 
-func judge[T any](object *unstructured.Unstructured, rule func(*T) Verdict) Verdict {
+func judge[T any](object *unstructured.Unstructured, rule func(*T) Finding) Finding {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-		return Verdict{Failed, fmt.Sprintf("The object cannot be read as %s: %v", object.GetKind(), err)}
+		return Finding{Failed, fmt.Sprintf("The object cannot be read as %s: %v", object.GetKind(), err)}
 	}
 	return rule(typed)
 }
 
 // deployment is available when every replica runs the latest template and is
 // available, and none is left over.
-func deployment(d *appsv1.Deployment) Verdict {
+func deployment(d *appsv1.Deployment) Finding {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
 	switch {
 	case d.Status.ObservedGeneration < d.Generation:
-		return Verdict{NotYet, "The Deployment controller has not seen the latest change yet"}
+		return Finding{NotYet, "The Deployment controller has not seen the latest change yet"}
 	case d.Status.UpdatedReplicas != wanted:
-		return Verdict{NotYet, "Not all replicas run the latest template yet"}
+		return Finding{NotYet, "Not all replicas run the latest template yet"}
 	case d.Status.AvailableReplicas != wanted || d.Status.Replicas != wanted:
-		return Verdict{NotYet, "Not all replicas are available yet"}
+		return Finding{NotYet, "Not all replicas are available yet"}
 	}
-	return Verdict{Available, "All replicas run the latest template and are available"}
+	return Finding{Available, "All replicas run the latest template and are available"}
 }
 
 // statefulSet is available when the latest revision is the current one and
 // every replica is available.
-func statefulSet(s *appsv1.StatefulSet) Verdict {
+func statefulSet(s *appsv1.StatefulSet) Finding {
 	wanted := ptr.Deref(s.Spec.Replicas, 1)
 	switch {
 	case s.Status.ObservedGeneration < s.Generation:
-		return Verdict{NotYet, "The StatefulSet controller has not seen the latest change yet"}
+		return Finding{NotYet, "The StatefulSet controller has not seen the latest change yet"}
 	case s.Status.CurrentRevision != s.Status.UpdateRevision || s.Status.CurrentReplicas != s.Status.UpdatedReplicas:
-		return Verdict{NotYet, "Not all replicas run the latest template yet"}
+		return Finding{NotYet, "Not all replicas run the latest template yet"}
 	case s.Status.AvailableReplicas != wanted:
-		return Verdict{NotYet, "Not all replicas are available yet"}
+		return Finding{NotYet, "Not all replicas are available yet"}
 	}
-	return Verdict{Available, "All replicas run the latest template and are available"}
+	return Finding{Available, "All replicas run the latest template and are available"}
 }
 
 // daemonSet is available when every node that should run its pod runs the
 // latest one and it is available.
-func daemonSet(d *appsv1.DaemonSet) Verdict {
+func daemonSet(d *appsv1.DaemonSet) Finding {
 	wanted := d.Status.DesiredNumberScheduled
 	switch {
 	case d.Status.ObservedGeneration < d.Generation:
-		return Verdict{NotYet, "The DaemonSet controller has not seen the latest change yet"}
+		return Finding{NotYet, "The DaemonSet controller has not seen the latest change yet"}
 	case d.Status.UpdatedNumberScheduled != wanted:
-		return Verdict{NotYet, "Not all nodes run the latest template yet"}
+		return Finding{NotYet, "Not all nodes run the latest template yet"}
 	case d.Status.NumberAvailable != wanted:
-		return Verdict{NotYet, "The pods are not available on all nodes yet"}
+		return Finding{NotYet, "The pods are not available on all nodes yet"}
 	}
-	return Verdict{Available, "All nodes run the latest template and its pods are available"}
+	return Finding{Available, "All nodes run the latest template and its pods are available"}
 }
 
 // service is available when it has the address that its type promises.
-func service(s *corev1.Service) Verdict {
+func service(s *corev1.Service) Finding {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeExternalName:
-		return Verdict{NotTrackable, "Availability of a Service of type ExternalName is not tracked"}
+		return Finding{NotTrackable, "Availability of a Service of type ExternalName is not tracked"}
 	case corev1.ServiceTypeLoadBalancer:
 		for _, ingress := range s.Status.LoadBalancer.Ingress {
 			if ingress.IP != "" || ingress.Hostname != "" {
-				return Verdict{Available, "The load balancer has an address"}
+				return Finding{Available, "The load balancer has an address"}
 			}
 		}
-		return Verdict{NotYet, "The load balancer has no address yet"}
+		return Finding{NotYet, "The load balancer has no address yet"}
 	}
 	if s.Spec.ClusterIP == "" {
-		return Verdict{NotYet, "The Service has no cluster IP yet"}
+		return Finding{NotYet, "The Service has no cluster IP yet"}
 	}
-	return Verdict{Available, "The Service has its cluster IP"}
+	return Finding{Available, "The Service has its cluster IP"}
 }
 
 // OfCustomResourceDefinition judges a CustomResourceDefinition, which is available
 // when its kind is served.
-func OfCustomResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Verdict {
+func OfCustomResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Finding {
 	for _, wanted := range []apiextensionsv1.CustomResourceDefinitionConditionType{
 		apiextensionsv1.NamesAccepted, apiextensionsv1.Established,
 	} {
 		if !hasTrue(c.Status.Conditions, wanted) {
-			return Verdict{NotYet, fmt.Sprintf("The CustomResourceDefinition is not %s yet", wanted)}
+			return Finding{NotYet, fmt.Sprintf("The CustomResourceDefinition is not %s yet", wanted)}
 		}
 	}
-	return Verdict{Available, "The kind is served"}
+	return Finding{Available, "The kind is served"}
 }
 
 func hasTrue(conditions []apiextensionsv1.CustomResourceDefinitionCondition, wanted apiextensionsv1.CustomResourceDefinitionConditionType) bool {
@@ -194,10 +194,10 @@ func hasTrue(conditions []apiextensionsv1.CustomResourceDefinitionCondition, wan
 
 // podDisruptionBudget is available when its controller has computed it for the
 // latest specification, whatever the result.
-func podDisruptionBudget(b *policyv1.PodDisruptionBudget) Verdict {
+func podDisruptionBudget(b *policyv1.PodDisruptionBudget) Finding {
 	computed := apimeta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
 	if computed == nil || b.Status.ObservedGeneration != b.Generation {
-		return Verdict{NotYet, "The PodDisruptionBudget has not been computed for the latest change yet"}
+		return Finding{NotYet, "The PodDisruptionBudget has not been computed for the latest change yet"}
 	}
-	return Verdict{Available, "The PodDisruptionBudget is in force"}
+	return Finding{Available, "The PodDisruptionBudget is in force"}
 }

@@ -37,10 +37,10 @@ type messageStream interface {
 	RecvMsg(m any) error
 }
 
-// link is one stream of AgentService.Connect as either end has it: connections by
+// carrier is one stream of AgentService.Connect as either end has it: connections by
 // ID, one goroutine that sends and one that receives. Connections belong to their
-// link; IDs of another one mean nothing here.
-type link struct {
+// carrier; IDs of another one mean nothing here.
+type carrier struct {
 	stream messageStream
 	// extended says that the peer is one of our own and knows our packets.
 	extended bool
@@ -49,7 +49,7 @@ type link struct {
 	gateway bool
 	// queueLimit bounds what a connection holds unread.
 	queueLimit int
-	// unread bounds what the connections of all links do.
+	// unread bounds what the connections of all carriers do.
 	unread *budget.Budget
 	meter  *meter
 
@@ -67,13 +67,13 @@ type link struct {
 	pending int
 }
 
-func newLink(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *link {
+func newCarrier(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *carrier {
 	if extended {
 		// The window bounds a peer that keeps to it. What bounds the others has to
 		// leave room for what a buffer costs beside its bytes.
 		queueLimit = 2 * window
 	}
-	return &link{
+	return &carrier{
 		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, unread: unread, meter: m,
 		out: newOutbox(), done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
 	}
@@ -82,7 +82,7 @@ func newLink(stream messageStream, extended, gateway bool, queueLimit int, unrea
 // run sends and receives until the stream ends, stop is closed or handle refuses a
 // packet, and returns why. All connections have failed then. Its goroutines end once
 // the stream is ended, which is for the caller to do: see wait.
-func (l *link) run(stop <-chan struct{}, handle func(packet) error) (err error) {
+func (l *carrier) run(stop <-chan struct{}, handle func(packet) error) (err error) {
 	failed := make(chan error, 2)
 	l.running.Go(func() { failed <- l.receive(handle) })
 	l.running.Go(func() { failed <- l.transmit() })
@@ -99,15 +99,15 @@ func (l *link) run(stop <-chan struct{}, handle func(packet) error) (err error) 
 
 // wait returns when the goroutines of run have. A server's stream ends only when its
 // handler has returned, so a handler cannot call this.
-func (l *link) wait() { l.running.Wait() }
+func (l *carrier) wait() { l.running.Wait() }
 
 var (
 	errStopped      = errors.New("the stream was ended on this side")
 	errTakesNothing = errors.New("the peer asks and takes no answer")
 )
 
-// transmit sends what is queued until the link fails.
-func (l *link) transmit() error {
+// transmit sends what is queued until the carrier fails.
+func (l *carrier) transmit() error {
 	for {
 		p, ok := l.out.next()
 		if !ok {
@@ -125,7 +125,7 @@ func (l *link) transmit() error {
 	}
 }
 
-func (l *link) receive(handle func(packet) error) error {
+func (l *carrier) receive(handle func(packet) error) error {
 	for {
 		var p packet
 		if err := l.stream.RecvMsg(&p); err != nil {
@@ -141,8 +141,8 @@ func (l *link) receive(handle func(packet) error) error {
 	}
 }
 
-// fail ends the link for all connections.
-func (l *link) fail(err error) {
+// fail ends the carrier for all connections.
+func (l *carrier) fail(err error) {
 	closed := fmt.Errorf("%w: %w", tunnel.ErrSessionClosed, err)
 	l.out.close(closed)
 	l.mu.Lock()
@@ -157,8 +157,8 @@ func (l *link) fail(err error) {
 	}
 }
 
-// add makes a connection known; it is not ok when the ID is in use or the link gone.
-func (l *link) add(c *conn) bool {
+// add makes a connection known; it is not ok when the ID is in use or the carrier gone.
+func (l *carrier) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, used := l.conns[c.id]; used || l.conns == nil || c.id == 0 {
@@ -168,7 +168,7 @@ func (l *link) add(c *conn) bool {
 	return true
 }
 
-func (l *link) forget(c *conn) {
+func (l *carrier) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns[c.id] == c {
@@ -176,22 +176,22 @@ func (l *link) forget(c *conn) {
 	}
 }
 
-func (l *link) conn(id int64) *conn {
+func (l *carrier) conn(id int64) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conns[id]
 }
 
 // open is how many connections are open.
-func (l *link) open() int {
+func (l *carrier) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns)
 }
 
 // deliver hands DATA to its connection. It never waits for a reader as long as
-// somebody else uses the link.
-func (l *link) deliver(p packet) {
+// somebody else uses the carrier.
+func (l *carrier) deliver(p packet) {
 	c := l.conn(p.connID)
 	if c == nil {
 		p.payload.Free() // of a connection that was closed meanwhile, or never was
@@ -206,10 +206,10 @@ func (l *link) deliver(p packet) {
 	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which is not for this connection alone", tunnel.ErrReset, l.queueLimit))
 }
 
-// waitForReader stops receiving until c is read, which holds up all of the link. So
+// waitForReader stops receiving until c is read, which holds up all of the carrier. So
 // it does that only while c is alone on it. An agent cannot know of a dial that is
 // held up behind: it waits for a target that takes nothing for stallTime at most.
-func (l *link) waitForReader(c *conn, payload mem.BufferSlice) bool {
+func (l *carrier) waitForReader(c *conn, payload mem.BufferSlice) bool {
 	if l.extended {
 		return false // the peer overran its window
 	}
@@ -238,7 +238,7 @@ func (l *link) waitForReader(c *conn, payload mem.BufferSlice) bool {
 }
 
 // alone says that nobody else has, or waits for, a connection.
-func (l *link) alone(c *conn) bool {
+func (l *carrier) alone(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending == 0 && len(l.conns) == 1 && l.conns[c.id] == c
@@ -246,7 +246,7 @@ func (l *link) alone(c *conn) bool {
 
 // expect counts dials that wait for their answer; a stalled receiver must not be
 // what they wait for.
-func (l *link) expect(change int) {
+func (l *carrier) expect(change int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending += change
@@ -254,21 +254,21 @@ func (l *link) expect(change int) {
 }
 
 // refuse gives up a connection that the peer does not treat as it should.
-func (l *link) refuse(c *conn, reason error) {
+func (l *carrier) refuse(c *conn, reason error) {
 	l.forget(c)
 	c.in.fail(reason)
 	l.out.fail(c, l.closePacket(c.id, resetReason), reason)
 }
 
 // halfClosed is the peer's end.
-func (l *link) halfClosed(id int64) {
+func (l *carrier) halfClosed(id int64) {
 	if c := l.conn(id); c != nil {
 		c.in.finish(io.EOF)
 	}
 }
 
 // credited lets a connection send more.
-func (l *link) credited(p packet) {
+func (l *carrier) credited(p packet) {
 	c := l.conn(p.connID)
 	if c == nil {
 		return
@@ -279,7 +279,7 @@ func (l *link) credited(p packet) {
 }
 
 // giveBack gives the peer credit for what was read.
-func (l *link) giveBack(c *conn, n int) {
+func (l *carrier) giveBack(c *conn, n int) {
 	if !l.extended {
 		return
 	}
@@ -290,7 +290,7 @@ func (l *link) giveBack(c *conn, n int) {
 
 // closePacket is how this end closes a connection. Only our own peers understand a
 // reason in a request; in a response upstream has a place for it.
-func (l *link) closePacket(id int64, reason string) *packet {
+func (l *carrier) closePacket(id int64, reason string) *packet {
 	if l.gateway {
 		return &packet{kind: closeRequest, connID: id, reason: reason}
 	}

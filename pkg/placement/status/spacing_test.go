@@ -14,7 +14,7 @@ import (
 
 func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
-	var p pace
+	var p spacing
 	if wait := p.wait(key, now); wait != 0 {
 		t.Errorf("the first write waits %s", wait)
 	}

@@ -14,8 +14,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// Members answers for which members a user speaks.
-type Members struct {
+// Identities answers for which members a user speaks.
+type Identities struct {
 	// Reader reads MemberClusters; a cache is meant.
 	Reader client.Reader
 	// Seats tell members' own accounts from others.
@@ -27,7 +27,7 @@ type Members struct {
 // members. The account "agent" in a member's own namespace always speaks for that
 // member, as long as it exists. A Group identity speaks for nobody: who may open
 // a tunnel must be one user, who can be told from all others.
-func (m *Members) MembersOf(ctx context.Context, username string) ([]string, error) {
+func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, error) {
 	var members clusterv1beta1.MemberClusterList // only looked at, so not copied
 	if err := m.Reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)

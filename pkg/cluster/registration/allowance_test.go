@@ -39,8 +39,8 @@ func TestApproval(t *testing.T) {
 			if tc.annotation != "" {
 				token.Annotations = map[string]string{registrationv1alpha1.AnnotationApproval: tc.annotation}
 			}
-			terms, refused := termsOf(token, tc.defaults)
-			if got := terms.approved; refused != nil || got != tc.want {
+			allowed, refused := allowanceOf(token, tc.defaults)
+			if got := allowed.approved; refused != nil || got != tc.want {
 				t.Errorf("approved: got %v, want %v", got, tc.want)
 			}
 		})
@@ -77,8 +77,8 @@ func TestLabelsThatAnAgentMayBring(t *testing.T) {
 			token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			request := &registrationv1alpha1.ClusterRegistration{}
 			request.Spec.ClusterLabels = brought
-			terms, refused := termsOf(token, tc.defaults)
-			if diff := cmp.Diff(tc.want, terms.labelsOf(request)); diff != "" || refused != nil {
+			allowed, refused := allowanceOf(token, tc.defaults)
+			if diff := cmp.Diff(tc.want, allowed.labelsOf(request)); diff != "" || refused != nil {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		})
@@ -171,7 +171,7 @@ func TestLabelsThatAnAgentChoseForItself(t *testing.T) {
 	request := requestOf(t, func(r *registrationv1alpha1.ClusterRegistration) {
 		r.Spec.ClusterLabels = map[string]string{"env": "prod", "foo": "", agentPod: "agent-0", "region": "eu"}
 	})
-	registered := desiredCluster(request, terms{approved: true, labels: []string{"env", "foo"}})
+	registered := desiredCluster(request, allowance{approved: true, labels: []string{"env", "foo"}})
 	type labels = map[string]string
 	tests := map[string]struct {
 		change       func(*registrationv1alpha1.Cluster)

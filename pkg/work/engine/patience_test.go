@@ -9,7 +9,7 @@ import (
 )
 
 func TestPaceOfAWarThatNeverEnds(t *testing.T) {
-	var p pace
+	var p patience
 	start := early.Time
 	var at []time.Duration
 	for now := start; now.Sub(start) < time.Hour; now = now.Add(100 * time.Millisecond) {
@@ -54,7 +54,7 @@ func TestPace(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var p pace
+			var p patience
 			for _, at := range tc.repairs {
 				p = p.repaired(seconds(at))
 			}

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
-// Defaults are the terms of registration tokens that do not say otherwise. The zero value
+// Defaults are what registration tokens allow that do not say otherwise. The zero value
 // is what the public documents of the API promise.
 type Defaults struct {
 	// Strict lets agents bring no labels, and has somebody approve each cluster.
@@ -33,8 +33,8 @@ type Defaults struct {
 	ApproveInfinite bool
 }
 
-// terms are what a registration token lets its holders have.
-type terms struct {
+// allowance is what a registration token lets its holders have.
+type allowance struct {
 	// approved clusters are used at once, others wait for somebody's approval.
 	approved bool
 	// labels are the keys that agents may bring; one may end with *.
@@ -47,10 +47,10 @@ type terms struct {
 	token *registrationv1alpha1.ClusterRegistrationToken
 }
 
-// termsOf reads the annotations of a token. One that cannot be read lets nobody in.
-func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (terms, *refusal.Refusal) {
+// allowanceOf reads the annotations of a token. One that cannot be read lets nobody in.
+func allowanceOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults) (allowance, *refusal.Refusal) {
 	_, infinite := registrationv1alpha1.Lifetime(token.Spec.TTL)
-	t := terms{
+	t := allowance{
 		approved: !defaults.Strict && (!infinite || defaults.ApproveInfinite),
 		cluster:  token.Annotations[registrationv1alpha1.AnnotationForCluster],
 		token:    token,
@@ -83,15 +83,15 @@ func termsOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defa
 }
 
 // allows tells whether an agent may bring the label. The name of its pod it always may.
-func (t terms) allows(key string) bool {
+func (t allowance) allows(key string) bool {
 	return key == registrationv1alpha1.LabelCreatedByAgentPod || slices.ContainsFunc(t.labels, func(allowed string) bool {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
 		return key == allowed || isPrefix && strings.HasPrefix(key, prefix)
 	})
 }
 
-// labelsOf are the labels of a request that the terms allow.
-func (t terms) labelsOf(request *registrationv1alpha1.ClusterRegistration) map[string]string {
+// labelsOf are the labels of a request that are allowed.
+func (t allowance) labelsOf(request *registrationv1alpha1.ClusterRegistration) map[string]string {
 	labels := maps.Clone(request.Spec.ClusterLabels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !t.allows(key) })
 	return sanitizeLabels(labels)
@@ -101,37 +101,37 @@ func unproven(format string, args ...any) *refusal.Refusal {
 	return refusal.New(registrationv1alpha1.RegistrationReasonUnproven, format, args...)
 }
 
-// termsFor finds the token with which a request was made. The label that names it is
+// allowanceFor finds the token with which a request was made. The label that names it is
 // the agent's own word; the proof is not.
-func (r *GrantReconciler) termsFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (terms, *refusal.Refusal, error) {
+func (r *GrantReconciler) allowanceFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (allowance, *refusal.Refusal, error) {
 	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
 	if name == "" || len(request.Spec.TokenProof) == 0 {
-		return terms{}, unproven("the request does not prove with which ClusterRegistrationToken it was made: " +
+		return allowance{}, unproven("the request does not prove with which ClusterRegistrationToken it was made: " +
 			"start the agent with the values of one, all of them, and of this version of the gateway"), nil
 	}
 	var token registrationv1alpha1.ClusterRegistrationToken
 	key := client.ObjectKey{Namespace: request.Namespace, Name: name}
 	err := r.Live.Get(ctx, key, &token)
 	if client.IgnoreNotFound(err) != nil {
-		return terms{}, nil, fmt.Errorf("reading ClusterRegistrationToken %q: %w", name, err)
+		return allowance{}, nil, fmt.Errorf("reading ClusterRegistrationToken %q: %w", name, err)
 	}
 	if err != nil || lifeOf(&token, r.Clock.Now()).over() {
-		return terms{}, unproven("ClusterRegistrationToken %q, with which the request was made, has expired or was deleted: "+
+		return allowance{}, unproven("ClusterRegistrationToken %q, with which the request was made, has expired or was deleted: "+
 			"give the agent the values of a new one", name), nil
 	}
 	var secret corev1.Secret
 	err = r.Live.Get(ctx, key, &secret)
 	if apierrors.IsNotFound(err) {
-		return terms{}, waiting("Secret %q of the registration token is being made again", name), nil
+		return allowance{}, waiting("Secret %q of the registration token is being made again", name), nil
 	}
 	if err != nil {
-		return terms{}, nil, fmt.Errorf("reading Secret %q: %w", name, err)
+		return allowance{}, nil, fmt.Errorf("reading Secret %q: %w", name, err)
 	}
 	if !metav1.IsControlledBy(&secret, &token) || !isProven(&secret, request) {
-		return terms{}, unproven("the request was not made with the present token of ClusterRegistrationToken %q: "+
+		return allowance{}, unproven("the request was not made with the present token of ClusterRegistrationToken %q: "+
 			"give the agent its values as they are now", name), nil
 	}
-	t, refused := termsOf(&token, r.Defaults)
+	t, refused := allowanceOf(&token, r.Defaults)
 	return t, refused, nil
 }
 

@@ -13,11 +13,11 @@ const (
 	quietUntilPast = 10 * time.Minute
 )
 
-// pace holds back the repairs of one object, so that two controllers that undo
+// patience holds back the repairs of one object, so that two controllers that undo
 // each other's changes do not keep an API server busy. After freeRepairs within
 // freeWithin the object is contested: each repair waits twice as long as the one
 // before. It is normal again after a quiet while.
-type pace struct {
+type patience struct {
 	recent    []time.Time // repairs, while the object is not contested
 	contested bool
 	waits     int       // repairs since it is contested
@@ -26,7 +26,7 @@ type pace struct {
 
 // quietIn is how long the object counts as contested if nothing else happens; zero
 // or less: it does not.
-func (p pace) quietIn(now time.Time) time.Duration {
+func (p patience) quietIn(now time.Time) time.Duration {
 	if !p.contested {
 		return 0
 	}
@@ -34,7 +34,7 @@ func (p pace) quietIn(now time.Time) time.Duration {
 }
 
 // wait is how long the next repair has to wait; zero or less: it may go ahead.
-func (p pace) wait(now time.Time) time.Duration {
+func (p patience) wait(now time.Time) time.Duration {
 	if p.quietIn(now) <= 0 {
 		return 0
 	}
@@ -45,12 +45,12 @@ func (p pace) wait(now time.Time) time.Duration {
 	return p.last.Add(pause).Sub(now)
 }
 
-// repaired is the pace after one more repair.
-func (p pace) repaired(now time.Time) pace {
+// repaired is the patience after one more repair.
+func (p patience) repaired(now time.Time) patience {
 	if p.quietIn(now) > 0 {
-		return pace{contested: true, waits: p.waits + 1, last: now}
+		return patience{contested: true, waits: p.waits + 1, last: now}
 	}
-	after := pace{last: now}
+	after := patience{last: now}
 	for _, at := range p.recent {
 		if now.Sub(at) < freeWithin {
 			after.recent = append(after.recent, at)
@@ -58,7 +58,7 @@ func (p pace) repaired(now time.Time) pace {
 	}
 	after.recent = append(after.recent, now)
 	if len(after.recent) >= freeRepairs {
-		return pace{contested: true, last: now}
+		return patience{contested: true, last: now}
 	}
 	return after
 }

@@ -22,8 +22,8 @@ const (
 	stride = time.Second
 )
 
-// pace remembers when the statuses of placements were written.
-type pace struct {
+// spacing remembers when the statuses of placements were written.
+type spacing struct {
 	mu    sync.Mutex
 	wrote map[types.NamespacedName]lastWrite
 }
@@ -34,7 +34,7 @@ type lastWrite struct {
 }
 
 // wait is for how long the status of a placement has to wait.
-func (p *pace) wait(placement types.NamespacedName, now time.Time) time.Duration {
+func (p *spacing) wait(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.wrote[placement]
@@ -46,14 +46,14 @@ func (p *pace) wait(placement types.NamespacedName, now time.Time) time.Duration
 
 // isLarge reports whether the status that was written last was of many members: each
 // write is large, and so is the work of computing it.
-func (p *pace) isLarge(placement types.NamespacedName) bool {
+func (p *spacing) isLarge(placement types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.wrote[placement].large
 }
 
 // writes notes that the status of a placement is written.
-func (p *pace) writes(placement types.NamespacedName, members int, now time.Time) {
+func (p *spacing) writes(placement types.NamespacedName, members int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wrote == nil {
@@ -63,7 +63,7 @@ func (p *pace) writes(placement types.NamespacedName, members int, now time.Time
 }
 
 // forget says that a placement is gone.
-func (p *pace) forget(placement types.NamespacedName) {
+func (p *spacing) forget(placement types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.wrote, placement)
