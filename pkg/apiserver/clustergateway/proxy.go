@@ -98,7 +98,7 @@ type Config struct {
 // Handler forwards requests to members. It is behind authentication and
 // authorization, and in front of it is WithParsed.
 type Handler struct {
-	members      *Members
+	members      *Inventory
 	credentials  Credentials
 	routes       *routes
 	authorizer   authorizer.UnconditionalAuthorizer
