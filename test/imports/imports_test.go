@@ -64,7 +64,7 @@ var table = []forbidden{
 		reason: "the hub's half and the member's half meet in the Work only"},
 	{from: module + "pkg/work", to: module + "pkg/placement", through: true,
 		reason: "works are brought the same way whoever ordered them: arrows run from placement to work"},
-	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest", module + "pkg/metawatch"}, through: true,
+	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest", module + "pkg/metawatch", module + "pkg/refusal"}, through: true,
 		reason: "it brings objects for works of every family, and knows the types of none"},
 	{from: module + "cmd/agent", to: "k8s.io/apiserver", through: true,
 		// Condition rules of ManifestWorks have Kubernetes' functions in CEL, which need these.

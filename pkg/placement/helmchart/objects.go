@@ -36,7 +36,9 @@ type Object struct {
 // error means that it could not be found out.
 type Scopes func(schema.GroupVersionKind) (namespaced, known bool, err error)
 
-// Problem is something about a chart, or its values, that its author has to change.
+// Problem is something about a chart, or its values, that its author has to change. It is not
+// a refusal yet: its parts come as JSON from the process that renders, whoever knows the chart
+// adds its name, and what is refused because of it is for those to say who asked.
 type Problem struct {
 	// Chart is its name and version, or empty if it could not be read so far.
 	Chart string `json:"chart,omitempty"`
@@ -143,7 +145,7 @@ func (p *placing) place(object *unstructured.Unstructured, template string) erro
 		}
 		return problem(fmt.Sprintf("is in namespace %q: a ResourcePlacement places objects of its own only, which is %q", object.GetNamespace(), within))
 	}
-	key := manifest.Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+	key := manifest.Of(object)
 	if other, twice := p.from[key]; twice {
 		return problem("is in " + other + " too")
 	}

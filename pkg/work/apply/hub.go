@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -98,8 +99,8 @@ func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, erro
 	return !r.isOurs(found, m), err
 }
 
-func foreignRecord(record *placementv1beta1.AppliedWork) *engine.Refusal {
-	return &engine.Refusal{Cause: engine.NotRecorded, Message: fmt.Sprintf(
+func foreignRecord(record *placementv1beta1.AppliedWork) *refusal.Refusal {
+	return &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
 		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
 			"or rename the placement. If that hub is gone for good, remove annotation %s from the AppliedWork",
 		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, HubAnnotation)}

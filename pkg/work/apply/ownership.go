@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -33,17 +34,17 @@ func lostOwner(record string) metav1.OwnerReference {
 // mayOwn decides whether a Work may write an object that exists, by who owns it: nil, or
 // why not. shared says that the author of the object lets Works share it, compatible whether
 // the Work of another AppliedWork agrees to.
-func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *engine.Refusal {
+func mayOwn(s engine.Standing, strategy placementv1beta1.ApplyStrategy, shared bool, compatible func(work string) bool) *refusal.Refusal {
 	if !s.Ours && strategy.WhenToTakeOver == placementv1beta1.TakeOverNever {
-		return &engine.Refusal{Cause: engine.NotTakenOver,
+		return &refusal.Refusal{Reason: engine.NotTakenOver,
 			Message: "The object was on the member before, and whenToTakeOver is Never: delete the object, or choose another whenToTakeOver"}
 	}
-	cause := engine.TakenByOthers
+	reason := engine.TakenByOthers
 	if s.Ours {
-		cause = engine.NotShared
+		reason = engine.NotShared
 	}
 	if text := mayShare(s, strategy, shared, compatible); text != "" {
-		return &engine.Refusal{Cause: cause, Message: text}
+		return &refusal.Refusal{Reason: reason, Message: text}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestMayOwn(t *testing.T) {
 			if got == nil {
 				t.Fatal("it is not refused")
 			}
-			if reasonOf(got.Cause) != tc.wantReason || !strings.Contains(got.Message, tc.wantMention) {
+			if reasonOf(got.Reason) != tc.wantReason || !strings.Contains(got.Message, tc.wantMention) {
 				t.Errorf("refused with %+v, want %s mentioning %q", *got, tc.wantReason, tc.wantMention)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -27,7 +28,7 @@ type planned struct {
 	way engine.Way
 	job engine.Work
 	// refused is why nothing of the Work is brought; nil if something may be.
-	refused *engine.Refusal
+	refused *refusal.Refusal
 	// mayNot blames whose rights are used, if they are not the agent's.
 	mayNot string
 }
@@ -84,7 +85,7 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 	return engine.Work{
 		Name:  work.Name,
 		Owner: owner,
-		May: func(s engine.Standing, wanted *unstructured.Unstructured) *engine.Refusal {
+		May: func(s engine.Standing, wanted *unstructured.Unstructured) *refusal.Refusal {
 			return mayOwn(s, strategy, isShared(wanted), func(other string) bool { return others.shares(ctx, other, strategy) })
 		},
 		Under:    under(strategy, owner, mirrors(work.Spec.ReportBackStrategy)),

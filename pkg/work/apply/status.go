@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -70,7 +71,7 @@ func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outc
 		if apimeta.FindStatusCondition(next.Conditions, main) != nil {
 			return next
 		}
-		out.Refused = &engine.Refusal{Cause: engine.NotWritten, Message: whyUnknown(out)}
+		out.Refused = &refusal.Refusal{Reason: engine.NotWritten, Message: whyUnknown(out)}
 	}
 	if comparing {
 		m.compared(out)
@@ -129,7 +130,7 @@ func (c conditions) applied(out engine.Outcome) {
 	c.Remove(placementv1beta1.ConditionDiffReported)
 	if out.Refused != nil {
 		c.Remove(placementv1beta1.ConditionAvailable)
-		c.no(placementv1beta1.ConditionApplied, reasonOf(out.Refused.Cause), out.Refused.Message)
+		c.no(placementv1beta1.ConditionApplied, reasonOf(out.Refused.Reason), out.Refused.Message)
 		return
 	}
 	c.yes(placementv1beta1.ConditionApplied, placementv1beta1.ReasonApplied, "The manifest is applied")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
@@ -43,8 +44,8 @@ func raw(texts ...string) []placementv1beta1.Manifest {
 	return list
 }
 
-func not(name string, cause engine.Cause) engine.Outcome {
-	return engine.Outcome{Ref: id(name), Refused: &engine.Refusal{Cause: cause, Message: "why"}}
+func not(name string, reason string) engine.Outcome {
+	return engine.Outcome{Ref: id(name), Refused: &refusal.Refusal{Reason: reason, Message: "why"}}
 }
 
 func said(conditions []metav1.Condition, name string) string {
@@ -133,7 +134,7 @@ func TestDesiredStatusOfAManifest(t *testing.T) {
 }
 
 func TestDesiredStatusIsTheSameWhenNothingChanged(t *testing.T) {
-	outcomes := []engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "why"}}}
+	outcomes := []engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "why"}}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	work.Status = desiredStatus(work, outcomes, early)
 	if again := desiredStatus(work, outcomes, later); !sameStatus(&work.Status, &again) {

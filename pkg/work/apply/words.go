@@ -52,9 +52,9 @@ func dialect(house ...string) engine.Dialect {
 	}
 }
 
-// reasonOf is how a Work's status names a cause.
-func reasonOf(cause engine.Cause) string {
-	switch cause {
+// reasonOf is how a Work's status names the reason of a refusal.
+func reasonOf(reason string) string {
+	switch reason {
 	case engine.Undecodable:
 		return placementv1beta1.ReasonDecodingErred
 	case engine.GeneratedName:

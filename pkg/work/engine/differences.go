@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 )
 
@@ -76,11 +77,11 @@ func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.
 	}
 	found, err := e.compare(ctx, it, live)
 	if err != nil {
-		cause := DriftUnknown
+		reason := DriftUnknown
 		if takingOver {
-			cause = TakenByOthers
+			reason = TakenByOthers
 		}
-		failure := e.failed(it, live, cause, err)
+		failure := e.failed(it, live, reason, err)
 		failure.Holds = out.Holds
 		return &failure, !overtaken(err, live)
 	}
@@ -90,18 +91,18 @@ func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.
 	out.Settled = true
 	if takingOver {
 		out.Diff = found
-		out.Refused = &Refusal{TakenByOthers, fmt.Sprintf("The object was on the member before and differs%s (%s), %s",
+		out.Refused = &refusal.Refusal{Reason: TakenByOthers, Message: fmt.Sprintf("The object was on the member before and differs%s (%s), %s",
 			inDegradedMode(found), firstFields(found), e.Remedies.Differing)}
 	} else {
 		out.Drift = found
-		out.Refused = &Refusal{driftCause(found), fmt.Sprintf("The object was changed on the member%s (%s), %s",
+		out.Refused = &refusal.Refusal{Reason: driftReason(found), Message: fmt.Sprintf("The object was changed on the member%s (%s), %s",
 			inDegradedMode(found), firstFields(found), e.Remedies.Drifted)}
 	}
 	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
 	return &out, true
 }
 
-func driftCause(found Differences) Cause {
+func driftReason(found Differences) string {
 	if found.Degraded {
 		return DriftedSomewhere
 	}

@@ -18,7 +18,7 @@
 //     the availability of each object.
 //  5. What is in the ledger and no longer wanted is removed (prune), or left to an heir.
 //
-// An [Outcome] carries a [Refusal] with a [Cause] for programs and a message for people;
+// An [Outcome] carries a refusal with a reason for programs and a message for people;
 // an error is what could not be found out. An object that by the watch is as it was left
 // is not asked for. One that is changed back after each repair is contested: repairs of
 // it wait (patience), and the outcome says who does it (contest).

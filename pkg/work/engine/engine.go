@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
@@ -48,7 +49,7 @@ type Engine struct {
 // task is what holds for all manifests of one work.
 type task struct {
 	owner  metav1.OwnerReference
-	may    func(Standing, *unstructured.Unstructured) *Refusal
+	may    func(Standing, *unstructured.Unstructured) *refusal.Refusal
 	memory *objects
 	// saw is what the watch knows of an object.
 	saw func(Item) memberwatch.Sighting
@@ -162,8 +163,8 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	written, err := e.write(ctx, t, it, live)
 	switch {
 	case err == nil && written.GetUID() == "":
-		return Outcome{Ref: it.Ref, Settled: true, Refused: &Refusal{NotWritten,
-			"The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
+		return Outcome{Ref: it.Ref, Settled: true, Refused: &refusal.Refusal{Reason: NotWritten,
+			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
 	case err == nil:
 		return e.applied(t, it, live, written), true
 	case overtaken(err, live):
@@ -221,7 +222,7 @@ func (e *Engine) find(ctx context.Context, it Item) (*unstructured.Unstructured,
 }
 
 // mayWrite says why an object that exists must not be written, or nil.
-func mayWrite(t task, it Item, live *unstructured.Unstructured) *Refusal {
+func mayWrite(t task, it Item, live *unstructured.Unstructured) *refusal.Refusal {
 	if refused := t.may(StandingOf(live.GetOwnerReferences(), t.owner), it.object); refused != nil {
 		return refused
 	}
@@ -232,7 +233,7 @@ func mayWrite(t task, it Item, live *unstructured.Unstructured) *Refusal {
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
 		text += fmt.Sprintf(". It waits for finalizers %q", finalizers)
 	}
-	return &Refusal{NotWritten, Shorten(text)}
+	return &refusal.Refusal{Reason: NotWritten, Message: Shorten(text)}
 }
 
 // postpone is the outcome of an object whose next repair has to wait: it may not

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 )
@@ -40,9 +41,9 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 }
 
 // mayAlone shares with nobody.
-func mayAlone(s Standing, _ *unstructured.Unstructured) *Refusal {
+func mayAlone(s Standing, _ *unstructured.Unstructured) *refusal.Refusal {
 	if s.Shared() {
-		return &Refusal{TakenByOthers, "The object is owned by another AppliedWork"}
+		return &refusal.Refusal{Reason: TakenByOthers, Message: "The object is owned by another AppliedWork"}
 	}
 	return nil
 }

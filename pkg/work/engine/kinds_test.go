@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func TestOwnKinds(t *testing.T) {
@@ -28,7 +30,7 @@ func TestOwnKinds(t *testing.T) {
 	if diff := cmp.Diff(want, ownKinds(items, outcomes)); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
-	outcomes[2].Refused = &Refusal{NotWritten, "no"}
+	outcomes[2].Refused = &refusal.Refusal{Reason: NotWritten, Message: "no"}
 	if got := ownKinds(items, outcomes); got != nil {
 		t.Errorf("a definition that was refused defines %v", got)
 	}

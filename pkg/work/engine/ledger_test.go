@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -22,7 +23,7 @@ func itemOf(name string) Item { return Item{Ref: id(name), object: &unstructured
 
 func refusedItem(name string) Item {
 	it := itemOf(name)
-	it.Refused = &Refusal{NotWritten, "no"}
+	it.Refused = &refusal.Refusal{Reason: NotWritten, Message: "no"}
 	return it
 }
 
@@ -67,7 +68,7 @@ func TestIntendedEntersWhatIsWrittenForTheFirstTime(t *testing.T) {
 			items: InWay([]Item{itemOf("a")}, Way{By: Compare}),
 		},
 		"what is refused beforehand is not written": {
-			items: []Item{refusedItem("a"), {Refused: &Refusal{}}},
+			items: []Item{refusedItem("a"), {Refused: &refusal.Refusal{}}},
 		},
 	}
 	for name, tc := range cases {
@@ -98,7 +99,7 @@ func TestRecordedHoldsWhatMayBeOurs(t *testing.T) {
 		"not an object that is not ours": {
 			ledger:  []Entry{entryOf("a", "")},
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Refused: &Refusal{}, UID: "1"},
+			outcome: Outcome{Refused: &refusal.Refusal{}, UID: "1"},
 		},
 		"an object of which nothing could be found out": {
 			ledger:  []Entry{entryOf("a", "1")},

@@ -9,11 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
 func TestNextLook(t *testing.T) {
-	no := &Refusal{NotWritten, "no"}
+	no := &refusal.Refusal{Reason: NotWritten, Message: "no"}
 	soon := func(out Outcome) time.Duration {
 		if out.Holds {
 			return time.Minute

@@ -14,45 +14,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// Cause is why a manifest is not brought, or not compared, for programs. Families report
-// it by reasons of their own.
-type Cause string
-
-// Causes, as they are found: in the manifest, on the member before a write, by the write.
+// Reasons of refusals, for which a manifest is not brought, or not compared, as they are
+// found: in the manifest, on the member before a write, by the write. Families report them by
+// reasons of their own, and have more.
 const (
-	Undecodable      Cause = "Undecodable"      // it is not one object
-	GeneratedName    Cause = "GeneratedName"    // it has no name of its own
-	Duplicated       Cause = "Duplicated"       // another manifest of the work is for the same object
-	NotAcceptable    Cause = "NotAcceptable"    // the member has no such kind, or not in that scope
-	NotRecorded      Cause = "NotRecorded"      // the ledger cannot be written, without which nothing is
-	Kept             Cause = "Kept"             // no work may bring the object
-	NotFound         Cause = "NotFound"         // the member did not let us see whether the object is there
-	NotTakenOver     Cause = "NotTakenOver"     // the object was there before, and none is to be taken over
-	TakenByOthers    Cause = "TakenByOthers"    // it was there before, and is not as it has to be to be taken over, or its owners do not share it
-	NotShared        Cause = "NotShared"        // it is ours, and has other owners who do not share it
-	Drifted          Cause = "Drifted"          // it was changed on the member, and that is not overwritten
-	DriftedSomewhere Cause = "DriftedSomewhere" // the same, found by comparing all fields since the member does not accept the manifest
-	DriftUnknown     Cause = "DriftUnknown"     // the member did not answer whether it was changed
-	NotCompared      Cause = "NotCompared"      // the member did not answer how it differs
-	NotWritten       Cause = "NotWritten"       // the member refused the write, or would
+	Undecodable      = "Undecodable"      // it is not one object
+	GeneratedName    = "GeneratedName"    // it has no name of its own
+	Duplicated       = "Duplicated"       // another manifest of the work is for the same object
+	NotAcceptable    = "NotAcceptable"    // the member has no such kind, or not in that scope
+	NotRecorded      = "NotRecorded"      // the ledger cannot be written, without which nothing is
+	Kept             = "Kept"             // no work may bring the object
+	NotFound         = "NotFound"         // the member did not let us see whether the object is there
+	NotTakenOver     = "NotTakenOver"     // the object was there before, and none is to be taken over
+	TakenByOthers    = "TakenByOthers"    // it was there before, and is not as it has to be to be taken over, or its owners do not share it
+	NotShared        = "NotShared"        // it is ours, and has other owners who do not share it
+	Drifted          = "Drifted"          // it was changed on the member, and that is not overwritten
+	DriftedSomewhere = "DriftedSomewhere" // the same, found by comparing all fields since the member does not accept the manifest
+	DriftUnknown     = "DriftUnknown"     // the member did not answer whether it was changed
+	NotCompared      = "NotCompared"      // the member did not answer how it differs
+	NotWritten       = "NotWritten"       // the member refused the write, or would
 )
-
-// Refusal is why a manifest is not brought: a cause for programs, a message for its
-// author.
-type Refusal struct {
-	Cause   Cause
-	Message string
-}
 
 // Outcome is what became of one manifest.
 type Outcome struct {
 	Ref manifest.Ref
 	// Refused is nil when the manifest is brought, or compared.
-	Refused *Refusal
+	Refused *refusal.Refusal
 	// Settled is set when another look brings nothing as long as nothing changes.
 	Settled bool
 	// Availability is set when the manifest is brought.
@@ -97,7 +89,7 @@ type Result struct {
 }
 
 // RefuseAll refuses the items that are not refused already. None is touched.
-func RefuseAll(items []Item, why *Refusal) Result {
+func RefuseAll(items []Item, why *refusal.Refusal) Result {
 	outcomes := make([]Outcome, len(items))
 	for place, it := range items {
 		outcomes[place] = Outcome{Ref: it.Ref, Refused: cmp.Or(it.Refused, why)}
@@ -128,7 +120,7 @@ func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference)
 }
 
 // failed is the outcome of an error, which may be an answer or the lack of one.
-func (e *Engine) failed(it Item, live *unstructured.Unstructured, cause Cause, err error) Outcome {
+func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string, err error) Outcome {
 	out := Outcome{Ref: it.Ref, Holds: true, Err: err}
 	if live != nil {
 		out.Generation, out.UID, out.Examined = live.GetGeneration(), live.GetUID(), it.Way.examine(live)
@@ -137,12 +129,12 @@ func (e *Engine) failed(it Item, live *unstructured.Unstructured, cause Cause, e
 		return out
 	}
 	out.Err = nil
-	out.Refused = &Refusal{cause, e.Explain(err, it.Ref.GroupKind())}
+	out.Refused = &refusal.Refusal{Reason: reason, Message: e.Explain(err, it.Ref.GroupKind())}
 	return out
 }
 
 // Unrecorded is the refusal of all manifests of a work that the agent may not keep a
 // record of, which is an object of this kind: without one nothing would be removed again.
-func (d *Dialect) Unrecorded(err error, kind schema.GroupKind) *Refusal {
-	return &Refusal{NotRecorded, d.Explain(err, kind)}
+func (d *Dialect) Unrecorded(err error, kind schema.GroupKind) *refusal.Refusal {
+	return &refusal.Refusal{Reason: NotRecorded, Message: d.Explain(err, kind)}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -26,7 +27,7 @@ type Item struct {
 	Way Way
 	// Refused is set when it is clear without asking for the object that the
 	// manifest is not brought.
-	Refused *Refusal
+	Refused *refusal.Refusal
 	// UnknownKind is set when the member has no such kind.
 	UnknownKind bool
 	// raw is the manifest as it stands in the work.
@@ -98,8 +99,8 @@ func (e *Engine) plan(manifests [][]byte) ([]Item, error) {
 			return nil, err
 		}
 		if first, twice := seen[it.key()]; twice && it.isReadable() && it.Refused == nil {
-			it.Refused = &Refusal{Duplicated,
-				fmt.Sprintf("The manifest at place %d is for the same object: keep one of them", first)}
+			it.Refused = &refusal.Refusal{Reason: Duplicated,
+				Message: fmt.Sprintf("The manifest at place %d is for the same object: keep one of them", first)}
 		}
 		if it.isReadable() && it.Refused == nil {
 			seen[it.key()] = ordinal
@@ -119,7 +120,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
 		it.UnknownKind = true
-		it.Refused = &Refusal{NotAcceptable, fmt.Sprintf(
+		it.Refused = &refusal.Refusal{Reason: NotAcceptable, Message: fmt.Sprintf(
 			"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
 			kind.Kind, kind.GroupVersion())}
 		return it, nil
@@ -136,9 +137,9 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 
 // refuse is where a manifest is refused before anything is asked or written: for what
 // it says, whatever is on the member.
-func (e *Engine) refuse(it Item) *Refusal {
+func (e *Engine) refuse(it Item) *refusal.Refusal {
 	if reason := e.Reserved(it.object); reason != "" {
-		return &Refusal{Kept, reason}
+		return &refusal.Refusal{Reason: Kept, Message: reason}
 	}
 	return wrongNamespace(it)
 }
@@ -154,23 +155,23 @@ func (e *Engine) decode(raw []byte) (*unstructured.Unstructured, []byte, error) 
 	return object, text, err
 }
 
-func undecodable(err error) *Refusal {
-	cause := Undecodable
+func undecodable(err error) *refusal.Refusal {
+	reason := Undecodable
 	if errors.Is(err, manifest.ErrGenerateName) {
-		cause = GeneratedName
+		reason = GeneratedName
 	}
-	return &Refusal{cause, "The manifest cannot be used: " + err.Error()}
+	return &refusal.Refusal{Reason: reason, Message: "The manifest cannot be used: " + err.Error()}
 }
 
-func wrongNamespace(it Item) *Refusal {
+func wrongNamespace(it Item) *refusal.Refusal {
 	namespace := it.object.GetNamespace()
 	switch {
 	case it.namespaced && namespace == "":
-		return &Refusal{NotAcceptable,
-			fmt.Sprintf("%s lives in a namespace: give the manifest a metadata.namespace", it.Ref.Kind)}
+		return &refusal.Refusal{Reason: NotAcceptable,
+			Message: fmt.Sprintf("%s lives in a namespace: give the manifest a metadata.namespace", it.Ref.Kind)}
 	case !it.namespaced && namespace != "":
-		return &Refusal{NotAcceptable,
-			fmt.Sprintf("%s lives in no namespace: remove metadata.namespace from the manifest", it.Ref.Kind)}
+		return &refusal.Refusal{Reason: NotAcceptable,
+			Message: fmt.Sprintf("%s lives in no namespace: remove metadata.namespace from the manifest", it.Ref.Kind)}
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 func kindsOfAMember() kindFinder {
@@ -34,7 +36,7 @@ func TestPlan(t *testing.T) {
 	const configMapA = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`
 	cases := map[string]struct {
 		manifests [][]byte
-		want      []string // the cause of each refusal
+		want      []string // the reason of each refusal
 	}{
 		"good ones":                 {raw(configMapA, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"ns"}}`), []string{"", ""}},
 		"no JSON":                   {raw("x"), []string{"Undecodable"}},
@@ -59,7 +61,7 @@ func TestPlan(t *testing.T) {
 				}
 				reason := ""
 				if it.Refused != nil {
-					reason = string(it.Refused.Cause)
+					reason = it.Refused.Reason
 				}
 				got = append(got, reason)
 			}
@@ -131,7 +133,7 @@ func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if diff := cmp.Diff(first[place], it, cmp.AllowUnexported(Item{}, Refusal{})); diff != "" {
+				if diff := cmp.Diff(first[place], it, cmp.AllowUnexported(Item{}, refusal.Refusal{})); diff != "" {
 					t.Errorf("the item at place %d (-first +second):\n%s", place, diff)
 				}
 			}

@@ -210,15 +210,11 @@ func (r *Removal) Describe() string {
 		return ""
 	}
 	first := slices.MinFunc(r.remaining, func(a, b *unstructured.Unstructured) int {
-		return strings.Compare(keyOfObject(a).String(), keyOfObject(b).String())
+		return strings.Compare(manifest.Of(a).String(), manifest.Of(b).String())
 	})
-	text := fmt.Sprintf("%d objects are not gone from the member yet. %s", len(r.remaining), keyOfObject(first))
+	text := fmt.Sprintf("%d objects are not gone from the member yet. %s", len(r.remaining), manifest.Of(first))
 	if finalizers := first.GetFinalizers(); len(finalizers) > 0 {
 		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
 	}
 	return text
-}
-
-func keyOfObject(object *unstructured.Unstructured) manifest.Key {
-	return manifest.KeyOf(manifest.Identify(0, object, ""))
 }

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
@@ -198,7 +199,7 @@ func TestAManifestIsCoveredByAnObjectThatHasMore(t *testing.T) {
 
 // withoutMay lets anybody own everything.
 func withoutMay(work task) task {
-	work.may = func(Standing, *unstructured.Unstructured) *Refusal { return nil }
+	work.may = func(Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }
 	return work
 }
 

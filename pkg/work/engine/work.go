@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -29,7 +30,7 @@ type Work struct {
 	Owner metav1.OwnerReference
 	// May says why a manifest may not be written to an object that has these owners; nil if
 	// it may.
-	May func(Standing, *unstructured.Unstructured) *Refusal
+	May func(Standing, *unstructured.Unstructured) *refusal.Refusal
 	// Under is all that outcomes depend on besides manifest and object: under anything
 	// else, all is looked at anew.
 	Under string

@@ -14,12 +14,19 @@ import (
 )
 
 // Key names an object for as long as it lives, in whichever version a manifest
-// writes it and wherever it stands in a Work.
+// writes it and wherever it stands in a Work. Two things that ask whether they mean the
+// same object compare their keys.
 type Key struct {
 	Group     string
 	Kind      string
 	Namespace string
 	Name      string
+}
+
+// Of is the object itself.
+func Of(object *unstructured.Unstructured) Key {
+	kind := object.GroupVersionKind()
+	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // String is for messages: "Deployment.apps web/frontend".
@@ -65,8 +72,8 @@ func (r Ref) String() string {
 	return KeyOf(r).String()
 }
 
-// Identify names the object of the manifest at place ordinal the object is nil when the manifest could not be decoded,
-// resource is empty when the member does not know the kind.
+// Identify names the object of the manifest at place ordinal. The object is nil when the
+// manifest could not be decoded, resource is empty when the member does not know the kind.
 func Identify(ordinal int, object *unstructured.Unstructured, resource string) Ref {
 	if object == nil {
 		return Ref{Ordinal: ordinal}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -30,7 +31,7 @@ import (
 // found out by having it write them without effect.
 
 // notAllowed is of what the executor may not do.
-const notAllowed engine.Cause = "NotAllowed"
+const notAllowed = "NotAllowed"
 
 const (
 	// askAgain is after what time a refusal for want of a right is looked at again.
@@ -88,16 +89,16 @@ func groupsOf(account workv1.ManifestWorkSubjectServiceAccount) []string {
 // refuse says why a manifest is not brought for an executor; nil if it may be, or if there
 // is none. Owned is whether its object goes with the work. The error is a cluster that
 // could not be asked.
-func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExecutor, raw []byte, ref manifest.Ref, owned bool) (*engine.Refusal, error) {
+func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExecutor, raw []byte, ref manifest.Ref, owned bool) (*refusal.Refusal, error) {
 	if executor == nil {
 		return nil, nil
 	}
 	account := executor.Subject.ServiceAccount
 	switch {
 	case executor.Subject.Type != workv1.ExecutorSubjectTypeServiceAccount:
-		return &engine.Refusal{Cause: notAllowed, Message: fmt.Sprintf("only support %s type for the executor", workv1.ExecutorSubjectTypeServiceAccount)}, nil
+		return &refusal.Refusal{Reason: notAllowed, Message: fmt.Sprintf("only support %s type for the executor", workv1.ExecutorSubjectTypeServiceAccount)}, nil
 	case account == nil:
-		return &engine.Refusal{Cause: notAllowed, Message: "the executor service account is nil"}, nil
+		return &refusal.Refusal{Reason: notAllowed, Message: "the executor service account is nil"}, nil
 	}
 	verbs := []string{"create", "update", "patch", "get"}
 	if owned {
@@ -116,8 +117,8 @@ func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExe
 	return e.refuseEscalation(ctx, *account, raw, ref)
 }
 
-func denied(ref manifest.Ref, why string) *engine.Refusal {
-	return &engine.Refusal{Cause: notAllowed, Message: fmt.Sprintf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s",
+func denied(ref manifest.Ref, why string) *refusal.Refusal {
+	return &refusal.Refusal{Reason: notAllowed, Message: fmt.Sprintf("not allowed to apply the resource %s %s, %s %s%s, will try again in %s",
 		ref.Group, ref.Resource, ref.Namespace, ref.Name, why, askAgain)}
 }
 
@@ -147,7 +148,7 @@ func (e *executors) may(ctx context.Context, account workv1.ManifestWorkSubjectS
 
 // refuseEscalation refuses roles and bindings that would give the account, or others, what
 // it does not have itself.
-func (e *executors) refuseEscalation(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, raw []byte, ref manifest.Ref) (*engine.Refusal, error) {
+func (e *executors) refuseEscalation(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, raw []byte, ref manifest.Ref) (*refusal.Refusal, error) {
 	if !givesRights(ref.GroupVersionResource().GroupResource()) {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -22,9 +23,9 @@ import (
 // Causes of refusals that are a ManifestWork's own.
 const (
 	// notServed is of what a ManifestWork asks for and this agent does not do.
-	notServed engine.Cause = "NotServed"
+	notServed = "NotServed"
 	// ignoreFields is of fields to ignore that cannot be found.
-	ignoreFields engine.Cause = "IgnoreFields"
+	ignoreFields = "IgnoreFields"
 )
 
 // planned is what a ManifestWork asks for.
@@ -33,9 +34,9 @@ type planned struct {
 	items []engine.Item
 	job   engine.Work
 	// withheld are refusals of manifests whose objects are only looked at, by place.
-	withheld map[int]*engine.Refusal
+	withheld map[int]*refusal.Refusal
 	// refused is why nothing at all is brought; nil if something may be.
-	refused *engine.Refusal
+	refused *refusal.Refusal
 }
 
 // examined is what is told of an object.
@@ -76,7 +77,7 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	p.job = engine.Work{
 		Name:     work.Name,
 		Owner:    ownerOf(record),
-		May:      func(engine.Standing, *unstructured.Unstructured) *engine.Refusal { return nil }, // any number may own an object
+		May:      func(engine.Standing, *unstructured.Unstructured) *refusal.Refusal { return nil }, // any number may own an object
 		Under:    under(work, string(record.UID)),
 		Ledger:   ledger,
 		Reported: referred(work),
@@ -95,7 +96,7 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 	if p.items, err = r.engine.Plan(p.work.Name, raw); err != nil {
 		return err
 	}
-	p.withheld = map[int]*engine.Refusal{}
+	p.withheld = map[int]*refusal.Refusal{}
 	for place := range p.items {
 		it := &p.items[place]
 		config := configOf(&p.work.Spec, it.Ref)
@@ -114,7 +115,7 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 }
 
 // wayFor is how a manifest is brought, or why it is not.
-func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Way, *engine.Refusal, error) {
+func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Way, *refusal.Refusal, error) {
 	strategy := strategyOf(config)
 	way, known := wayOf(strategy)
 	way.Disown = stays(work.Spec.DeleteOption, ref)
@@ -122,7 +123,7 @@ func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, conf
 	case isComplete(work, ref):
 		return engine.Way{By: engine.ReadOnly}, nil, nil // it is done, and not written any more
 	case !known:
-		return way, &engine.Refusal{Cause: notServed,
+		return way, &refusal.Refusal{Reason: notServed,
 			Message: fmt.Sprintf("This agent does not know updateStrategy %q: use another, or a newer agent", strategy.Type)}, nil
 	case ref.Resource == "":
 		return way, nil, nil // the plan has refused it
@@ -133,7 +134,7 @@ func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, conf
 	if fields := strategy.ServerSideApply.IgnoreFields; way.By == engine.ServerSide && len(fields) > 0 {
 		leave, err := leaving(ctx, raw, fields)
 		if err != nil {
-			return way, &engine.Refusal{Cause: ignoreFields, Message: engine.Shorten(err.Error())}, nil
+			return way, &refusal.Refusal{Reason: ignoreFields, Message: engine.Shorten(err.Error())}, nil
 		}
 		way.Leave = leave
 	}

@@ -87,7 +87,7 @@ func (r *Reconciler) nextLook(work string, b engine.Result) time.Duration {
 // again is after what time what the executor may not do is looked at again: nothing tells
 // that it may now.
 func again(out engine.Outcome) time.Duration {
-	if out.Refused != nil && out.Refused.Cause == notAllowed {
+	if out.Refused != nil && out.Refused.Reason == notAllowed {
 		return askAgain
 	}
 	return 0

@@ -125,7 +125,7 @@ func (c conditions) manifestApplied(out engine.Outcome) {
 		}
 	case out.Err != nil || out.Postponed > 0:
 		c.notApplied(workv1.ReasonManifestNotApplied, whyUnknown(out))
-	case out.Refused != nil && out.Refused.Cause == ignoreFields:
+	case out.Refused != nil && out.Refused.Reason == ignoreFields:
 		c.notApplied(workv1.ReasonIgnoreFields, out.Refused.Message)
 	case out.Refused != nil:
 		c.notApplied(workv1.ReasonManifestNotApplied, out.Refused.Message)
@@ -153,7 +153,7 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonIncompleteMeta, "Resource meta is incomplete")
 	case out.Err != nil:
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+whyUnknown(out))
-	case out.Refused != nil && notLookedFor(out.Refused.Cause):
+	case out.Refused != nil && notLookedFor(out.Refused.Reason):
 		c.Set(kind, metav1.ConditionUnknown, workv1.ReasonFetchingFailed, "Failed to fetch resource: "+out.Refused.Message)
 	default:
 		c.Set(kind, metav1.ConditionFalse, workv1.ReasonResourceNotAvailable, "Resource is not available")
@@ -161,8 +161,8 @@ func (c conditions) manifestAvailable(out engine.Outcome) {
 }
 
 // notLookedFor reports whether a refusal says nothing of whether there is an object.
-func notLookedFor(cause engine.Cause) bool {
-	switch cause {
+func notLookedFor(reason string) bool {
+	switch reason {
 	case engine.NotFound, engine.Kept, engine.Duplicated, engine.NotAcceptable, engine.NotRecorded:
 		return true
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -50,27 +51,27 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 			engine.Outcome{Ref: refTo("a"), Settled: true},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available False ResourceNotAvailable 0: Resource is not available"}},
 		"refused, and not there": {
-			engine.Outcome{Ref: refTo("a"), Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "no"}},
+			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no", "Available False ResourceNotAvailable 0: Resource is not available"}},
 		"refused, and there": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "conflict"}},
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "conflict"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: conflict", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"unreadable": {
-			engine.Outcome{Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "bad"}},
+			engine.Outcome{Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: bad", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
 		"of an unknown kind": {
-			engine.Outcome{Ref: manifest.Ref{Group: "e.io", Version: "v1", Kind: "K", Name: "a"}, Refused: &engine.Refusal{Cause: engine.NotAcceptable, Message: "no kind"}},
+			engine.Outcome{Ref: manifest.Ref{Group: "e.io", Version: "v1", Kind: "K", Name: "a"}, Refused: &refusal.Refusal{Reason: engine.NotAcceptable, Message: "no kind"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no kind", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
 		"not found out": {
 			engine.Outcome{Ref: refTo("a"), Err: errors.New("no route")},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: The member was not reached: no route",
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route"}},
 		"not to be seen": {
-			engine.Outcome{Ref: refTo("a"), Refused: &engine.Refusal{Cause: engine.NotFound, Message: "may not get"}},
+			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotFound, Message: "may not get"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: may not get",
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: may not get"}},
 		"with fields to ignore that cannot be found": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &engine.Refusal{Cause: ignoreFields, Message: "jq"}},
+			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
 			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to apply manifest: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"with feedback": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
@@ -92,8 +93,8 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 
 func TestAWorkHasTheReasonsThatClientsCompare(t *testing.T) {
 	brought := engine.Outcome{Ref: refTo("a"), UID: "1"}
-	missing := engine.Outcome{Ref: refTo("b"), Refused: &engine.Refusal{Cause: engine.NotWritten, Message: "no"}}
-	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &engine.Refusal{Cause: engine.Undecodable, Message: "bad"}}
+	missing := engine.Outcome{Ref: refTo("b"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}}
+	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}}
 	read := engine.Outcome{Ref: refTo("c")}
 	const complete, failed = "Applied True AppliedManifestWorkComplete 5: Apply manifest work complete", "Applied False AppliedManifestWorkFailed 5: Failed to apply manifest work"
 	for name, tc := range map[string]struct {
