@@ -164,7 +164,7 @@ func newIdentity(config *Config, member kubernetes.Interface) identity {
 	if config.Hub != nil {
 		return enroll.NewExternal(config.MemberName, config.Hub, clock.RealClock{})
 	}
-	options := enroll.Options{Member: member, Namespace: config.Namespace, ClientID: config.ClientID, Labels: config.Labels}
+	options := enroll.Options{Member: member, Namespace: config.Namespace, Missing: config.Missing, ClientID: config.ClientID, Labels: config.Labels}
 	if config.Bootstrap != nil {
 		options.Bootstrap = enroll.Given(config.Bootstrap)
 	}

@@ -298,6 +298,8 @@ type Config struct {
 	Member *rest.Config
 	// Bootstrap is what a file gave to register with, or nil.
 	Bootstrap *enroll.Bootstrap
+	// Missing says which file with them is not there, if one was named.
+	Missing string
 	// Hub reaches the hub with an identity that others keep, or is nil: then the agent
 	// registers.
 	Hub *rest.Config
@@ -310,7 +312,7 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	member.QPS = -1 // The member's own priority and fairness limits the agent.
-	bootstrap, err := o.loadBootstrap()
+	bootstrap, missing, err := o.loadBootstrap()
 	if err != nil {
 		return nil, err
 	}
@@ -318,7 +320,7 @@ func (o *Options) Config() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Hub: hub}
+	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Missing: missing, Hub: hub}
 	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
 	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(authenticationv1beta1.AccountNamespace))
 	return config, nil
@@ -356,33 +358,33 @@ func loadMember(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// loadBootstrap reads the file if it is there: once the agent is registered it
-// is not needed, and whoever wrote it may have removed it.
-func (o *Options) loadBootstrap() (*enroll.Bootstrap, error) {
+// loadBootstrap reads the file if it is there, and says so if not: once the agent is
+// registered it is not needed, and whoever wrote it may have removed it.
+func (o *Options) loadBootstrap() (bootstrap *enroll.Bootstrap, missing string, err error) {
 	flag, path, parse := "--bootstrap-file", o.BootstrapFile, enroll.ParseBootstrap
 	if o.BootstrapKubeconfig != "" {
 		flag, path, parse = "--bootstrap-kubeconfig", o.BootstrapKubeconfig, enroll.ParseBootstrapKubeconfig
 	}
 	if path == "" {
-		return nil, nil
+		return nil, "", nil
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, flag + " " + path + " is not there", nil
 	}
 	if err == nil && info.Size() > maxBootstrapBytes {
 		err = fmt.Errorf("it has more than %d bytes", maxBootstrapBytes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", flag, err)
+		return nil, "", fmt.Errorf("reading %s: %w", flag, err)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", flag, err)
+		return nil, "", fmt.Errorf("reading %s: %w", flag, err)
 	}
-	bootstrap, err := parse(content)
+	bootstrap, err = parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", flag, path, err)
+		return nil, "", fmt.Errorf("reading %s %s: %w", flag, path, err)
 	}
-	return bootstrap, nil
+	return bootstrap, "", nil
 }

@@ -104,3 +104,12 @@ func writeKubeconfig(t *testing.T) string {
 	}
 	return path
 }
+
+func TestABootstrapFileThatIsNotThereIsNamedAndDoesNotStopAnAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	o := &Options{BootstrapFile: path}
+	got, missing, err := o.loadBootstrap()
+	if got != nil || missing != "--bootstrap-file "+path+" is not there" || err != nil {
+		t.Errorf("got %v, %q, %v", got, missing, err)
+	}
+}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 // caOf is the certificate of a test server, in PEM.
@@ -135,5 +137,13 @@ func TestParseBootstrapKubeconfig(t *testing.T) {
 	}
 	if _, err := ParseBootstrapKubeconfig([]byte(document("exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}"))); err == nil {
 		t.Error("took a command")
+	}
+}
+
+func TestAnAgentWithoutATokenNamesTheFileThatIsNotThere(t *testing.T) {
+	e := New(Options{Member: fake.NewClientset(), Missing: "--bootstrap-file /etc/fleetgate/values.yaml is not there"})
+	err := e.enroll(t.Context())
+	if refusal.ReasonOf(err) != NeedsToken || !strings.Contains(err.Error(), "no registration token (--bootstrap-file /etc/fleetgate/values.yaml is not there): give it") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -45,6 +45,9 @@ type Options struct {
 	// Bootstrap hands out registration values. Nil, or a nil answer, means those in
 	// Secret BootstrapSecret, if it is there.
 	Bootstrap Source
+	// Missing, if set, says where registration values were looked for in vain, such as
+	// "--bootstrap-file values.yaml is not there".
+	Missing string
 	// ClientID, if set, stands over the one in the bootstrap.
 	ClientID string
 	// Labels, if set, stand over those in the bootstrap.
@@ -256,9 +259,13 @@ func (e *Enroller) enroll(ctx context.Context) error {
 		}
 	}
 	if bootstrap == nil {
+		missing := "no registration token"
+		if e.options.Missing != "" {
+			missing += " (" + e.options.Missing + ")"
+		}
 		return refuse(NeedsToken, nil,
-			"this agent has no credential that the hub accepts, and no registration token: "+
-				"give it the values of a ClusterRegistrationToken, for example in Secret %s of namespace %s", BootstrapSecret, e.options.Namespace)
+			"this agent has no credential that the hub accepts, and %s: "+
+				"give it the values of a ClusterRegistrationToken, for example in Secret %s of namespace %s", missing, BootstrapSecret, e.options.Namespace)
 	}
 	granted, err := e.register(ctx, bootstrap)
 	if err != nil {

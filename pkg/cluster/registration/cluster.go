@@ -282,6 +282,18 @@ func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1
 	return agent.LastReceivedHeartbeat
 }
 
+// notImported is what keeps the hub from installing an agent on a cluster whose kubeconfig
+// it was given; nil if nothing does, or it was given none.
+func notImported(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.GenericCondition {
+	for i := range cluster.Status.Conditions {
+		c := &cluster.Status.Conditions[i]
+		if c.Type == registrationv1alpha1.ClusterConditionImported && c.Status == corev1.ConditionFalse {
+			return c
+		}
+	}
+	return nil
+}
+
 func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) registrationv1alpha1.GenericCondition {
 	ready := func(status corev1.ConditionStatus, reason, message string) registrationv1alpha1.GenericCondition {
 		return registrationv1alpha1.GenericCondition{
@@ -290,6 +302,9 @@ func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 	}
 	member := cluster.Annotations[AnnotationMember]
 	if mc == nil && member == "" {
+		if why := notImported(cluster); why != nil {
+			return ready(corev1.ConditionFalse, why.Reason, "not imported: "+why.Message)
+		}
 		return ready(corev1.ConditionFalse, reasonUnregistered, "no agent has registered for this cluster yet")
 	}
 	if refused := refuseMember(cluster, mc); refused != nil || mc == nil {

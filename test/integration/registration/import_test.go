@@ -121,6 +121,11 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 			in := makeNamespace(ctx)
 			cluster := makeImport(ctx, in, agentNamespace, tc.kubeconfig)
 			expectImported(ctx, cluster, corev1.ConditionFalse, tc.reason, tc.part)
+			Eventually(func() []registrationv1alpha1.GenericCondition {
+				return getCluster(ctx, cluster.Namespace, cluster.Name).Status.Conditions
+			}).Should(ContainElement(And(
+				HaveField("Type", registrationv1alpha1.ClusterConditionReady), HaveField("Status", corev1.ConditionFalse),
+				HaveField("Reason", tc.reason), HaveField("Message", And(HavePrefix("not imported: "), ContainSubstring(tc.part))))), "what get clusters shows")
 		}
 	})
 })
