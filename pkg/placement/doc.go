@@ -21,8 +21,13 @@
 // Every hop is a watch event. Any of them can be killed at any moment: what has
 // to be done follows from what is there. selection finds resources, framework
 // and plugins decide about members, simulate has them decide about files, family
-// reads a placement's children. strategy, which none of them needs, says whose turn it is
-// in the rollouts of Open Cluster Management's kinds.
+// reads a placement's children.
+//
+// Apart from these, for Open Cluster Management's Placements ([SetupReplicaSets]):
+//
+//	manifestworkreplicaset.works replicaset/ PlacementDecisions and answers of clusters -> ManifestWorks
+//
+// strategy says whose turn it is there.
 //
 // The gateway needs, on the hub: read access to everything that may be placed,
 // all verbs on the placement group, read access to MemberClusters, and leave to

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"syscall"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
+	"fleetgate.io/fleetgate/pkg/placement/replicaset"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
@@ -110,12 +112,12 @@ func newGateway(ctx context.Context, config *options.Config, hub *hub, spans tra
 }
 
 // managerOptions are those of every manager; it serves nothing.
-func managerOptions(hub *hub, grace time.Duration) ctrl.Options {
+func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Options {
 	return ctrl.Options{
 		Scheme:                  hub.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &grace,
-		Cache:                   cache.Options{ByObject: dispatch.CacheOptions()},
+		Cache:                   cache.Options{ByObject: withoutManifests(parts)},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Secrets are never cached as a whole: a typed read would start a watch
 			// on every Secret of the hub.
@@ -124,8 +126,21 @@ func managerOptions(hub *hub, grace time.Duration) ctrl.Options {
 	}
 }
 
+// withoutManifests is how works are cached, of the families that are served: a cache asks
+// the hub about each kind that it is told of.
+func withoutManifests(parts *options.Parts) map[client.Object]cache.ByObject {
+	objects := map[client.Object]cache.ByObject{}
+	if parts.Serves(options.APIFleet) {
+		maps.Copy(objects, dispatch.CacheOptions())
+	}
+	if parts.ServesOCM(options.OCMWorks) {
+		maps.Copy(objects, replicaset.CacheOptions())
+	}
+	return objects
+}
+
 func newManager(ctx context.Context, config *options.Config, hub *hub, certificates *serving.Certificates, handover *intake.Handover) (ctrl.Manager, error) {
-	settings := managerOptions(hub, shutdownGrace)
+	settings := managerOptions(hub, &config.Parts, shutdownGrace)
 	settings.Metrics.BindAddress = config.Process.Metrics
 	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbes, "/livez"
 	if config.Parts.TakesReviews() {

@@ -23,6 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
@@ -76,6 +77,9 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 	var chosen []string
 	for _, api := range config.Parts.APIs {
 		chosen = append(chosen, groups[api]...)
+	}
+	if config.Parts.ServesOCM(options.OCMWorks) {
+		chosen = append(chosen, workv1.GroupName)
 	}
 	definitions, err := crds.ForHub(chosen...)
 	if err != nil {

@@ -41,7 +41,7 @@ func (g *gateway) addLeader(context.Context) error {
 // lead runs the leader's part until it is another's. It has a manager of its own for each
 // time: a controller cannot be started twice.
 func (g *gateway) lead(ctx context.Context) error {
-	settings := managerOptions(g.hub, leadGrace)
+	settings := managerOptions(g.hub, &g.Parts, leadGrace)
 	settings.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return g.manager.GetRESTMapper(), nil }
 	// Their names are those of the time before.
 	again := true
@@ -55,6 +55,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.addPolicyControllers,
 		g.addMemberControllers,
 		g.addPlacement,
+		g.addOCM,
 	} {
 		if err := add(ctx, mgr); err != nil {
 			return err

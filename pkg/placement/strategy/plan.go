@@ -160,10 +160,20 @@ func (r *rollout) standing(cluster string) (Standing, bool) {
 	if !given {
 		return Standing{}, false
 	}
-	if standing.Since.IsZero() {
+	timeless := standing.Since.IsZero()
+	if timeless {
 		standing.Since = r.now
 	}
-	if r.how.Deadline == nil || standing.State != Progressing && standing.State != Failed {
+	switch standing.State {
+	case Progressing, Failed:
+	case Asked:
+		if timeless {
+			return standing, true
+		}
+	default:
+		return standing, true
+	}
+	if r.how.Deadline == nil {
 		return standing, true
 	}
 	if !r.pending(standing.Since.Add(*r.how.Deadline)) {

@@ -75,8 +75,12 @@ func TestAll(t *testing.T) {
 			standings: standings{"a": ago(Progressing, 5), "b": ago(Failed, 6), "c": ago(Progressing, 2), "d": ago(Succeeded, 60)},
 			want:      Plan{TimedOut: []string{"a", "b"}, Next: in(3)},
 		},
-		"who has not answered does not time out": {
-			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a"), standings: standings{"a": ago(Asked, 60)},
+		"who has not answered times out too": {
+			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a", "b"), standings: standings{"a": ago(Asked, 60), "b": ago(Asked, 0)},
+			want: Plan{TimedOut: []string{"a"}, Next: in(1)},
+		},
+		"but not if nobody knows since when": {
+			how: Strategy{Type: All, Deadline: ptr.To(time.Duration(0))}, groups: one("a"), standings: standings{"a": {State: Asked}},
 		},
 		"without a time the deadline begins now": {
 			how: Strategy{Type: All, Deadline: ptr.To(4 * time.Minute)}, groups: one("a"), standings: standings{"a": {State: Progressing}},

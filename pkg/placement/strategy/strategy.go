@@ -39,8 +39,8 @@ type Strategy struct {
 	// MinSuccessTime is for how long a cluster has to have succeeded until it makes room
 	// for another.
 	MinSuccessTime time.Duration
-	// Deadline is for how long a cluster may be under way, or have failed, until it has
-	// timed out and makes room for another. Nil: for ever.
+	// Deadline is for how long a cluster may not have answered, be under way, or have
+	// failed, until it has timed out and makes room for another. Nil: for ever.
 	Deadline *time.Duration
 	// Mandatory are the groups that come first, one after another. No cluster of them may
 	// fail.
@@ -64,7 +64,7 @@ type Group struct {
 type State int
 
 const (
-	// Asked means that the cluster has not answered yet.
+	// Asked means that the cluster has not answered yet. Without a time it does not time out.
 	Asked State = iota
 	// Progressing means that it is under way.
 	Progressing

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,7 +24,9 @@ func examples() []string {
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		all = append(all, string(found[1]))
+		if !strings.Contains(string(found[1]), "kind: ManifestWorkReplicaSet") { // test/integration/replicasets applies it
+			all = append(all, string(found[1]))
+		}
 	}
 	return all
 }

@@ -30,7 +30,16 @@ const (
 	APIProfile   = "clusterprofile"
 	APIAdmission = "admission"
 	APIAzure     = "fleet-azure"
+	APIOCM       = "ocm"
 )
+
+// The parts of family APIOCM.
+const (
+	// OCMWorks is ManifestWorks and ManifestWorkReplicaSets.
+	OCMWorks = "works"
+)
+
+func allOCM() []string { return []string{OCMWorks} }
 
 func allComponents() []string {
 	return []string{ComponentProxy, ComponentWebhook, ComponentControllers}
@@ -41,7 +50,7 @@ func defaultAPIs() []string {
 }
 
 // allAPIs are those that somebody may ask for.
-func allAPIs() []string { return append(defaultAPIs(), APIAzure) }
+func allAPIs() []string { return append(defaultAPIs(), APIAzure, APIOCM) }
 
 // apiNeeds says which families build on which others: registrations and the
 // proxy on the inventory, the proxy on the tokens of its account.
@@ -59,19 +68,25 @@ func apiNeeds() map[string][]string {
 type Parts struct {
 	Components []string
 	APIs       []string
+	// OCM are the parts of family APIOCM that are served if that is: others are left to
+	// Open Cluster Management's own controllers, or to nobody.
+	OCM []string
 }
 
-func newParts() Parts { return Parts{Components: allComponents(), APIs: defaultAPIs()} }
+func newParts() Parts {
+	return Parts{Components: allComponents(), APIs: defaultAPIs(), OCM: allOCM()}
+}
 
 // AddFlags binds the options to a command line.
 func (o *Parts) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components, "Parts to run in this process.")
 	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "Families of APIs to install and serve.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. The rest is left to its own controllers, which may run beside this gateway.")
 }
 
 // Validate returns every error at once.
 func (o *Parts) Validate() []error {
-	all := []error{known("--components", o.Components, allComponents()), known("--apis", o.APIs, allAPIs())}
+	all := []error{known("--components", o.Components, allComponents()), known("--apis", o.APIs, allAPIs()), known("--ocm", o.OCM, allOCM())}
 	for api, needed := range apiNeeds() {
 		if missing := sets.New(needed...).Difference(sets.New(o.APIs...)); o.Serves(api) && missing.Len() > 0 {
 			all = append(all, fmt.Errorf("--apis: %s does not work without %s", api, strings.Join(sets.List(missing), " and ")))
@@ -85,6 +100,9 @@ func (o *Parts) Runs(component string) bool { return slices.Contains(o.Component
 
 // Serves is true if a family of APIs, one of the constants above, is installed and served.
 func (o *Parts) Serves(api string) bool { return slices.Contains(o.APIs, api) }
+
+// ServesOCM is true if a part of family APIOCM, one of the constants above, is served.
+func (o *Parts) ServesOCM(part string) bool { return o.Serves(APIOCM) && slices.Contains(o.OCM, part) }
 
 // ServesProxy is true if this process is the way into members.
 func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(APIGateway) }

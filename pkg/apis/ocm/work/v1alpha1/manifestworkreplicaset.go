@@ -19,6 +19,9 @@ const (
 	ReplicaSetLabel = "work.open-cluster-management.io/manifestworkreplicaset"
 	// PlacementNameLabel is on these too: the name of the Placement.
 	PlacementNameLabel = "work.open-cluster-management.io/placementname"
+	// GivenAtAnnotation is when such a ManifestWork got the template that it has, in
+	// RFC 3339: how long a cluster takes counts from there.
+	GivenAtAnnotation = "fleetgate.io/given-at"
 )
 
 // Condition types of a ManifestWorkReplicaSet.
@@ -51,6 +54,9 @@ const (
 	ReasonComplete = "Complete"
 	// ReasonProcessing goes with ManifestworkApplied=False: some are Progressing.
 	ReasonProcessing = "Processing"
+	// ReasonInvalidManifestWorkName goes with ManifestworkApplied=False: the namespace and
+	// name of the ManifestWorkReplicaSet make no label of its ManifestWorks.
+	ReasonInvalidManifestWorkName = "InvalidManifestWorkName"
 )
 
 // CascadeDeletionPolicy is which goes first, a ManifestWorkReplicaSet or its ManifestWorks.

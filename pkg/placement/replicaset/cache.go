@@ -1,0 +1,97 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+)
+
+// specHashKey is an annotation that ManifestWorks have in the cache, and nowhere else.
+const specHashKey = "fleetgate.io/spec-hash"
+
+const (
+	// worksBySet finds the ManifestWorks of a set by the value of their label.
+	worksBySet = "replicaset"
+	// setsByPlacement finds the sets that name a Placement.
+	setsByPlacement = "placement"
+)
+
+// CacheOptions says how the manager's cache has to keep ManifestWorks: without their
+// manifests and what became of each, which only their clusters need.
+func CacheOptions() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&workv1.ManifestWork{}: {Transform: forget}}
+}
+
+// forget leaves of a ManifestWork's spec its hash and its deleteOption.
+func forget(object any) (any, error) {
+	work, ok := object.(*workv1.ManifestWork)
+	if !ok {
+		return object, nil
+	}
+	if _, done := work.Annotations[specHashKey]; done {
+		return work, nil
+	}
+	hash, err := specHash(&work.Spec)
+	if err != nil {
+		hash = "" // Then it differs from what is desired, and is written anew.
+	}
+	if work.Annotations == nil {
+		work.Annotations = map[string]string{}
+	}
+	work.Annotations[specHashKey] = hash
+	work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
+	work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
+	work.ManagedFields = nil
+	return work, nil
+}
+
+// hashOf is the hash of a ManifestWork's spec, of one from the cache or a whole one.
+func hashOf(work *workv1.ManifestWork) (string, error) {
+	if hash, ok := work.Annotations[specHashKey]; ok {
+		return hash, nil
+	}
+	return specHash(&work.Spec)
+}
+
+func specHash(spec *workv1.ManifestWorkSpec) (string, error) {
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return "", fmt.Errorf("encoding the spec of a ManifestWork: %w", err)
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &workv1.ManifestWork{}, worksBySet, func(object client.Object) []string {
+		if value, ok := object.GetLabels()[workv1alpha1.ReplicaSetLabel]; ok {
+			return []string{value}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing ManifestWorks by set: %w", err)
+	}
+	err = indexer.IndexField(ctx, &workv1alpha1.ManifestWorkReplicaSet{}, setsByPlacement, func(object client.Object) []string {
+		var names []string
+		for _, ref := range object.(*workv1alpha1.ManifestWorkReplicaSet).Spec.PlacementRefs {
+			names = append(names, ref.Name)
+		}
+		return names
+	})
+	if err != nil {
+		return fmt.Errorf("indexing ManifestWorkReplicaSets by Placement: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicaset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// Name is the controller's name.
+const Name = "manifestworkreplicaset.works"
+
+// settle is for how long answers of clusters are gathered: a thousand that come together
+// are looked at a few times.
+const settle = 50 * time.Millisecond
+
+// Reconciler makes ManifestWorks of ManifestWorkReplicaSets.
+type Reconciler struct {
+	// Client reads through the cache, and sees there what it wrote before.
+	Client client.Client
+	// Live reads without it, where nothing may be missed.
+	Live  client.Reader
+	Clock clock.PassiveClock
+	// Workers is how many sets are looked at at a time.
+	Workers int
+}
+
+// SetupWithManager has the controller started once the hub serves Placements. It looks at
+// a set when its spec or its labels change or it is being deleted, when one of its
+// ManifestWorks changes, and when a Placement that it names, or a decision of it, does.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	return mgr.Add(&waiter{live: mgr.GetAPIReader(), then: func() error { return r.start(mgr) }})
+}
+
+func (r *Reconciler) start(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&workv1alpha1.ManifestWorkReplicaSet{}, changed).
+		Watches(&workv1.ManifestWork{}, enqueueSet()).
+		Watches(&ocmclusterv1beta1.Placement{}, r.enqueueSets(func(placement client.Object) string { return placement.GetName() })).
+		Watches(&ocmclusterv1beta1.PlacementDecision{}, r.enqueueSets(func(decision client.Object) string {
+			return decision.GetLabels()[ocmclusterv1beta1.PlacementLabel]
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// enqueueSet queues the set that a ManifestWork was made for.
+func enqueueSet() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(work client.Object, q queue) {
+		if key, ok := setOf(work); ok {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			enqueue(e.ObjectOld, q)
+			enqueue(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+	}
+}
+
+// enqueueSets queues the sets that name the Placement that an object is of.
+func (r *Reconciler) enqueueSets(placement func(client.Object) string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		name := placement(object)
+		if name == "" {
+			return nil
+		}
+		var sets workv1alpha1.ManifestWorkReplicaSetList
+		if err := r.Client.List(ctx, &sets, client.InNamespace(object.GetNamespace()), client.MatchingFields{setsByPlacement: name},
+			client.UnsafeDisableDeepCopy); err != nil {
+			// The list comes from memory: it fails when the gateway stops, only.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list ManifestWorkReplicaSets after a change of a Placement", "Placement", name)
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(sets.Items))
+		for i := range sets.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+		return requests
+	})
+}
+
+// Reconcile brings the ManifestWorks of one set up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	if err := r.Client.Get(ctx, req.NamespacedName, set); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var again time.Duration
+	var err error
+	if set.DeletionTimestamp != nil {
+		err = r.finalize(ctx, set)
+	} else if err = r.ensureFinalizer(ctx, set); err == nil {
+		again, err = r.rollOut(ctx, set)
+	}
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	case family.RefusedAsGoing(err):
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+	}
+	return ctrl.Result{RequeueAfter: again}, err
+}
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+	before := set.DeepCopy()
+	if !controllerutil.AddFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("adding the finalizer to ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+// finalize deletes the set's ManifestWorks, and lets it go: at once, or with policy
+// Foreground when they are gone. The last of them to go is an event.
+func (r *Reconciler) finalize(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
+	if !controllerutil.ContainsFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer) {
+		return nil
+	}
+	works := &metav1.PartialObjectMetadataList{}
+	works.SetGroupVersionKind(workv1.GroupVersion.WithKind("ManifestWorkList"))
+	// From the API server itself: none may be missed.
+	if err := r.Live.List(ctx, works, client.MatchingLabels{workv1alpha1.ReplicaSetLabel: labelValue(set)}); err != nil {
+		return fmt.Errorf("listing the ManifestWorks of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	var names []workName
+	for i := range works.Items {
+		if works.Items[i].DeletionTimestamp == nil {
+			names = append(names, nameOf(&works.Items[i]))
+		}
+	}
+	if err := inParallel(names, func(work workName) error { return r.remove(ctx, work) }).first(); err != nil {
+		return err
+	}
+	if set.Spec.CascadeDeletionPolicy == workv1alpha1.CascadeForeground && len(works.Items) > 0 {
+		return nil
+	}
+	before := set.DeepCopy()
+	controllerutil.RemoveFinalizer(set, workv1alpha1.ManifestWorkReplicaSetFinalizer)
+	if err := r.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+// workName names a ManifestWork, and no other one that takes its place.
+type workName struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+func nameOf(work client.Object) workName {
+	return workName{NamespacedName: client.ObjectKeyFromObject(work), uid: work.GetUID()}
+}
+
+func (r *Reconciler) remove(ctx context.Context, name workName) error {
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	if err := r.Client.Delete(ctx, work, client.Preconditions{UID: &name.uid}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting ManifestWork %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+)
+
+// SetupReplicaSets registers the controller of ManifestWorkReplicaSets, which needs none of
+// the others. The manager's scheme must know the groups of Open Cluster Management; its cache
+// should be made with replicaset.CacheOptions. Workers is how many sets it looks at at a
+// time.
+func SetupReplicaSets(ctx context.Context, mgr ctrl.Manager, workers int) error {
+	cached, live, err := clients(mgr)
+	if err != nil {
+		return err
+	}
+	sets := &replicaset.Reconciler{Client: cached, Live: live, Clock: clock.RealClock{}, Workers: workers}
+	return sets.SetupWithManager(ctx, mgr)
+}

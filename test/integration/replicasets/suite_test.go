@@ -1,0 +1,129 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package replicasets_test runs the hub's side of ManifestWorks (pkg/placement/replicaset)
+// on a real hub. Clusters are specs that write what an agent would.
+package replicasets_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+var (
+	hub       *env.Cluster
+	hubClient client.Client
+	gateway   *running
+)
+
+func TestReplicaSets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real API server")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "ManifestWorks on the hub", Label("integration", "replicasets"))
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	var err error
+	hub, err = env.Start(ctx, env.Options{Name: "hub"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+	hubClient, err = client.New(unlimited(hub.Config()), client.Options{Scheme: kinds()})
+	Expect(err).NotTo(HaveOccurred())
+	serve(workv1.GroupName)
+	gateway = start()
+	DeferCleanup(func() { gateway.stop() })
+	By("serving Placements after the gateway, as another product may")
+	serve(ocmclusterv1beta1.GroupName)
+})
+
+// serve has the hub serve the kinds of a group.
+func serve(group string) {
+	GinkgoHelper()
+	ours, err := crds.ForHub(group)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func kinds() *runtime.Scheme {
+	GinkgoHelper()
+	known := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme,
+	} {
+		Expect(add(known)).To(Succeed())
+	}
+	return known
+}
+
+func unlimited(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	return config
+}
+
+// running is the part of a gateway that this suite is about.
+type running struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func start() *running {
+	GinkgoHelper()
+	skip := true
+	mgr, err := ctrl.NewManager(unlimited(hub.Config()), ctrl.Options{
+		Scheme:     kinds(),
+		Metrics:    server.Options{BindAddress: "0"},
+		Cache:      cache.Options{ByObject: replicaset.CacheOptions()},
+		Controller: config.Controller{SkipNameValidation: &skip},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(placement.SetupReplicaSets(ctx, mgr, 4)).To(Succeed())
+	started := &running{cancel: cancel, done: make(chan error, 1)}
+	go func() { started.done <- mgr.Start(ctx) }()
+	return started
+}
+
+func (r *running) stop() {
+	GinkgoHelper()
+	if r.cancel == nil {
+		return
+	}
+	r.cancel()
+	r.cancel = nil
+	Eventually(r.done).Should(Receive(BeNil()))
+}
