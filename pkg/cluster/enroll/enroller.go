@@ -259,12 +259,12 @@ func (e *Enroller) enroll(ctx context.Context) error {
 		}
 	}
 	if bootstrap == nil {
-		missing := "no registration token"
+		missing := ""
 		if e.options.Missing != "" {
-			missing += " (" + e.options.Missing + ")"
+			missing = " (" + e.options.Missing + ")"
 		}
 		return refuse(NeedsToken, nil,
-			"this agent has no credential that the hub accepts, and %s: "+
+			"this agent has no credential that the hub accepts, and no registration token%s: "+
 				"give it the values of a ClusterRegistrationToken, for example in Secret %s of namespace %s", missing, BootstrapSecret, e.options.Namespace)
 	}
 	granted, err := e.register(ctx, bootstrap)

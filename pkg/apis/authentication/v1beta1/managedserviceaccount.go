@@ -122,6 +122,7 @@ const (
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="TokenReported")].status`
 // +kubebuilder:printcolumn:JSONPath=`.status.tokenSecretRef.name`,name="Secret",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.expirationTimestamp`,name="Expires",type=string
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date

@@ -84,9 +84,12 @@ var (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=crb,categories={fleet,fleet-placement}
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.spec.targetCluster`
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
 // +kubebuilder:printcolumn:name="ResourceAvailable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
+// +kubebuilder:printcolumn:name="Why-Not",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterResourceBinding struct {
 	metav1.TypeMeta `json:",inline"`
@@ -125,9 +128,12 @@ type ClusterResourceBindingList struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=rb,categories={fleet,fleet-placement}
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.spec.targetCluster`
 // +kubebuilder:printcolumn:name="WorkSynchronized",type=string,JSONPath=`.status.conditions[?(@.type=="WorkSynchronized")].status`
 // +kubebuilder:printcolumn:name="ResourcesApplied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
 // +kubebuilder:printcolumn:name="ResourceAvailable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
+// +kubebuilder:printcolumn:name="Why-Not",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourceBinding struct {
 	metav1.TypeMeta `json:",inline"`

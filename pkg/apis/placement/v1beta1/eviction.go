@@ -30,8 +30,13 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=crpe,categories={fleet,fleet-placement}
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.spec.placementName`
+// +kubebuilder:printcolumn:name="Member",type=string,JSONPath=`.spec.clusterName`
 // +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
 // +kubebuilder:printcolumn:name="Executed",type=string,JSONPath=`.status.conditions[?(@.type=="Executed")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[-1:].reason`
+// +kubebuilder:printcolumn:name="Why",type=string,priority=1,JSONPath=`.status.conditions[-1:].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterResourcePlacementEviction struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

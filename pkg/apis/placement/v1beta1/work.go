@@ -187,6 +187,11 @@ func workNameBase(namespace, placement string) string {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={fleet,fleet-placement}
 // +kubebuilder:storageversion
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
+// +kubebuilder:printcolumn:name="Why-Not",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 type Work struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
