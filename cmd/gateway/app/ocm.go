@@ -6,10 +6,12 @@ package app
 import (
 	"context"
 
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/work/expiry"
 )
 
 // ocmWorkers is how many objects of Open Cluster Management's kinds each controller looks at
@@ -21,5 +23,8 @@ func (g *gateway) addOCM(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMWorks) {
 		return nil
 	}
-	return placement.SetupReplicaSets(ctx, mgr, ocmWorkers)
+	if err := placement.SetupReplicaSets(ctx, mgr, ocmWorkers); err != nil {
+		return err
+	}
+	return setUp(mgr, []controller{&expiry.Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}, Workers: ocmWorkers}})
 }
