@@ -14,7 +14,7 @@ import (
 func ExampleOf() {
 	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 		"spec": map[string]any{"replicas": int64(2)}, "status": map[string]any{"updatedReplicas": int64(1)}}}
-	verdict := availability.Of(deployment)
-	fmt.Println(verdict.State, verdict.Message)
+	found := availability.Of(deployment)
+	fmt.Println(found.State, found.Message)
 	// Output: ManifestNotAvailableYet Not all replicas run the latest template yet
 }

@@ -1,0 +1,72 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// A family of works keeps its ledgers where it likes.
+type inMemory struct{ entries []engine.Entry }
+
+func (l *inMemory) Entries() []engine.Entry { return l.entries }
+
+func (l *inMemory) Write(_ context.Context, entries []engine.Entry) error {
+	l.entries = entries
+	return nil
+}
+
+// A family of its own, whose works are recorded as Parcels, brings a manifest to a member.
+func ExampleEngine() {
+	bring := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
+		member, err := engine.Reach(config)
+		if err != nil {
+			return err
+		}
+		parcels := member.For(engine.Dialect{
+			Manager:   "parcels",
+			Wave:      manifest.Wave,
+			LastWave:  manifest.LastWave,
+			Recreates: func(*unstructured.Unstructured) bool { return false },
+			Reserved:  func(*unstructured.Unstructured) string { return "" },
+		}, engine.Options{
+			Effort:  engine.Effort{}.WithDefaults(),
+			Retries: engine.NewRetries(),
+			Records: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "parcels"},
+			About:   func(memberwatch.Event) (client.Object, bool) { return nil, true }, // nothing is looked at again
+		})
+		items, err := parcels.Plan("first", [][]byte{text})
+		if err != nil {
+			return err
+		}
+		result := parcels.Bring(ctx, engine.Work{
+			Name: "first", Owner: owner, Ledger: &inMemory{},
+			May: func(standing engine.Standing, _ *unstructured.Unstructured) *refusal.Refusal {
+				if standing.Ours {
+					return nil
+				}
+				return &refusal.Refusal{Reason: engine.NotTakenOver, Message: "The object was there before"}
+			},
+		}, engine.InWay(items, engine.Way{By: engine.ServerSide}))
+		for _, out := range result.Outcomes {
+			if out.Refused != nil {
+				fmt.Println(out.Ref, out.Refused.Message)
+			}
+		}
+		return result.Err
+	}
+	_ = bring // Somebody runs member.Watcher, too, so that what changes is seen.
+}
