@@ -48,7 +48,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/mutation"
 )
 
@@ -84,12 +86,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
 
-	scheme = runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, cmv1.AddToScheme,
-	} {
-		Expect(add(scheme)).To(Succeed())
-	}
+	scheme = build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
+		placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, cmv1.AddToScheme)
 	masters = clientFor(hub.Config())
 	applyGatewayRole(ctx)
 	gateway = newGateway(ctx)
@@ -103,9 +101,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func clientFor(config *rest.Config) client.Client {
 	GinkgoHelper()
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
+	return expect.Client(config, scheme)
 }
 
 // applyGatewayRole gives the gateway what an installation gives it, and no more.

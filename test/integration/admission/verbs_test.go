@@ -5,7 +5,6 @@ package admission_test
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,7 +13,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -26,6 +24,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -60,23 +59,7 @@ func change[T client.Object](ctx context.Context, c client.Client, object T, wit
 // beInvalid matches 422 with a cause for each of the fields, in order, whose
 // messages contain the texts: field, text, field, text.
 func beInvalid(fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
-	var causes []any
-	for i := 0; i < len(fieldsAndTexts); i += 2 {
-		causes = append(causes, And(HaveField("Field", fieldsAndTexts[i]), HaveField("Message", ContainSubstring(fieldsAndTexts[i+1]))))
-	}
-	return And(
-		Satisfy(apierrors.IsInvalid),
-		WithTransform(func(err error) int32 { return statusOf(err).Code }, BeEquivalentTo(422)),
-		WithTransform(func(err error) []metav1.StatusCause { return statusOf(err).Details.Causes }, HaveExactElements(causes...)),
-	)
-}
-
-func statusOf(err error) metav1.Status {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return metav1.Status{Details: &metav1.StatusDetails{}}
-	}
-	return status.Status()
+	return expect.BeInvalid(HaveExactElements, fieldsAndTexts...)
 }
 
 // leftovers were stored before the gateway came.

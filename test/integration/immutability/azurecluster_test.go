@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // azureCluster is one that works.
@@ -45,7 +47,7 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 	var subject *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
 		subject = azureCluster(newNamespace(ctx), "self")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 	})
 
 	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },
@@ -82,7 +84,7 @@ var _ = Describe("A self-managed cluster", Ordered, func() {
 		Expect(change(ctx, masters, subject, set("spec.networkSpec.apiServerLB.availabilityZones", "['2', '1']"))).To(Succeed())
 		foreign := azureCluster(subject.GetNamespace(), "foreign")
 		set("spec.networkSpec.vnet", "{name: v, resourceGroup: other, cidrBlocks: [10.0.0.0/8]}")(foreign)
-		create(ctx, foreign)
+		expect.Created(ctx, masters, foreign)
 		Expect(change(ctx, masters, foreign, func(o *unstructured.Unstructured) {
 			subnets, _, _ := unstructured.NestedSlice(o.Object, "spec", "networkSpec", "subnets")
 			subnets[1].(map[string]any)["cidrBlocks"] = []any{"10.2.0.0/16"}

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const subscription = "00000000-0000-0000-0000-000000000000"
@@ -61,9 +63,9 @@ var _ = Describe("A managed control plane", Ordered, func() {
 	var subject *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		create(ctx, capiCluster(namespace, "aks"))
+		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		subject = controlPlane(namespace, "aks")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 	})
 
 	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },
@@ -127,7 +129,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 	It("lets an object that is being deleted lose its finalizers, whatever is in it", func(ctx SpecContext) {
 		bad := controlPlane(namespace, "going")
 		bad.SetFinalizers([]string{"example.org/wait"})
-		create(ctx, bad)
+		expect.Created(ctx, masters, bad)
 		Expect(masters.Delete(ctx, bad)).To(Succeed())
 		Expect(change(ctx, masters, bad, func(o *unstructured.Unstructured) { set("spec.location", "x")(o); o.SetFinalizers(nil) })).To(Succeed())
 	})
@@ -178,7 +180,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 	It("has one range for pods and one for services", func(ctx SpecContext) {
 		cluster := capiCluster(namespace, "dual")
 		set("spec.clusterNetwork.pods.cidrBlocks", "[10.3.0.0/16, 10.4.0.0/16]")(cluster)
-		create(ctx, cluster)
+		expect.Created(ctx, masters, cluster)
 		object := controlPlane(namespace, "dual")
 		object.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "dual"})
 		Expect(masters.Create(ctx, object, client.DryRunAll)).To(beInvalid("spec", "one CIDR block for pods"))
@@ -187,14 +189,14 @@ var _ = Describe("A managed control plane", Ordered, func() {
 	It("keeps the name by which it was made before there were prefixes", func(ctx SpecContext) {
 		object := controlPlane(namespace, "older")
 		set("spec.dnsPrefix", "")(object)
-		create(ctx, object)
+		expect.Created(ctx, masters, object)
 		Expect(change(ctx, masters, object, set("spec.dnsPrefix", "other"))).To(beInvalid("spec.dnsPrefix", "field is immutable"))
 		Expect(change(ctx, masters, object, set("spec.dnsPrefix", "older"))).To(Succeed())
 	})
 
 	It("is not set back from the version that Azure upgraded to", func(ctx SpecContext) {
 		object := controlPlane(namespace, "upgraded")
-		create(ctx, object)
+		expect.Created(ctx, masters, object)
 		set("status.autoUpgradeVersion", "v1.29.4")(object)
 		Expect(masters.Status().Update(ctx, object)).To(Succeed())
 		Expect(change(ctx, masters, object, set("spec.version", "v1.28.0"))).To(beInvalid("spec.version", "version is auto-upgraded to v1.29.4, cannot be downgraded"))
@@ -204,7 +206,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 		Expect(change(ctx, masters, subject, set("spec.networkPluginMode", "overlay"))).To(beInvalid("spec.networkPluginMode", `"overlay" NetworkPluginMode cannot be enabled when NetworkPolicy is set`))
 		object := controlPlane(namespace, "plain")
 		set("spec.networkPolicy", "")(object)
-		create(ctx, object)
+		expect.Created(ctx, masters, object)
 		Expect(change(ctx, masters, object, set("spec.networkPluginMode", "overlay"))).To(Succeed())
 	})
 

@@ -20,6 +20,7 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/capz"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // everyMode is enforced twice on what is labelled for it: by the gateway where the
@@ -55,7 +56,7 @@ var _ = Describe("An exported policy", Serial, func() {
 		exported, binding, err := immutability.Export(nativePolicy)
 		Expect(err).NotTo(HaveOccurred())
 		for _, object := range []client.Object{exported, binding} {
-			create(ctx, object)
+			expect.Created(ctx, masters, object)
 			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, object)).To(Succeed()) })
 		}
 		Eventually(func(g Gomega) {
@@ -78,7 +79,7 @@ var _ = Describe("An exported policy", Serial, func() {
 			for _, by := range []string{"gateway", "native"} {
 				// Objects are made unlabelled, so that anything can be the old one.
 				object := labelled("nobody", old)
-				create(ctx, object)
+				expect.Created(ctx, masters, object)
 				object.SetLabels(map[string]string{"by": by})
 				object.Object["spec"] = newer
 				answers[by] = pathsIn(masters.Update(ctx, object, client.DryRunAll))
@@ -138,7 +139,7 @@ var _ = Describe("An exported policy", Serial, func() {
 			Eventually(attempt).WithContext(ctx).Should(Or(Succeed(), Not(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))), "the API server forgets it a moment later")
 		})
 		for _, object := range []client.Object{exported, binding} {
-			create(ctx, object)
+			expect.Created(ctx, masters, object)
 			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, object)).To(Succeed()) })
 		}
 		front.down.Store(true)

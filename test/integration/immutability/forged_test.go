@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // deletionOf is a review for the deletion of a pool, as somebody else than the API
@@ -44,10 +45,10 @@ func deletionOf(claimed *unstructured.Unstructured) []byte {
 var _ = Describe("Deletions that nobody has asked the API server for", func() {
 	It("reserve nothing: what does not exist so does not count as gone", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		create(ctx, capiCluster(namespace, "aks"))
+		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		first, second := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System")
-		create(ctx, first)
-		create(ctx, second)
+		expect.Created(ctx, masters, first)
+		expect.Created(ctx, masters, second)
 		other, elsewhere, absent := second.DeepCopy(), second.DeepCopy(), second.DeepCopy()
 		other.SetUID(types.UID("another"))
 		elsewhere.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "of-another"})

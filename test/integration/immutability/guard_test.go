@@ -20,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const lastPool = "AKS Cluster must have at least one system pool"
@@ -28,13 +29,13 @@ var _ = Describe("The last system pool", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		create(ctx, capiCluster(namespace, "aks"))
+		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 	})
 
 	It("stays when the others go", func(ctx SpecContext) {
 		first, second, user := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "User")
 		for _, p := range []*unstructured.Unstructured{first, second, user} {
-			create(ctx, p)
+			expect.Created(ctx, masters, p)
 		}
 		Expect(masters.Delete(ctx, first)).To(Succeed())
 		Expect(masters.Delete(ctx, second)).To(beInvalid("metadata.name", lastPool))
@@ -45,12 +46,12 @@ var _ = Describe("The last system pool", func() {
 	})
 
 	It("counts by cluster, and not what has no cluster", func(ctx SpecContext) {
-		create(ctx, capiCluster(namespace, "other"))
+		expect.Created(ctx, masters, capiCluster(namespace, "other"))
 		ours, theirs, nobodys := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "System")
 		theirs.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "other"})
 		nobodys.SetLabels(nil)
 		for _, p := range []*unstructured.Unstructured{ours, theirs, nobodys} {
-			create(ctx, p)
+			expect.Created(ctx, masters, p)
 		}
 		Expect(masters.Delete(ctx, ours)).To(beInvalid("metadata.name", lastPool))
 		Expect(masters.Delete(ctx, nobodys)).To(Succeed())
@@ -58,7 +59,7 @@ var _ = Describe("The last system pool", func() {
 
 	It("goes with its cluster", func(ctx SpecContext) {
 		last := pool(namespace, "pool1", "System")
-		create(ctx, last)
+		expect.Created(ctx, masters, last)
 		cluster := capiCluster(namespace, "aks")
 		Expect(change(ctx, masters, cluster, set("metadata.finalizers", "[example.org/wait]"))).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -72,12 +73,12 @@ var _ = Describe("The last system pool", func() {
 	It("goes when its cluster is no more, when it is being moved, and with its namespace", func(ctx SpecContext) {
 		orphan, moving, last := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System"), pool(namespace, "pool3", "System")
 		orphan.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "gone"})
-		create(ctx, orphan)
+		expect.Created(ctx, masters, orphan)
 		Expect(masters.Delete(ctx, orphan)).To(Succeed())
 		moving.SetAnnotations(map[string]string{"clusterctl.cluster.x-k8s.io/delete-for-move": ""})
-		create(ctx, moving)
+		expect.Created(ctx, masters, moving)
 		Expect(masters.Delete(ctx, moving)).To(Succeed())
-		create(ctx, last)
+		expect.Created(ctx, masters, last)
 		Expect(masters.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) }).Should(Satisfy(apierrors.IsNotFound))
 	})
@@ -85,8 +86,8 @@ var _ = Describe("The last system pool", func() {
 	It("does not count one that is already going", func(ctx SpecContext) {
 		going, last := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System")
 		going.SetFinalizers([]string{"example.org/wait"})
-		create(ctx, going)
-		create(ctx, last)
+		expect.Created(ctx, masters, going)
+		expect.Created(ctx, masters, last)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(change(ctx, masters, going, set("metadata.finalizers", ""))).To(Succeed())
 		})
@@ -98,7 +99,7 @@ var _ = Describe("The last system pool", func() {
 	It("stays when fifty are deleted at once", func(ctx SpecContext) {
 		const pools = 50
 		for i := range pools {
-			create(ctx, pool(namespace, fmt.Sprintf("p%d", i), "System"))
+			expect.Created(ctx, masters, pool(namespace, fmt.Sprintf("p%d", i), "System"))
 		}
 		refusals := deleteAll(ctx, namespace, pools)
 		for _, err := range refusals {
@@ -116,7 +117,7 @@ var _ = Describe("The last system pool", func() {
 
 	It("lets the book's recovery from a deleted MachinePool through", func(ctx SpecContext) {
 		cluster := capiCluster(namespace, "capz-managed-aks")
-		create(ctx, cluster)
+		expect.Created(ctx, masters, cluster)
 		manifest, err := os.ReadFile("testdata/recovery.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		pools := decode(manifest)
@@ -128,16 +129,16 @@ var _ = Describe("The last system pool", func() {
 			p.SetOwnerReferences(owners)
 		}
 		older, newer := pools[0], pools[1]
-		create(ctx, older)
+		expect.Created(ctx, masters, older)
 		last := pool(namespace, "agentpool0", "System")
 		last.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "capz-managed-aks"})
 		last.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "MachinePool", Name: older.GetName(), UID: older.GetUID()}})
-		create(ctx, last)
+		expect.Created(ctx, masters, last)
 		Expect(masters.Delete(ctx, older)).To(Succeed())
 		Expect(masters.Delete(ctx, last)).To(beInvalid("metadata.name", "please refer to the trouble shooting section"))
 
 		By("linking the pool to a new MachinePool, and letting the old one go")
-		create(ctx, newer)
+		expect.Created(ctx, masters, newer)
 		Expect(change(ctx, masters, last, func(o *unstructured.Unstructured) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "cluster.x-k8s.io/v1beta1", Kind: "MachinePool", Name: newer.GetName(), UID: newer.GetUID()}})
 			o.SetFinalizers([]string{"azuremanagedmachinepool.infrastructure.cluster.x-k8s.io"})

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func identity(namespace, name, spec string) *unstructured.Unstructured {
@@ -24,7 +26,7 @@ func identity(namespace, name, spec string) *unstructured.Unstructured {
 var _ = Describe("Identities", func() {
 	DescribeTable("are used from the namespaces that they allow", func(ctx SpecContext, spec string, allowed bool) {
 		home, tenant := newNamespace(ctx), newNamespace(ctx, "team", "a")
-		create(ctx, identity(home, "shared", strings.ReplaceAll(spec, "TENANT", tenant)))
+		expect.Created(ctx, masters, identity(home, "shared", strings.ReplaceAll(spec, "TENANT", tenant)))
 		for _, user := range []*unstructured.Unstructured{azureCluster(tenant, "user"), controlPlane(tenant, "user")} {
 			set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared, namespace: "+home+"}")(user)
 			err := masters.Create(ctx, user, client.DryRunAll)
@@ -52,14 +54,14 @@ var _ = Describe("Identities", func() {
 	It("are used once the namespace has the label, and warn when that ends", func(ctx SpecContext) {
 		home, tenant := newNamespace(ctx), newNamespace(ctx)
 		subject := identity(home, "shared", "allowedNamespaces: {selector: {matchLabels: {team: a}}}")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 		user := azureCluster(tenant, "user")
 		set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared, namespace: "+home+"}")(user)
 		Expect(masters.Create(ctx, user, client.DryRunAll)).To(beInvalid("spec.identityRef", "does not allow"))
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}}
 		Expect(masters.Patch(ctx, namespace, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"team":"a"}}}`)))).To(Succeed())
 		Eventually(func() error { return masters.Create(ctx, user.DeepCopy(), client.DryRunAll) }).Should(Succeed())
-		create(ctx, user)
+		expect.Created(ctx, masters, user)
 		listener, heard := listening()
 		Expect(change(ctx, listener, subject, set("spec.allowedNamespaces", "{list: [x]}"))).To(Succeed())
 		Expect(heard.take()).To(ContainElement(ContainSubstring("AzureClusters of a namespace that is not allowed any more")))
@@ -68,21 +70,21 @@ var _ = Describe("Identities", func() {
 	It("stay while a cluster uses them, unless their finalizers or their namespace say otherwise", func(ctx SpecContext) {
 		home, tenant := newNamespace(ctx), newNamespace(ctx)
 		subject := identity(home, "shared", "allowedNamespaces: {}")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 		for _, user := range []*unstructured.Unstructured{azureCluster(tenant, "user"), controlPlane(tenant, "user")} {
 			set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared, namespace: "+home+"}")(user)
-			create(ctx, user)
+			expect.Created(ctx, masters, user)
 			Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(beInvalid("metadata.name", "use this identity"), user.GetKind())
 			Expect(masters.Delete(ctx, user)).To(Succeed())
 		}
 		local := azureCluster(tenant, "local")
 		set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared}")(local)
-		create(ctx, local)
+		expect.Created(ctx, masters, local)
 		Expect(masters.Delete(ctx, subject, client.DryRunAll)).To(Succeed(), "that is one of its own namespace")
 
 		kept := identity(tenant, "shared", "allowedNamespaces: {}")
 		kept.SetFinalizers([]string{"azurecluster.infrastructure.cluster.x-k8s.io/0123"})
-		create(ctx, kept)
+		expect.Created(ctx, masters, kept)
 		Expect(masters.Delete(ctx, kept, client.DryRunAll)).To(Succeed())
 		Expect(change(ctx, masters, kept, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })).To(Succeed())
 		Expect(masters.Delete(ctx, kept, client.DryRunAll)).To(beInvalid("metadata.name", "use this identity"))
@@ -95,7 +97,7 @@ var _ = Describe("Identities", func() {
 	It("keep their type, which decides their fields", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		subject := identity(namespace, "i", "allowedNamespaces: {}")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 		Expect(change(ctx, masters, subject, set("spec.type", "UserAssignedMSI"))).To(beInvalid("spec.type", "field is immutable"))
 		Expect(change(ctx, masters, subject, set("spec.resourceID", "x"))).To(beInvalid("spec.resourceID", "only be set when the type is UserAssignedMSI"))
 		Expect(masters.Create(ctx, identity(namespace, "j", "userAssignedIdentityCredentialsPath: p"))).To(beInvalid("spec.userAssignedIdentityCredentialsPath", "UserAssignedIdentityCredential"))
@@ -112,7 +114,7 @@ var _ = Describe("Identities", func() {
 		Expect(listener.Create(ctx, principal("a"))).To(Succeed())
 		Expect(heard.take()).To(ContainElement(ContainSubstring("Secret " + namespace + "/credential is not found")))
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "credential"}, Data: map[string][]byte{"other": []byte("x")}}
-		create(ctx, secret)
+		expect.Created(ctx, masters, secret)
 		Expect(listener.Create(ctx, principal("b"))).To(Succeed())
 		Expect(heard.take()).To(ContainElement(ContainSubstring("the Secret has no key clientSecret")))
 		secret.Data["clientSecret"] = []byte("s")

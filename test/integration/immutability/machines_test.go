@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const machineSpec = "{vmSize: s, osDisk: {osType: Linux, diskSizeGB: 30}, image: {id: /i}, dataDisks: [{nameSuffix: a, diskSizeGB: 4, lun: 0}]}"
@@ -65,7 +67,7 @@ var _ = Describe("Machines", Ordered, func() {
 
 	It("keep what Azure does not let change", func(ctx SpecContext) {
 		machine := machines(namespace, "m", machineSpec)[0]
-		create(ctx, machine)
+		expect.Created(ctx, masters, machine)
 		for path, value := range map[string]string{
 			"image": "{id: /j}", "identity": "SystemAssigned", "osDisk": "{osType: Windows, diskSizeGB: 30}", "dataDisks": "[]", "sshPublicKey": "YWJj", "allocatePublicIP": "true",
 			"enableIPForwarding": "true", "spotVMOptions": "{evictionPolicy: Delete}", "securityProfile": "{encryptionAtHost: true}", "capacityReservationGroupID": "x",
@@ -81,7 +83,7 @@ var _ = Describe("Machines", Ordered, func() {
 
 	It("are templates that are replaced, not changed, but for the topology's dry run", func(ctx SpecContext) {
 		template := machines(namespace, "t", machineSpec)[1]
-		create(ctx, template)
+		expect.Created(ctx, masters, template)
 		Expect(change(ctx, masters, template, set("spec.template.spec.vmSize", "x"))).To(beInvalid("spec.template.spec", "field is immutable. Please create new resource instead"))
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(template), template)).To(Succeed())
 		set("spec.template.spec.vmSize", "x")(template)
@@ -109,7 +111,7 @@ var _ = Describe("Machines", Ordered, func() {
 		Expect(masters.Create(ctx, flexible.DeepCopy(), client.DryRunAll)).To(Succeed())
 		parent := machinePool(namespace, "mp")
 		set("spec.template.spec.version", "v1.25.9")(parent)
-		create(ctx, parent)
+		expect.Created(ctx, masters, parent)
 		Expect(masters.Create(ctx, flexible.DeepCopy(), client.DryRunAll)).To(beInvalid("spec.orchestrationMode", "specified Kubernetes version v1.25.9 must be >= 1.26.0"))
 		Expect(change(ctx, masters, parent, set("spec.template.spec.version", "v1.26.0"))).To(Succeed())
 		Expect(masters.Create(ctx, flexible.DeepCopy(), client.DryRunAll)).To(Succeed())
@@ -121,9 +123,9 @@ var _ = Describe("Machines", Ordered, func() {
 	})
 
 	It("say in which of several subnets they stand", func(ctx SpecContext) {
-		create(ctx, capiCluster(namespace, "aks"))
+		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		infrastructure := azureCluster(namespace, "aks")
-		create(ctx, infrastructure)
+		expect.Created(ctx, masters, infrastructure)
 		machine := machines(namespace, "s", machineSpec)[0]
 		Expect(masters.Create(ctx, machine.DeepCopy(), client.DryRunAll)).To(Succeed())
 		Expect(change(ctx, masters, infrastructure, func(o *unstructured.Unstructured) {
@@ -143,7 +145,7 @@ var _ = Describe("Machines", Ordered, func() {
 
 	It("of a pool stay the machines that they are", func(ctx SpecContext) {
 		object := objectFrom(fmt.Sprintf("{apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, kind: AzureMachinePoolMachine, metadata: {name: m, namespace: %s}, spec: {}}", namespace))
-		create(ctx, object)
+		expect.Created(ctx, masters, object)
 		Expect(change(ctx, masters, object, set("spec.providerID", "a"))).To(Succeed())
 		Expect(change(ctx, masters, object, set("spec.providerID", "b"))).To(beInvalid("spec.providerID", "providerID is immutable"))
 	})

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // A shown command is one of a page, with what it prints there.
@@ -101,7 +102,7 @@ var _ = Describe("The page on policies", Serial, func() {
 		Expect(steps).To(HaveLen(6))
 		user := newShell(policy)
 		subject := objectFrom("{apiVersion: example.org/v1beta1, kind: Widget, metadata: {name: w, namespace: default}, spec: {color: red, size: 3}}")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(masters.Delete(ctx, policyFrom(policy)))).To(Succeed())
 			Expect(masters.Delete(ctx, subject)).To(Succeed())

@@ -23,6 +23,7 @@ import (
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const widgetPolicy = `
@@ -44,7 +45,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 		namespace := newNamespace(ctx)
 		listener, heard := listening()
 		subject := widget(namespace, "{color: red, size: 3}")
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 		Eventually(func() []string {
 			Expect(change(ctx, listener, subject, set("spec.color", "blue"))).To(Succeed())
 			Expect(change(ctx, masters, subject, set("spec.color", "red"))).To(Succeed())
@@ -147,7 +148,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 
 	It("shows of a Secret the keys and not the values", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string][]byte{"key": []byte("c2VjcmV0")}})
+		expect.Created(ctx, masters, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string][]byte{"key": []byte("c2VjcmV0")}})
 		given(ctx, `
 apiVersion: admission.fleetgate.io/v1alpha1
 kind: ImmutabilityPolicy
@@ -228,11 +229,11 @@ spec:
 		foreign, binding, err := immutability.Export(policyFrom(widgetPolicy))
 		Expect(err).NotTo(HaveOccurred())
 		foreign.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "true", Message: "somebody else's"}}
-		create(ctx, foreign)
+		expect.Created(ctx, masters, foreign)
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, foreign))).To(Succeed()) })
 		policy := policyFrom(widgetPolicy)
 		policy.Spec.Enforcement = admissionv1alpha1.EnforcementNative
-		create(ctx, policy)
+		expect.Created(ctx, masters, policy)
 		DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, policy)).To(Succeed()) })
 		enforced := func() string {
 			current := &admissionv1alpha1.ImmutabilityPolicy{}
@@ -275,7 +276,7 @@ spec:
 		closed.Name = "doors"
 		closed.Spec.Match.ResourceRules[0].APIGroups, closed.Spec.Match.ResourceRules[0].Resources = []string{failClosedGroup}, []string{"doors"}
 		for _, policy := range []*admissionv1alpha1.ImmutabilityPolicy{open, closed} {
-			create(ctx, policy)
+			expect.Created(ctx, masters, policy)
 			DeferCleanup(func(ctx SpecContext) { Expect(masters.Delete(ctx, policy)).To(Succeed()) })
 			eventuallyEnforced(ctx, policy.Name)
 		}
@@ -296,8 +297,8 @@ spec:
 		Expect(masters.Create(ctx, door.DeepCopy())).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(masters.Create(ctx, policyFrom(widgetPolicy))).To(MatchError(ContainSubstring("failed calling webhook")))
 		namespace := newNamespace(ctx)
-		create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "l"}})
-		create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}})
+		expect.Created(ctx, masters, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "l"}})
+		expect.Created(ctx, masters, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}})
 		Expect(masters.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		Eventually(func() error { return masters.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}) }).Should(Satisfy(apierrors.IsNotFound))
 

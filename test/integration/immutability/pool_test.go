@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("A managed pool of machines", Ordered, func() {
@@ -26,7 +28,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 		} {
 			set(path, value)(subject)
 		}
-		create(ctx, subject)
+		expect.Created(ctx, masters, subject)
 	})
 
 	DescribeTable("keeps what Azure does not let change", func(ctx SpecContext, r row) { r.change(ctx, subject) },

@@ -11,6 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // immutable is what most refusals say.
@@ -66,7 +68,7 @@ func (r row) attempt(ctx context.Context, object *unstructured.Unstructured) {
 		return
 	}
 	Expect(err).To(MatchError(ContainSubstring(r.says)))
-	Expect(statusOf(err).Details.Causes).NotTo(BeEmpty())
+	Expect(expect.StatusOf(err).Details.Causes).NotTo(BeEmpty())
 }
 
 func (r row) write(object *unstructured.Unstructured) {

@@ -29,7 +29,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,7 +43,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/webhook/capz"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // failClosedGroup is the only one for which a policy may fail closed here.
@@ -78,13 +79,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	hub, err = env.Start(ctx, env.Options{Name: "hub", Audit: true})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
-	scheme = runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, admissionv1alpha1.AddToScheme} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	masters = clientFor(hub.Config())
+	scheme = build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, admissionv1alpha1.AddToScheme)
+	masters = expect.Client(hub.Config(), scheme)
 	installDefinitions(ctx)
-	create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})
+	expect.Created(ctx, masters, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})
 	applyGatewayRole(ctx)
 
 	front = newBalancer()
@@ -92,13 +90,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	front.replicas = []http.Handler{startReplica(true), startReplica(false)}
 	applyPack(ctx)
 })
-
-func clientFor(config *rest.Config) client.Client {
-	GinkgoHelper()
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
 
 // schemas is where the definitions of foreign kinds lie that do not belong to the
 // project: FLEETGATE_SCHEMAS, or beside the checkout.
@@ -139,7 +130,7 @@ func installDefinitions(ctx context.Context) {
 		}
 	}
 	for _, definition := range definitions {
-		create(ctx, definition)
+		expect.Created(ctx, masters, definition)
 	}
 	for _, definition := range definitions {
 		Eventually(func(g Gomega) {

@@ -19,7 +19,6 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,14 +28,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var long = strings.Repeat("x", 40)
-
-func create(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(masters.Create(ctx, object)).To(Succeed())
-}
 
 // newNamespace makes one for a spec.
 func newNamespace(ctx context.Context, labels ...string) string {
@@ -45,7 +40,7 @@ func newNamespace(ctx context.Context, labels ...string) string {
 	for i := 0; i < len(labels); i += 2 {
 		namespace.Labels[labels[i]] = labels[i+1]
 	}
-	create(ctx, namespace)
+	expect.Created(ctx, masters, namespace)
 	return namespace.Name
 }
 
@@ -76,22 +71,7 @@ func set(path, value string) func(*unstructured.Unstructured) {
 // beInvalid matches 422 with, among others, a cause for each of the fields whose
 // message contains the text: field, text, field, text.
 func beInvalid(fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
-	var causes []any
-	for i := 0; i < len(fieldsAndTexts); i += 2 {
-		causes = append(causes, And(HaveField("Field", fieldsAndTexts[i]), HaveField("Message", ContainSubstring(fieldsAndTexts[i+1]))))
-	}
-	return And(
-		Satisfy(apierrors.IsInvalid),
-		WithTransform(func(err error) []metav1.StatusCause { return statusOf(err).Details.Causes }, ContainElements(causes...)),
-	)
-}
-
-func statusOf(err error) metav1.Status {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return metav1.Status{Details: &metav1.StatusDetails{}}
-	}
-	return status.Status()
+	return expect.BeInvalid(ContainElements, fieldsAndTexts...)
 }
 
 // eventuallyEnforced waits until the webhook of a policy is there.
@@ -126,7 +106,7 @@ func given(ctx context.Context, text string) *admissionv1alpha1.ImmutabilityPoli
 // enforce creates a policy for the time of a spec, and waits until it is enforced.
 func enforce(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy) {
 	GinkgoHelper()
-	create(ctx, policy)
+	expect.Created(ctx, masters, policy)
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(masters.Delete(ctx, policy))).To(Succeed()) })
 	eventuallyEnforced(ctx, policy.Name)
 }
@@ -166,7 +146,7 @@ func listening() (client.Client, *warned) {
 	GinkgoHelper()
 	config, heard := hub.Config(), &warned{}
 	config.WarningHandler = heard
-	return clientFor(config), heard
+	return expect.Client(config, scheme), heard
 }
 
 // userWith is a client of somebody with these rights only.
@@ -175,13 +155,13 @@ func userWith(ctx context.Context, name string, rules ...rbacv1.PolicyRule) clie
 	config, err := hub.ConfigFor(name)
 	Expect(err).NotTo(HaveOccurred())
 	config.WarningHandler = rest.NoWarnings{}
-	create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
-	create(ctx, &rbacv1.ClusterRoleBinding{
+	expect.Created(ctx, masters, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+	expect.Created(ctx, masters, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
 	})
-	return clientFor(config)
+	return expect.Client(config, scheme)
 }
 
 func applyGatewayRole(ctx context.Context) {
@@ -189,7 +169,7 @@ func applyGatewayRole(ctx context.Context) {
 	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range decode(manifest) {
-		create(ctx, object)
+		expect.Created(ctx, masters, object)
 	}
 }
 

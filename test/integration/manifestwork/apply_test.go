@@ -11,16 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Applying a ManifestWork", func() {
 	It("brings a namespace and what lives in it, under the name of OCM's agent", func(ctx SpecContext) {
 		createWork(ctx, "namespace", workv1.ManifestWorkSpec{},
-			deployment("mw-namespace", "web"), // before its namespace: ranks put it after
-			configMap("mw-namespace", "settings", "colour", "blue"),
+			build.DeploymentText("mw-namespace", "web", "web"), // before its namespace: ranks put it after
+			build.ConfigMapText("mw-namespace", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: mw-namespace}}`)
 		Eventually(conditions(ctx, "namespace")).Should(beDone())
-		settings := getConfigMap(ctx, "mw-namespace", "settings")
+		settings := expect.ConfigMap(ctx, memberClient, "mw-namespace", "settings")
 		noted := record(ctx, "namespace")
 		Expect(settings.OwnerReferences).To(HaveExactElements(metav1.OwnerReference{
 			APIVersion: "work.open-cluster-management.io/v1", Kind: "AppliedManifestWork", Name: noted.Name, UID: noted.UID}))
@@ -30,40 +32,40 @@ var _ = Describe("Applying a ManifestWork", func() {
 	})
 
 	It("makes objects what their manifests say, and keeps labels, annotations and finalizers of others", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "replace", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1", "y", "2"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "replace", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(conditions(ctx, "replace")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(
 			`{"metadata":{"labels":{"theirs":"l"},"annotations":{"theirs":"a"},"finalizers":["example.com/f"]},"data":{"theirs":"z"}}`))).To(Succeed())
 		updateWork(ctx, "replace", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "3"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "3"))
 		})
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
-		object := getConfigMap(ctx, ns, "a")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
+		object := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(object.Labels).To(Equal(map[string]string{"app": "spec", "theirs": "l"}))
 		Expect(object.Annotations).To(Equal(map[string]string{"theirs": "a"}))
 		Expect(object.Finalizers).To(HaveExactElements("example.com/f"))
-		Expect(memberClient.Patch(ctx, object, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 
 	It("undoes what was changed, deleted or disowned by hand", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "repair", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"), deployment(ns, "web"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "repair", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(conditions(ctx, "repair")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 
-		Expect(memberClient.Delete(ctx, getConfigMap(ctx, ns, "b"))).To(Succeed())
-		Eventually(data(ctx, ns, "b")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Delete(ctx, expect.ConfigMap(ctx, memberClient, ns, "b"))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "1"}))
 
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
-		Eventually(func() []metav1.OwnerReference { return getConfigMap(ctx, ns, "a").OwnerReferences }).Should(HaveLen(1))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
+		Eventually(func() []metav1.OwnerReference { return expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences }).Should(HaveLen(1))
 
-		web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(memberClient.Patch(ctx, web, mergePatch(`{"spec":{"replicas":7}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, web, expect.MergePatch(`{"spec":{"replicas":7}}`))).To(Succeed())
 		Eventually(func(g Gomega) {
-			web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+			web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(web.Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("replicas", BeEquivalentTo(2))))
 		}).Should(Succeed())
@@ -71,12 +73,12 @@ var _ = Describe("Applying a ManifestWork", func() {
 	})
 
 	It("brings the good manifests beside the bad ones, and says what is wrong with those", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mixed", workv1.ManifestWorkSpec{},
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
-			configMap(ns, "good", "x", "1"),
+			build.ConfigMapText(ns, "good", "x", "1"),
 			`{apiVersion: example.com/v1, kind: Unheard, metadata: {namespace: `+ns+`, name: a}}`,
-			configMap("does-not-exist", "nowhere"),
+			build.ConfigMapText("does-not-exist", "nowhere"),
 		)
 		Eventually(conditions(ctx, "mixed")).Should(HaveExactElements(workFailed, "Available False ResourcesNotAvailable 1 of 4 resources are not available"))
 		Expect(of(ctx, "mixed", 0)(Default)).To(HaveExactElements(
@@ -94,7 +96,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 	})
 
 	It("brings a custom resource of a kind that the same ManifestWork defines", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "own-kind", workv1.ManifestWorkSpec{},
 			`{apiVersion: mw.example.com/v1, kind: Gadget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1}}`,
 			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gadgets.mw.example.com}, spec: {group: mw.example.com, scope: Namespaced,
@@ -104,28 +106,28 @@ var _ = Describe("Applying a ManifestWork", func() {
 	})
 
 	It("removes what left it, and only that", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "prune", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "prune", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "prune")).Should(beDone())
 		updateWork(ctx, "prune", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "1"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "1"))
 		})
-		Eventually(data(ctx, ns, "b")).Should(BeNil())
-		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a"))
 	})
 
 	It("copies its labels to the AppliedManifestWork", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "labels", workv1.ManifestWorkSpec{}, configMap(ns, "a"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "labels", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a"))
 		Eventually(conditions(ctx, "labels")).Should(beDone())
-		Expect(hubClient.Patch(ctx, getWork(ctx, "labels"), mergePatch(`{"metadata":{"labels":{"team":"blue"}}}`))).To(Succeed())
+		Expect(hubClient.Patch(ctx, getWork(ctx, "labels"), expect.MergePatch(`{"metadata":{"labels":{"team":"blue"}}}`))).To(Succeed())
 		Eventually(func() map[string]string { return record(ctx, "labels").Labels }).Should(Equal(map[string]string{"team": "blue"}))
 	})
 
 	It("makes everything again after the AppliedManifestWork was deleted by hand", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "record", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "record", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "record")).Should(beDone())
 		before := record(ctx, "record")
 		Expect(memberClient.Delete(ctx, before)).To(Succeed())
@@ -140,18 +142,18 @@ var _ = Describe("Applying a ManifestWork", func() {
 	})
 
 	It("brings what a Job's and a claim's controllers filled in no trouble", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "filled", workv1.ManifestWorkSpec{},
 			`{apiVersion: batch/v1, kind: Job, metadata: {namespace: `+ns+`, name: once}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`,
 			`{apiVersion: v1, kind: Service, metadata: {namespace: `+ns+`, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`)
 		Eventually(conditions(ctx, "filled")).Should(beDone())
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(agentOptions{}) // remembers nothing
-		job, err := onMember(ctx, "batch/v1", "Job", ns, "once")
+		job, err := expect.Found(ctx, memberClient, "batch/v1", "Job", ns, "once")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(memberClient.Patch(ctx, job, mergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, job, expect.MergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
 		Eventually(func(g Gomega) {
-			job, err := onMember(ctx, "batch/v1", "Job", ns, "once")
+			job, err := expect.Found(ctx, memberClient, "batch/v1", "Job", ns, "once")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(job.GetOwnerReferences()).To(HaveLen(1))
 		}).Should(Succeed())

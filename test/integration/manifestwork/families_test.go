@@ -17,13 +17,15 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 	hubNamespace := clusterv1beta1.MemberNamespace(clusterName)
 
 	BeforeAll(func(ctx SpecContext) {
-		createNamespace(ctx, hubClient, hubNamespace)
+		expect.Created(ctx, hubClient, build.Namespace(hubNamespace))
 		give(ctx, hubNamespace, apply.HubRules(clusterName))
 		Expect(hubClient.Create(ctx, &clusterv1beta1.InternalMemberCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: clusterName},
@@ -41,7 +43,7 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 		Expect(hubClient.Create(ctx, work)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(hubClient.Delete(ctx, work))).To(Succeed())
-			Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
+			Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 		})
 	}
 	placed := func(ctx context.Context, name string) func() string {
@@ -59,34 +61,34 @@ var _ = Describe("Works and ManifestWorks on one cluster", Ordered, func() {
 	}
 
 	It("are brought side by side, under one name, and repaired by one watch", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		place(ctx, "same-name", configMap(ns, "a", "x", "1"))
-		createWork(ctx, "same-name", workv1.ManifestWorkSpec{}, configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		place(ctx, "same-name", build.ConfigMapText(ns, "a", "x", "1"))
+		createWork(ctx, "same-name", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(placed(ctx, "same-name")).Should(HavePrefix("True"))
 		Eventually(conditions(ctx, "same-name")).Should(beDone())
 		for _, name := range []string{"a", "b"} {
-			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, name), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-			Eventually(data(ctx, ns, name)).Should(Equal(map[string]string{"x": "1"}))
+			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, name), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+			Eventually(expect.Data(ctx, memberClient, ns, name)).Should(Equal(map[string]string{"x": "1"}))
 		}
 		removeWork(ctx, "same-name")
-		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
 	It("do not fight for the same object: the Work gives way and says so", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		place(ctx, "same-object", configMap(ns, "a", "x", "work"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		place(ctx, "same-object", build.ConfigMapText(ns, "a", "x", "work"))
 		Eventually(placed(ctx, "same-object")).Should(HavePrefix("True"))
-		createWork(ctx, "same-object", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "manifestwork"))
+		createWork(ctx, "same-object", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "manifestwork"))
 		Eventually(conditions(ctx, "same-object")).Should(beDone())
 		Eventually(placed(ctx, "same-object")).Should(And(HavePrefix("False"), ContainSubstring("AppliedManifestWork"), ContainSubstring("allowCoOwnership")))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "manifestwork"}))
-		settled := getConfigMap(ctx, ns, "a").ResourceVersion
-		Consistently(func() string { return getConfigMap(ctx, ns, "a").ResourceVersion }).Should(Equal(settled))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "manifestwork"}))
+		settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
+		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 
 		By("leaving it to the Work when the ManifestWork goes")
 		removeWork(ctx, "same-object")
 		Eventually(placed(ctx, "same-object")).Should(HavePrefix("True"))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "work"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "work"}))
 	})
 })

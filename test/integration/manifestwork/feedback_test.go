@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // roundTripper is a function as one.
@@ -34,24 +36,24 @@ const integer = `={"type":"Integer","integer":`
 
 var _ = Describe("Feedback", func() {
 	It("follows the object by watch, with the time of the last change", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "well-known", wellKnown(ns), deployment(ns, "web"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "well-known", wellKnown(ns), build.DeploymentText(ns, "web", "web"))
 		Eventually(values(ctx, "well-known", 0)).Should(HaveExactElements("ReadyReplicas"+integer+"2}", "Replicas"+integer+"2}", "AvailableReplicas"+integer+"2}"))
 		Expect(of(ctx, "well-known", 0)(Default)).To(HaveExactElements(applied, available, synced))
 
 		updateWork(ctx, "well-known", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(strings.Replace(deployment(ns, "web"), "replicas: 2", "replicas: 3", 1))
+			work.Spec.Workload.Manifests = manifests(strings.Replace(build.DeploymentText(ns, "web", "web"), "replicas: 2", "replicas: 3", 1))
 		})
 		Eventually(values(ctx, "well-known", 0)).Should(ContainElement("ReadyReplicas" + integer + "3}"))
 	})
 
 	It("tells of each value that it cannot report, and reports the others", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
 			o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}, {Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{
 				{Name: "x", Path: ".data.x"}, {Name: "all", Path: ".data"}, {Name: "none", Path: ".data.none"}}}}
 		})
-		createWork(ctx, "some-fail", spec, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "some-fail", spec, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(of(ctx, "some-fail", 0)).Should(HaveExactElements(applied, available, And(
 			HavePrefix("StatusFeedbackSynced False StatusFeedbackSyncFailed Sync status feedback failed with error "),
 			ContainSubstring("cannot find the wellknown statuses"), ContainSubstring("of the value for all is not found"))))
@@ -61,11 +63,11 @@ var _ = Describe("Feedback", func() {
 
 	It("reports other values as JSON if the agent is told to", func(ctx SpecContext) {
 		insteadOfTheAgent(agentOptions{raw: true})
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		spec := configured("", "configmaps", ns, "a", func(o *workv1.ManifestConfigOption) {
 			o.FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "all", Path: ".data"}}}}
 		})
-		createWork(ctx, "raw", spec, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "raw", spec, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(values(ctx, "raw", 0)).Should(HaveExactElements(`all={"type":"JsonRaw","jsonRaw":"{\"x\":\"1\"}"}`))
 	})
 
@@ -83,8 +85,8 @@ var _ = Describe("Feedback", func() {
 				return next.RoundTrip(request)
 			})
 		}})
-		ns := freshNamespace(ctx)
-		createWork(ctx, "busy", wellKnown(ns), strings.Replace(deployment(ns, "busy"), "replicas: 2", "replicas: 0", 1))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "busy", wellKnown(ns), strings.Replace(build.DeploymentText(ns, "busy", "busy"), "replicas: 2", "replicas: 0", 1))
 		Eventually(conditions(ctx, "busy")).Should(beDone())
 		Eventually(values(ctx, "busy", 0)).Should(BeEmpty(), "there are no replicas")
 		began, readsBefore, writesBefore := metav1.Now(), reads.Load(), writes.Load()

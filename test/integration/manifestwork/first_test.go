@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // firstWork is the work of Open Cluster Management's first scenario, as users have it.
@@ -124,7 +125,7 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 	})
 
 	It("catches up after the agent was away", func(ctx SpecContext) {
-		agent.stop()
+		agent.Stop()
 		for _, replicas := range []string{"5", "4", "1"} {
 			kubectl(ctx, atHub, strings.Replace(firstWork, "replicas: 3", "replicas: "+replicas, 1), "apply", "-f", "-")
 		}
@@ -140,7 +141,7 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 			g.Expect(getWork(ctx, "my-first-work").Status.Conditions).To(ContainElement(And(
 				HaveField("Type", "Deleting"), HaveField("Reason", "WorkDeleting"), HaveField("Status", BeEquivalentTo("True")),
 				HaveField("Message", And(HavePrefix("ManifestWork is being deleted"), ContainSubstring("ServiceAccount default/my-sa"), ContainSubstring("example.com/slow"))))))
-			_, err := onMember(ctx, "apps/v1", "Deployment", "default", "nginx-deployment")
+			_, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", "default", "nginx-deployment")
 			g.Expect(err).To(HaveOccurred(), "the Deployment is gone")
 		}).Should(Succeed())
 		Consistently(func(g Gomega) {
@@ -152,7 +153,7 @@ var _ = Describe("A user's first ManifestWork", Ordered, func() {
 
 		work := getWork(ctx, "my-first-work")
 		kubectl(ctx, atCluster, "", "patch", "sa", "my-sa", "--type=merge", `-p={"metadata":{"finalizers":null}}`)
-		Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 		Expect(record(ctx, "my-first-work")).To(BeNil())
 	})
 })

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func orphaning(option workv1.DeleteOption) workv1.ManifestWorkSpec {
@@ -26,32 +28,34 @@ func selectively(namespace, name string) workv1.DeleteOption {
 
 var _ = Describe("What a ManifestWork owns", func() {
 	It("is shared with others, and goes with the last", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "shared-one", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "shared-one", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "shared-one")).Should(beDone())
-		createWork(ctx, "shared-two", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "shared-two", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "shared-two")).Should(beDone())
 		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("shared-one"), recordName("shared-two")))
 
-		updateWork(ctx, "shared-two", func(work *workv1.ManifestWork) { work.Spec.Workload.Manifests = manifests(configMap(ns, "b")) })
+		updateWork(ctx, "shared-two", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "b"))
+		})
 		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("shared-one")))
 		removeWork(ctx, "shared-one")
-		Expect(data(ctx, ns, "a")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 
 	It("stays with policy Orphan, owned by nobody", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "orphan")).Should(beDone())
 		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
 		removeWork(ctx, "orphan")
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 		Expect(record(ctx, "orphan")).To(BeNil())
 	})
 
 	It("is given up when it is to stay, and taken up again when not", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "selective", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "selective", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "selective")).Should(beDone())
 		set := func(option *workv1.DeleteOption) {
 			updateWork(ctx, "selective", func(work *workv1.ManifestWork) { work.Spec.DeleteOption = option })
@@ -67,15 +71,15 @@ var _ = Describe("What a ManifestWork owns", func() {
 		set(&one)
 		Eventually(owners(ctx, ns, "a")).Should(BeEmpty())
 		removeWork(ctx, "selective")
-		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 
 	It("stays although the wish for it came only with the deletion", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "late-orphan", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "late-orphan", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "late-orphan")).Should(beDone())
-		agent.stop()
+		agent.Stop()
 		updateWork(ctx, "late-orphan", func(work *workv1.ManifestWork) {
 			one := selectively(ns, "a")
 			work.Spec.DeleteOption = &one
@@ -84,20 +88,20 @@ var _ = Describe("What a ManifestWork owns", func() {
 		agent = startAgent(agentOptions{})
 		removeWork(ctx, "late-orphan")
 		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 })
 
 var _ = Describe("Two hubs", func() {
 	It("share an object of their ManifestWorks, and the one that goes leaves it to the other", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		// Both are one API server here, by two names: the agent of the second goes by another hash.
-		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
-		agent.stop()
+		agent.Stop()
 		other := startAgent(agentOptions{url: "https://second.example.com", id: "agent-2"})
 		Eventually(owners(ctx, ns, "a")).Should(HaveLen(2))
-		other.stop()
+		other.Stop()
 		agent = startAgent(agentOptions{})
 		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
 		Consistently(owners(ctx, ns, "a")).Should(HaveLen(2), "another agent's records are not looked after")
@@ -109,42 +113,42 @@ var _ = Describe("Two hubs", func() {
 
 var _ = Describe("Eviction", func() {
 	It("removes what vanished from the hub after a grace, and not before", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "vanished")).Should(beDone())
-		agent.stop()
+		agent.Stop()
 		work := getWork(ctx, "vanished")
-		Expect(hubClient.Patch(ctx, work, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		agent = startAgent(agentOptions{})
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).ShouldNot(BeNil())
-		Consistently(data(ctx, ns, "a")).ShouldNot(BeNil(), "the grace is an hour")
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the grace is an hour")
 
 		By("forgetting it when the ManifestWork is back")
-		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "vanished", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(func() *metav1.Time { return record(ctx, "vanished").Status.EvictionStartTime }).Should(BeNil())
 
 		By("removing it when the grace is over")
-		agent.stop()
+		agent.Stop()
 		work = getWork(ctx, "vanished")
-		Expect(hubClient.Patch(ctx, work, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		agent = startAgent(agentOptions{})
 		insteadOfTheAgent(agentOptions{grace: time.Second})
-		Eventually(data(ctx, ns, "a")).Should(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 		Eventually(func() *workv1.AppliedManifestWork { return record(ctx, "vanished") }).Should(BeNil())
 	})
 
 	It("removes what the same agent brought from the hub's former URL", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		insteadOfTheAgent(agentOptions{url: "https://former.example.com"})
-		createWork(ctx, "moved", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "moved", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "moved")).Should(beDone())
-		before := getConfigMap(ctx, ns, "a")
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		insteadOfTheAgent(agentOptions{grace: time.Second})
 		Eventually(owners(ctx, ns, "a")).Should(HaveExactElements(recordName("moved")), "the new one is left")
 		Eventually(func() int { return len(records(ctx, agentID, "moved")) }).Should(Equal(1))
-		Expect(getConfigMap(ctx, ns, "a").UID).To(Equal(before.UID), "the object was there all the time")
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID), "the object was there all the time")
 	})
 })
 
@@ -166,7 +170,7 @@ func records(ctx context.Context, id, work string) []workv1.AppliedManifestWork 
 func letGoOfRecords(ctx context.Context, id string) {
 	GinkgoHelper()
 	for _, r := range records(ctx, id, "") {
-		Expect(client.IgnoreNotFound(memberClient.Patch(ctx, &r, mergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		Expect(client.IgnoreNotFound(memberClient.Patch(ctx, &r, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, &r))).To(Succeed())
 	}
 }

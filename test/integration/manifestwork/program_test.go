@@ -17,14 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // startProgram runs the agent's program instead of the suite's agent, for ManifestWorks
 // and nothing else.
 func startProgram(ctx context.Context) *env.Process {
 	GinkgoHelper()
-	agent.stop()
+	agent.Stop()
 	DeferCleanup(func() { agent = startAgent(agentOptions{}) })
 	atHub, err := hub.Kubeconfig(agentUser)
 	Expect(err).NotTo(HaveOccurred())
@@ -48,8 +50,8 @@ var _ = Describe("The agent's program with --components=works", func() {
 	It("applies ManifestWorks and makes nothing of a member of the cluster", func(ctx SpecContext) {
 		before := namespaces(ctx)
 		startProgram(ctx)
-		ns := freshNamespace(ctx)
-		createWork(ctx, "program", workv1.ManifestWorkSpec{}, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "program", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "program")).Should(beDone())
 		Expect(record(ctx, "program").Spec.AgentID).To(Equal(agentID))
 		Expect(namespaces(ctx)).To(ConsistOf(append(before, ns)))
@@ -58,7 +60,7 @@ var _ = Describe("The agent's program with --components=works", func() {
 
 	It("ends well though it is killed again and again and the cluster does not answer for a while", func(ctx SpecContext) {
 		const works, objects = 20, 5
-		process, ns := startProgram(ctx), freshNamespace(ctx)
+		process, ns := startProgram(ctx), expect.FreshNamespace(ctx, memberClient)
 		again := func() {
 			time.Sleep(700 * time.Millisecond) // somewhere in the middle
 			Expect(process.Kill()).To(Succeed())
@@ -67,7 +69,7 @@ var _ = Describe("The agent's program with --components=works", func() {
 		for n := range works {
 			var texts []string
 			for i := range objects {
-				texts = append(texts, configMap(ns, fmt.Sprintf("c-%d-%d", n, i), "x", "1"))
+				texts = append(texts, build.ConfigMapText(ns, fmt.Sprintf("c-%d-%d", n, i), "x", "1"))
 			}
 			createWork(ctx, fmt.Sprintf("killed-%d", n), workv1.ManifestWorkSpec{}, texts...)
 			if n%7 == 3 {

@@ -10,6 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Condition rules", func() {
@@ -18,11 +20,11 @@ var _ = Describe("Condition rules", func() {
 	}
 
 	It("make conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "rules", rules(ns,
 			workv1.ConditionRule{Condition: "Progressing", Type: "CEL", CELExpressions: []string{"object.data.x != 'done'"}, MessageExpression: "'x is ' + object.data.x + (result ? '' : ', at last')"},
 			workv1.ConditionRule{Condition: "Wrong", Type: "CEL", CELExpressions: []string{"object.none.at == 1"}},
-		), configMap(ns, "a", "x", "begun"), configMap(ns, "b", "x", "done"))
+		), build.ConfigMapText(ns, "a", "x", "begun"), build.ConfigMapText(ns, "b", "x", "done"))
 		Eventually(conditions(ctx, "rules")).Should(HaveExactElements(workApplied, workAvailable,
 			"Progressing True ConditionRulesAggregated Aggregated from 2 manifest conditions",
 			"Wrong False ConditionRulesAggregated Aggregated from 2 manifest conditions"))
@@ -31,31 +33,31 @@ var _ = Describe("Condition rules", func() {
 		Expect(of(ctx, "rules", 1)(Default)).To(ContainElement("Progressing False ConditionRuleEvaluated x is done, at last"))
 
 		updateWork(ctx, "rules", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "done"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "done"))
 			work.Spec.ManifestConfigs[0].ConditionRules = work.Spec.ManifestConfigs[0].ConditionRules[:1]
 		})
 		Eventually(conditions(ctx, "rules")).Should(HaveExactElements(workApplied, workAvailable, "Progressing False ConditionRulesAggregated x is done, at last"))
 	})
 
 	It("let a work rest that is Complete, until the rule goes", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "complete", rules(ns, workv1.ConditionRule{Condition: "Complete", Type: "CEL", CELExpressions: []string{"object.data.x == 'done'"}}),
-			configMap(ns, "a", "x", "begun"))
+			build.ConfigMapText(ns, "a", "x", "begun"))
 		Eventually(conditions(ctx, "complete")).Should(ContainElement("Complete False ConditionRulesAggregated Manifest is not Complete"))
 		updateWork(ctx, "complete", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "done"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "done"))
 		})
 		Eventually(conditions(ctx, "complete")).Should(ContainElement("Complete True ConditionRulesAggregated Manifest is Complete"))
 
 		updateWork(ctx, "complete", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "more"), configMap(ns, "b"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "more"), build.ConfigMapText(ns, "b"))
 		})
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"y":"by hand"}}`))).To(Succeed())
-		Consistently(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "done", "y": "by hand"}))
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"y":"by hand"}}`))).To(Succeed())
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "done", "y": "by hand"}))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 
 		updateWork(ctx, "complete", func(work *workv1.ManifestWork) { work.Spec.ManifestConfigs = nil })
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "more"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "more"}))
 		Eventually(conditions(ctx, "complete")).Should(beDone())
 	})
 })
@@ -66,34 +68,34 @@ var _ = Describe("Fields that are left to others", func() {
 	}
 
 	It("are written once with OnSpokePresent", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "present", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JSONPaths: []string{".data.x"}}), configMap(ns, "a", "x", "1", "y", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "present", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JSONPaths: []string{".data.x"}}), build.ConfigMapText(ns, "a", "x", "1", "y", "1"))
 		Eventually(conditions(ctx, "present")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "1"}))
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
-		Consistently(data(ctx, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "1"}))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
 		updateWork(ctx, "present", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2", "y", "2"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2", "y", "2"))
 		})
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "theirs", "y": "2"}))
-		Expect(getConfigMap(ctx, ns, "a").Annotations).To(HaveKey("open-cluster-management.io/config-spec-hash"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "theirs", "y": "2"}))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).To(HaveKey("open-cluster-management.io/config-spec-hash"))
 	})
 
 	It("are written when the manifest changes with OnSpokeChange", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "change", leaving(ns, workv1.IgnoreField{Condition: "OnSpokeChange", JSONPointers: []string{"/data/x"}}), configMap(ns, "a", "x", "1", "y", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "change", leaving(ns, workv1.IgnoreField{Condition: "OnSpokeChange", JSONPointers: []string{"/data/x"}}), build.ConfigMapText(ns, "a", "x", "1", "y", "1"))
 		Eventually(conditions(ctx, "change")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
-		Consistently(data(ctx, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
 		updateWork(ctx, "change", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2", "y", "1"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2", "y", "1"))
 		})
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "2", "y": "1"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2", "y": "1"}))
 	})
 
 	It("are found by jq, and one that cannot be is said", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "jq", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JQPathExpressions: []string{".data | .x"}}), configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "jq", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JQPathExpressions: []string{".data | .x"}}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "jq")).Should(beDone())
 		updateWork(ctx, "jq", func(work *workv1.ManifestWork) {
 			work.Spec.ManifestConfigs[0].UpdateStrategy.ServerSideApply.IgnoreFields[0].JQPathExpressions = []string{".data["}
@@ -104,8 +106,8 @@ var _ = Describe("Fields that are left to others", func() {
 	})
 
 	It("do not keep the object from being owned and disowned", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "present-orphan", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JSONPaths: []string{".data.x"}}), configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "present-orphan", leaving(ns, workv1.IgnoreField{Condition: "OnSpokePresent", JSONPaths: []string{".data.x"}}), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "present-orphan")).Should(beDone())
 		Expect(owners(ctx, ns, "a")()).To(HaveLen(1))
 		updateWork(ctx, "present-orphan", func(work *workv1.ManifestWork) {
@@ -135,8 +137,8 @@ var _ = Describe("An executor", func() {
 	const refused = "Applied False AppliedManifestFailed Failed to apply manifest: not allowed to apply the resource "
 
 	It("has to have every right that a manifest needs", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "executor", account(ns, "deployer"), configMap(ns, "a", "x", "1"),
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "executor", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"),
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+ns+`, name: b}}`)
 		Eventually(conditions(ctx, "executor")).Should(HaveExactElements(workFailed, "Available False ResourcesNotAvailable 2 of 2 resources are not available"))
 		Expect(of(ctx, "executor", 0)(Default)).To(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", unavailable))
@@ -144,7 +146,7 @@ var _ = Describe("An executor", func() {
 		By("bringing what it may, all verbs of which it has")
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
 		updateWork(ctx, "executor", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests[0] = manifests(configMap(ns, "a", "x", "2"))[0]
+			work.Spec.Workload.Manifests[0] = manifests(build.ConfigMapText(ns, "a", "x", "2"))[0]
 		})
 		Eventually(conditions(ctx, "executor")).Should(HaveExactElements(workFailed, "Available False ResourcesNotAvailable 1 of 2 resources are not available"))
 		Expect(of(ctx, "executor", 0)(Default)).To(HaveExactElements(applied, available, noFeedback))
@@ -152,21 +154,21 @@ var _ = Describe("An executor", func() {
 	})
 
 	It("need not be allowed to delete what stays, and brings what was there before once it may", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		allow(ctx, ns, "create, update, patch, get", "configmaps")
 		spec := account(ns, "deployer")
-		createWork(ctx, "executor-delete", spec, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "executor-delete", spec, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "executor-delete")).Should(ContainElement(workFailed))
 		updateWork(ctx, "executor-delete", func(work *workv1.ManifestWork) {
 			work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: "Orphan"}
 		})
 		Eventually(conditions(ctx, "executor-delete")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
 	It("cannot give itself, or others, more than it has", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, roles, rolebindings")
 		role := func(resource string) string {
 			return `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: ` + ns + `, name: given}, rules: [{apiGroups: [""], resources: [` + resource + `], verbs: [get]}]}`

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // foreignConfigMap is one that somebody else made on the cluster.
@@ -27,7 +29,7 @@ func foreignConfigMap(ctx context.Context, namespace string, data map[string]str
 func owners(ctx context.Context, namespace, name string) func() []string {
 	return func() []string {
 		names := []string{}
-		for _, ref := range getConfigMap(ctx, namespace, name).OwnerReferences {
+		for _, ref := range expect.ConfigMap(ctx, memberClient, namespace, name).OwnerReferences {
 			names = append(names, ref.Name)
 		}
 		return names
@@ -38,32 +40,32 @@ func recordName(work string) string { return hubHash + "-" + work }
 
 var _ = Describe("The strategy of a manifest", func() {
 	It("CreateOnly makes the object and never changes it, but owns it", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "create-only", strategy(ns, workv1.UpdateStrategy{Type: "CreateOnly"}), configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "create-only", strategy(ns, workv1.UpdateStrategy{Type: "CreateOnly"}), build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "create-only")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"theirs"}}`))).To(Succeed())
 		updateWork(ctx, "create-only", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2"), configMap(ns, "b", "x", "2"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "b", "x", "2"))
 		})
 		Eventually(conditions(ctx, "create-only")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
-		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
-		Expect(memberClient.Delete(ctx, getConfigMap(ctx, ns, "b"))).To(Succeed())
-		Eventually(data(ctx, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is made again")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Delete(ctx, expect.ConfigMap(ctx, memberClient, ns, "b"))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}), "it is made again")
 		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(recordName("create-only")))
 	})
 
 	It("ReadOnly writes nothing, and says whether the object is there", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})
 		spec.ManifestConfigs[0].FeedbackRules = []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "x", Path: ".data.x"}}}}
-		createWork(ctx, "read-only", spec, configMap(ns, "a", "x", "1"), configMap(ns, "absent", "x", "1"))
+		createWork(ctx, "read-only", spec, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "absent", "x", "1"))
 		Eventually(conditions(ctx, "read-only")).Should(HaveExactElements(workApplied, "Available False ResourcesNotAvailable 1 of 2 resources are not available"))
 		Expect(of(ctx, "read-only", 0)(Default)).To(HaveExactElements(applied, available, synced))
 		Expect(of(ctx, "read-only", 1)(Default)).To(HaveExactElements(applied, unavailable))
 		Expect(values(ctx, "read-only", 0)(Default)).To(HaveExactElements(`x={"type":"String","string":"theirs"}`))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
 		Expect(owners(ctx, ns, "a")()).To(BeEmpty())
 		Expect(ledger(ctx, "read-only")()).To(BeEmpty())
 
@@ -73,13 +75,13 @@ var _ = Describe("The strategy of a manifest", func() {
 
 		By("leaving it when the work goes")
 		removeWork(ctx, "read-only")
-		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 	})
 
 	It("ServerSideApply says who holds a field, and takes it when forced", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
-		createWork(ctx, "ssa", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), configMap(ns, "a", "x", "ours", "y", "1"))
+		createWork(ctx, "ssa", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "ours", "y", "1"))
 		Eventually(conditions(ctx, "ssa")).Should(HaveExactElements(workFailed, workAvailable))
 		Expect(of(ctx, "ssa", 0)(Default)).To(HaveExactElements(
 			And(HavePrefix("Applied False AppliedManifestFailed Failed to apply manifest: "), ContainSubstring("somebody"), ContainSubstring(".data.x")), available, noFeedback))
@@ -88,44 +90,44 @@ var _ = Describe("The strategy of a manifest", func() {
 			work.Spec.ManifestConfigs[0].UpdateStrategy.ServerSideApply = &workv1.ServerSideApplyConfig{Force: true, FieldManager: "work-agent-x"}
 		})
 		Eventually(conditions(ctx, "ssa")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "1"}))
-		Expect(getConfigMap(ctx, ns, "a").ManagedFields).To(ContainElement(HaveField("Manager", "work-agent-x")))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "1"}))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").ManagedFields).To(ContainElement(HaveField("Manager", "work-agent-x")))
 		updateWork(ctx, "ssa", func(work *workv1.ManifestWork) {
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "ours"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "ours"))
 		})
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
 	})
 
 	It("ServerSideApply lets two works with different fields share an object, and an owner of each", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		ssa := func(manager string) workv1.ManifestWorkSpec {
 			return strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{FieldManager: manager}})
 		}
-		createWork(ctx, "ssa-one", ssa("work-agent-one"), configMap(ns, "a", "one", "1"))
+		createWork(ctx, "ssa-one", ssa("work-agent-one"), build.ConfigMapText(ns, "a", "one", "1"))
 		Eventually(conditions(ctx, "ssa-one")).Should(beDone())
-		createWork(ctx, "ssa-two", ssa("work-agent-two"), configMap(ns, "a", "two", "2"))
-		createWork(ctx, "ssa-three", ssa("work-agent-two"), configMap(ns, "a", "two", "2"))
+		createWork(ctx, "ssa-two", ssa("work-agent-two"), build.ConfigMapText(ns, "a", "two", "2"))
+		createWork(ctx, "ssa-three", ssa("work-agent-two"), build.ConfigMapText(ns, "a", "two", "2"))
 		Eventually(conditions(ctx, "ssa-two")).Should(beDone())
 		Eventually(conditions(ctx, "ssa-three")).Should(beDone())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"one": "1", "two": "2"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"one": "1", "two": "2"}))
 		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("ssa-one"), recordName("ssa-two"), recordName("ssa-three")))
 		Eventually(func(g Gomega) { // each has still to see the others' names
-			settled := getConfigMap(ctx, ns, "a").ResourceVersion
-			g.Consistently(func() string { return getConfigMap(ctx, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
+			settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
+			g.Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
 		}).Should(Succeed(), "nobody fights")
 		removeWork(ctx, "ssa-one")
 		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two"), recordName("ssa-three")))
 	})
 
 	It("is that of the first config that matches, with asterisks for any text", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
 		spec := strategy("*", workv1.UpdateStrategy{Type: "ReadOnly"})
 		spec.ManifestConfigs[0].ResourceIdentifier.Name = "a*"
 		spec.ManifestConfigs = append(spec.ManifestConfigs, strategy(ns, workv1.UpdateStrategy{Type: "Update"}).ManifestConfigs...)
-		createWork(ctx, "wildcard", spec, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		createWork(ctx, "wildcard", spec, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(conditions(ctx, "wildcard")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
-		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
 	})
 })

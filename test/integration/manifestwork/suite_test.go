@@ -15,7 +15,6 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -36,7 +35,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -49,7 +50,7 @@ var (
 	hub, member             *env.Cluster
 	hubClient, memberClient client.Client
 	hubHash                 string
-	agent                   *runningAgent
+	agent                   *expect.Running
 )
 
 func TestManifestWorks(t *testing.T) {
@@ -78,13 +79,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(hub.Stop(ctx)).To(Succeed())
 		Expect(member.Stop(ctx)).To(Succeed())
 	})
-	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	hubClient, memberClient = expect.Client(build.Unlimited(hub.Config()), testScheme()), expect.Client(build.Unlimited(member.Config()), testScheme())
 	hubHash = manifestwork.HubHash(hub.Config().Host)
 	prepareHub(ctx)
 	Expect(apply.EnsureCRD(ctx, memberClient)).To(Succeed())
 	Expect(definitions.Ensure(ctx, memberClient, workv1.GroupName)).To(Succeed())
 	agent = startAgent(agentOptions{})
-	DeferCleanup(func() { agent.stop() })
+	DeferCleanup(func() { agent.Stop() })
 })
 
 // prepareHub makes what joining makes: the kinds, the cluster's namespace, and in it the
@@ -96,7 +97,7 @@ func prepareHub(ctx context.Context) {
 	for _, crd := range ours {
 		Expect(hubClient.Create(ctx, crd)).To(Succeed())
 	}
-	createNamespace(ctx, hubClient, clusterName)
+	expect.Created(ctx, hubClient, build.Namespace(clusterName))
 	give(ctx, clusterName, manifestwork.HubRules())
 	Eventually(func() error { return hubClient.List(ctx, &workv1.ManifestWorkList{}) }).Should(Succeed())
 }
@@ -104,35 +105,12 @@ func prepareHub(ctx context.Context) {
 // give lets the agent's user do something in a namespace of the hub.
 func give(ctx context.Context, namespace string, rules []rbacv1.PolicyRule) {
 	GinkgoHelper()
-	Expect(hubClient.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: agentUser}, Rules: rules})).To(Succeed())
-	Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: agentUser},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: agentUser},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
-	})).To(Succeed())
+	role, binding := build.Grant(namespace, agentUser, agentUser, rules)
+	expect.Created(ctx, hubClient, role, binding)
 }
 
-func clientFor(config *rest.Config) client.Client {
-	GinkgoHelper()
-	known := runtime.NewScheme()
-	for _, add := range schemes() {
-		Expect(add(known)).To(Succeed())
-	}
-	c, err := client.New(unlimited(config), client.Options{Scheme: known})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
-func unlimited(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	return config
-}
-
-func schemes() []func(*runtime.Scheme) error {
-	return []func(*runtime.Scheme) error{
-		scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	}
+func testScheme() *runtime.Scheme {
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, workv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
 // agentOptions says which agent a spec wants. The zero value is the usual one.
@@ -149,36 +127,25 @@ type agentOptions struct {
 	works bool
 }
 
-// runningAgent is the part of an agent that this suite is about.
-type runningAgent struct {
-	cancel context.CancelFunc
-	done   chan error
-}
-
 // startAgent starts it with no rights on the hub but its own rules.
-func startAgent(o agentOptions) *runningAgent {
+func startAgent(o agentOptions) *expect.Running {
 	GinkgoHelper()
 	hubConfig, err := hub.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(context.Background())
-	mgr, err := newAgent(ctx, o, hubConfig)
-	Expect(err).NotTo(HaveOccurred())
-	started := &runningAgent{cancel: cancel, done: make(chan error, 1)}
-	go func() { started.done <- mgr.Start(ctx) }()
-	return started
+	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
+		mgr, err := newAgent(ctx, o, hubConfig)
+		if err != nil {
+			return nil, err
+		}
+		return mgr.Start, nil
+	})
 }
 
 func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl.Manager, error) {
-	known := runtime.NewScheme()
-	for _, add := range schemes() {
-		if err := add(known); err != nil {
-			return nil, err
-		}
-	}
 	skip := true
 	inClusters := cache.ByObject{Namespaces: map[string]cache.Config{clusterName: {}}}
-	mgr, err := ctrl.NewManager(unlimited(hubConfig), ctrl.Options{
-		Scheme:  known,
+	mgr, err := ctrl.NewManager(build.Unlimited(hubConfig), ctrl.Options{
+		Scheme:  testScheme(),
 		Metrics: server.Options{BindAddress: "0"},
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{clusterv1beta1.MemberNamespace(clusterName): {}},
@@ -224,23 +191,13 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 	return mgr, reconciler.SetupWithManager(mgr)
 }
 
-func (a *runningAgent) stop() {
-	GinkgoHelper()
-	if a.cancel == nil {
-		return
-	}
-	a.cancel()
-	a.cancel = nil
-	Eventually(a.done).Should(Receive(BeNil()))
-}
-
 // insteadOfTheAgent runs another one for the rest of a spec.
 func insteadOfTheAgent(o agentOptions) {
 	GinkgoHelper()
-	agent.stop()
+	agent.Stop()
 	agent = startAgent(o)
 	DeferCleanup(func() {
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(agentOptions{})
 	})
 }

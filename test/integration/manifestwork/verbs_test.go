@@ -11,61 +11,21 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/expect"
 )
-
-func createNamespace(ctx context.Context, c client.Client, name string) {
-	GinkgoHelper()
-	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
-}
-
-// freshNamespace makes a namespace on the cluster for one spec.
-func freshNamespace(ctx context.Context) string {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	Expect(memberClient.Create(ctx, namespace)).To(Succeed())
-	return namespace.Name
-}
 
 func manifests(texts ...string) []workv1.Manifest {
 	GinkgoHelper()
 	list := make([]workv1.Manifest, 0, len(texts))
-	for _, text := range texts {
-		raw, err := yaml.YAMLToJSON([]byte(text))
-		Expect(err).NotTo(HaveOccurred())
-		list = append(list, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	for _, raw := range expect.Raw(texts...) {
+		list = append(list, workv1.Manifest{RawExtension: raw})
 	}
 	return list
-}
-
-func configMap(namespace, name string, data ...string) string {
-	GinkgoHelper()
-	values := map[string]string{}
-	for i := 0; i+1 < len(data); i += 2 {
-		values[data[i]] = data[i+1]
-	}
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"app": "spec"}},
-		"data":     values,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
-}
-
-func deployment(namespace, name string) string {
-	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %q, name: %q}, spec: {replicas: 2,
-		selector: {matchLabels: {app: %q}}, template: {metadata: {labels: {app: %q}},
-		spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, name, name)
 }
 
 // createWork makes a ManifestWork in the cluster's namespace.
@@ -94,7 +54,7 @@ func removeWork(ctx context.Context, name string) {
 	GinkgoHelper()
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: name}}
 	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, work))).To(Succeed())
-	Eventually(gone(ctx, hubClient, work)).Should(BeTrue(), "ManifestWork %s is gone", name)
+	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue(), "ManifestWork %s is gone", name)
 }
 
 func workKey(name string) client.ObjectKey {
@@ -133,40 +93,6 @@ func ledger(ctx context.Context, work string) func() []string {
 		}
 		return names
 	}
-}
-
-func gone(ctx context.Context, c client.Client, object client.Object) func() bool {
-	return func() bool { return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object)) }
-}
-
-func onMember(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(apiVersion)
-	object.SetKind(kind)
-	err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
-	return object, err
-}
-
-// data are those of a ConfigMap on the cluster, nil if it is not there.
-func data(ctx context.Context, namespace, name string) func() map[string]string {
-	return func() map[string]string {
-		object := &corev1.ConfigMap{}
-		if err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
-			return nil
-		}
-		return object.Data
-	}
-}
-
-func getConfigMap(ctx context.Context, namespace, name string) *corev1.ConfigMap {
-	GinkgoHelper()
-	object := &corev1.ConfigMap{}
-	Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
-	return object
-}
-
-func mergePatch(text string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(text))
 }
 
 // conditions of the work that are about its generation, as type status reason message.

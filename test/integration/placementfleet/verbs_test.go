@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // shop makes a namespace with settings of a colour.
@@ -37,13 +38,7 @@ func paint(ctx context.Context, shop, colour string) {
 // create makes an object on the hub for one spec.
 func create(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	Expect(hub.Create(ctx, object)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) {
-		Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
-		Eventually(func(ctx context.Context) bool {
-			return apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(object), object))
-		}).WithContext(ctx).Should(BeTrue())
-	})
+	expect.CreatedForSpec(ctx, hub, object)
 }
 
 // place makes a placement of the shop of its name, and takes it off the members again.

@@ -21,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/transcript"
 )
 
@@ -57,12 +58,12 @@ var _ = Describe("docs/access.md", func() {
 		Expect(err).NotTo(HaveOccurred())
 		for _, definition := range definitions {
 			if definition.Spec.Names.Kind == "ClusterResourcePlacement" {
-				create(ctx, hubClient, definition)
+				expect.Created(ctx, hubClient, definition)
 			}
 		}
 		startNode(ctx, "web-0")
 		// What the placement of step 2 delivers. That it does is for other suites.
-		create(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
+		expect.Created(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
 
 		shown, err := transcript.Read("../../../docs/access.md")
 		Expect(err).NotTo(HaveOccurred())

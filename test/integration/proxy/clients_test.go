@@ -32,7 +32,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // makeChart writes a chart of one ConfigMap, in a version with a colour.
@@ -112,7 +114,7 @@ var _ = Describe("Helm", func() {
 func labelled(ctx context.Context, label string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
-		create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		expect.Created(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, Labels: map[string]string{"spec": label},
 		}})
 	}
@@ -306,15 +308,15 @@ var _ = Describe("A Service of the member", func() {
 		pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 		Expect(memberClient.Status().Update(ctx, &pod)).To(Succeed())
 		port := int32(listener.Addr().(*net.TCPAddr).Port)
-		create(ctx, memberClient,
-			&corev1.Service{ObjectMeta: in(namespace, "backend"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
+		expect.Created(ctx, memberClient,
+			&corev1.Service{ObjectMeta: build.In(namespace, "backend"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}},
 			//lint:ignore SA1019 The API server proxies by Endpoints, whatever is said of them.
-			&corev1.Endpoints{ObjectMeta: in(namespace, "backend"), Subsets: []corev1.EndpointSubset{{
+			&corev1.Endpoints{ObjectMeta: build.In(namespace, "backend"), Subsets: []corev1.EndpointSubset{{
 				Addresses: []corev1.EndpointAddress{{IP: ip, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "backend"}}},
 				Ports:     []corev1.EndpointPort{{Name: "http", Port: port}},
 			}}})
 		DeferCleanup(func(ctx SpecContext) {
-			Expect(memberClient.Delete(ctx, &corev1.Service{ObjectMeta: in(namespace, "backend")})).To(Succeed())
+			Expect(memberClient.Delete(ctx, &corev1.Service{ObjectMeta: build.In(namespace, "backend")})).To(Succeed())
 		})
 		for way, config := range throughBoth() {
 			By("through " + way)

@@ -27,6 +27,8 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const settings = `
@@ -72,7 +74,7 @@ var _ = Describe("ClusterGateways on the hub", func() {
 		columns := func() string { return must(ctx, config, "", "get", "clustergateway", memberName, "--no-headers") }
 		Eventually(columns).Should(ContainSubstring("ServiceAccountToken"))
 		version := must(ctx, config, "", "get", "clustergateway", memberName, "-o", "jsonpath={.metadata.resourceVersion}")
-		secret := &corev1.Secret{ObjectMeta: in(clusterv1beta1.MemberNamespace(memberName), authenticationv1beta1.GatewayAccount)}
+		secret := &corev1.Secret{ObjectMeta: build.In(clusterv1beta1.MemberNamespace(memberName), authenticationv1beta1.GatewayAccount)}
 		Expect(hubClient.Delete(ctx, secret)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { rotate(ctx) })
 		Eventually(columns).ShouldNot(ContainSubstring("ServiceAccountToken"))
@@ -145,7 +147,7 @@ var _ = Describe("A request for a member through the hub", func() {
 		for i := range 10 {
 			rotate(ctx)
 			name := fmt.Sprintf("watched-%d", i)
-			create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			expect.Created(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace, Name: name, Labels: map[string]string{"watched": ""},
 			}})
 			Eventually(w.ResultChan()).Should(Receive(And(
@@ -156,7 +158,7 @@ var _ = Describe("A request for a member through the hub", func() {
 	})
 
 	It("upgrades, which needs create", func(ctx SpecContext) {
-		create(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: in(namespace, "upgraded")})
+		expect.Created(ctx, memberClient, &corev1.ConfigMap{ObjectMeta: build.In(namespace, "upgraded")})
 		const path = proxyPrefix + memberName + "/proxy/api/v1/namespaces/" + namespace + "/configmaps?watch=true"
 		code, reader := upgraded(editor, path)
 		Expect(code).To(Equal(http.StatusSwitchingProtocols))

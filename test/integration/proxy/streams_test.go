@@ -23,7 +23,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/kubelet"
 )
 
@@ -183,18 +185,18 @@ var _ = Describe("What streams", Ordered, func() {
 
 	It("ends soon after the right to it was taken away", func(ctx SpecContext) {
 		// On the hub: the way in, what kubectl asks to begin with, and Pods of one namespace.
-		create(ctx, hubClient, allow("leaver", []rbacv1.PolicyRule{
+		expect.Created(ctx, hubClient, allow("leaver", []rbacv1.PolicyRule{
 			{APIGroups: []string{"cluster.core.oam.dev"}, Resources: []string{"clustergateways/proxy"}, Verbs: []string{"get"}, ResourceNames: []string{memberName}},
 			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"nonresource"}, Verbs: []string{"get"}},
 		}, user("leaver"))...)
-		pods := &rbacv1.Role{ObjectMeta: in(namespace, "leaver"), Rules: []rbacv1.PolicyRule{
+		pods := &rbacv1.Role{ObjectMeta: build.In(namespace, "leaver"), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"pods", "pods/log"}, Verbs: []string{"get", "list", "watch"}},
 		}}
 		right := &rbacv1.RoleBinding{
-			ObjectMeta: in(namespace, "leaver"),
+			ObjectMeta: build.In(namespace, "leaver"),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "leaver"}, Subjects: []rbacv1.Subject{user("leaver")},
 		}
-		create(ctx, hubClient, pods, right)
+		expect.Created(ctx, hubClient, pods, right)
 		leaver := configFor(memberName, "leaver", team)
 		Eventually(func() error {
 			_, _, err := kubectl(ctx, leaver, "", "get", "pods", "-n", namespace)

@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,7 +29,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -76,7 +77,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(hub.Stop(ctx)).To(Succeed())
 		Expect(member.Stop(ctx)).To(Succeed())
 	})
-	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	hubClient, memberClient = expect.Client(hub.Config(), testScheme()), expect.Client(member.Config(), testScheme())
 	prepareHub(ctx)
 	prepareMember(ctx)
 	served = startGateway(ctx)
@@ -86,35 +87,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	awaitTunnel(memberName)
 })
 
-func clientFor(config *rest.Config) client.Client {
-	GinkgoHelper()
-	c, err := client.New(config, client.Options{Scheme: testScheme()})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
 func testScheme() *runtime.Scheme {
-	GinkgoHelper()
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, clusterv1beta1.AddToScheme,
-	} {
-		Expect(add(s)).To(Succeed())
-	}
-	return s
-}
-
-func create(ctx context.Context, c client.Client, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Expect(c.Create(ctx, object)).To(Succeed())
-	}
-}
-
-func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
-
-func in(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
 func user(name string) rbacv1.Subject {
@@ -131,14 +105,14 @@ func group(name string) rbacv1.Subject {
 
 func allow(name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) []client.Object {
 	return []client.Object{
-		&rbacv1.ClusterRole{ObjectMeta: named(name), Rules: rules},
+		&rbacv1.ClusterRole{ObjectMeta: build.Named(name), Rules: rules},
 		bind(name, name, subjects...),
 	}
 }
 
 func bind(name, role string, subjects ...rbacv1.Subject) client.Object {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: named(name),
+		ObjectMeta: build.Named(name),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   subjects,
 	}
@@ -151,10 +125,10 @@ func prepareHub(ctx context.Context) {
 	definitions, err := crds.ForHub(clusterv1beta1.GroupVersion.Group)
 	Expect(err).NotTo(HaveOccurred())
 	for _, crd := range definitions {
-		create(ctx, hubClient, crd)
+		expect.Created(ctx, hubClient, crd)
 	}
-	create(ctx, hubClient, &corev1.Namespace{ObjectMeta: named(namespace)},
-		&corev1.ServiceAccount{ObjectMeta: in(namespace, "deployer")})
+	expect.Created(ctx, hubClient, &corev1.Namespace{ObjectMeta: build.Named(namespace)},
+		&corev1.ServiceAccount{ObjectMeta: build.In(namespace, "deployer")})
 	for _, name := range []string{memberName, awayName, lostName} {
 		admit(ctx, name, name)
 	}
@@ -166,24 +140,24 @@ func prepareHub(ctx context.Context) {
 			{APIGroups: []string{clustergateway.InnerGroup}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		}
 	}
-	create(ctx, hubClient, allow("members-view", gateways("get"), user(viewer))...)
-	create(ctx, hubClient, allow("members-edit", gateways("*"), user(editor), account(namespace, "deployer"))...)
+	expect.Created(ctx, hubClient, allow("members-view", gateways("get"), user(viewer))...)
+	expect.Created(ctx, hubClient, allow("members-edit", gateways("*"), user(editor), account(namespace, "deployer"))...)
 }
 
 // admit makes what the hub has of a member that has joined.
 func admit(ctx context.Context, name, stage string) {
 	GinkgoHelper()
 	ns := clusterv1beta1.MemberNamespace(name)
-	create(ctx, hubClient,
-		&corev1.Namespace{ObjectMeta: named(ns)},
-		&corev1.ServiceAccount{ObjectMeta: in(ns, clusterv1beta1.AgentAccount)})
+	expect.Created(ctx, hubClient,
+		&corev1.Namespace{ObjectMeta: build.Named(ns)},
+		&corev1.ServiceAccount{ObjectMeta: build.In(ns, clusterv1beta1.AgentAccount)})
 	Eventually(func() error {
 		return hubClient.Create(ctx, &clusterv1beta1.MemberCluster{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"stage": stage}},
 			Spec:       clusterv1beta1.MemberClusterSpec{Identity: account(ns, clusterv1beta1.AgentAccount)},
 		})
 	}).Should(Succeed())
-	create(ctx, hubClient, allow("tunnel-"+name, []rbacv1.PolicyRule{{
+	expect.Created(ctx, hubClient, allow("tunnel-"+name, []rbacv1.PolicyRule{{
 		APIGroups: []string{"tunnel.fleetgate.io"}, Resources: []string{"tunnels/proxy"}, Verbs: []string{"create"}, ResourceNames: []string{name},
 	}}, account(ns, clusterv1beta1.AgentAccount))...)
 }
@@ -191,8 +165,8 @@ func admit(ctx context.Context, name, stage string) {
 // prepareMember gives the team a namespace on the member.
 func prepareMember(ctx context.Context) {
 	GinkgoHelper()
-	create(ctx, memberClient, &corev1.Namespace{ObjectMeta: named(namespace)}, &rbacv1.RoleBinding{
-		ObjectMeta: in(namespace, "team"),
+	expect.Created(ctx, memberClient, &corev1.Namespace{ObjectMeta: build.Named(namespace)}, &rbacv1.RoleBinding{
+		ObjectMeta: build.In(namespace, "team"),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		Subjects:   []rbacv1.Subject{group(team)},
 	})

@@ -40,7 +40,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -126,12 +128,12 @@ func (g *runningGateway) stop() {
 func gatewayConfig(ctx context.Context) *rest.Config {
 	GinkgoHelper()
 	const name = "fleetgate:gateway"
-	create(ctx, hubClient, allow(name, []rbacv1.PolicyRule{
+	expect.Created(ctx, hubClient, allow(name, []rbacv1.PolicyRule{
 		{APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}},
 	}, user(name))...)
-	create(ctx, hubClient, bind("gateway-delegates", "system:auth-delegator", user(name)), &rbacv1.RoleBinding{
-		ObjectMeta: in("kube-system", "gateway-reads-front-proxy"),
+	expect.Created(ctx, hubClient, bind("gateway-delegates", "system:auth-delegator", user(name)), &rbacv1.RoleBinding{
+		ObjectMeta: build.In("kube-system", "gateway-reads-front-proxy"),
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
 		Subjects:   []rbacv1.Subject{user(name)},
 	})
@@ -176,9 +178,9 @@ type runningAgent struct {
 // account, and reports the gateway's token.
 func startAgent(ctx context.Context) *runningAgent {
 	GinkgoHelper()
-	create(ctx, memberClient,
-		&corev1.Namespace{ObjectMeta: named(authenticationv1beta1.AccountNamespace)},
-		&corev1.ServiceAccount{ObjectMeta: in(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)})
+	expect.Created(ctx, memberClient,
+		&corev1.Namespace{ObjectMeta: build.Named(authenticationv1beta1.AccountNamespace)},
+		&corev1.ServiceAccount{ObjectMeta: build.In(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)})
 	rotate(ctx)
 	grants = (&impersonation.Grants{Client: memberClient, Member: member.Config(), AccountNamespace: authenticationv1beta1.AccountNamespace}).Handler()
 	return connectAgent(memberName)

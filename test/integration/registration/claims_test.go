@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // installClaims serves ClusterClaims on the member, as Open Cluster Management has them.
@@ -79,7 +80,7 @@ func setHeartbeatPeriod(ctx context.Context, name string, seconds int32) {
 	Expect(hubClient.Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
 	Eventually(func(g Gomega) {
 		mc := getMember(ctx, name)
-		g.Expect(conditionOf(mc.Status.Conditions, clusterv1beta1.ConditionJoined).ObservedGeneration).To(Equal(mc.Generation))
+		g.Expect(expect.Condition(mc.Status.Conditions, clusterv1beta1.ConditionJoined).ObservedGeneration).To(Equal(mc.Generation))
 	}).Should(Succeed())
 }
 

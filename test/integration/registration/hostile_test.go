@@ -25,6 +25,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // attempts are what somebody tries with real credentials; each must be forbidden.
@@ -162,7 +163,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		Expect(thief.Create(ctx, forged)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(thief.Get(ctx, client.ObjectKeyFromObject(forged), forged)).To(Succeed())
-			g.Expect(conditionOf(forged.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted).Reason).
+			g.Expect(expect.Condition(forged.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted).Reason).
 				To(Equal(registrationv1alpha1.RegistrationReasonUnproven))
 		}).Should(Succeed())
 		Expect(forged.Status.SealedToken).To(BeEmpty())

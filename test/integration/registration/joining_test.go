@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/version"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // makeMember makes a MemberCluster with a name of its own, as an administrator does.
@@ -47,7 +48,7 @@ func makeMember(ctx context.Context, namespace string, identity rbacv1.Subject) 
 func expectReadyToJoin(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() metav1.ConditionStatus {
-		return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Status
+		return expect.Condition(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Status
 	}).Should(Equal(metav1.ConditionTrue))
 }
 
@@ -107,8 +108,8 @@ var _ = Describe("Joining", func() {
 			Eventually(func(g Gomega) {
 				shown := getMember(ctx, mc.Name).Status
 				g.Expect(cmp.Diff(want, shown.AgentStatus, ignored)).To(BeEmpty(), "-want +got")
-				g.Expect(conditionOf(shown.Conditions, "TunnelConnected").Reason).To(Equal(clusterv1beta1.ReasonTunnelViaHub))
-				g.Expect(conditionOf(shown.Conditions, "Joined").Status).To(Equal(metav1.ConditionTrue))
+				g.Expect(expect.Condition(shown.Conditions, "TunnelConnected").Reason).To(Equal(clusterv1beta1.ReasonTunnelViaHub))
+				g.Expect(expect.Condition(shown.Conditions, "Joined").Status).To(Equal(metav1.ConditionTrue))
 			}).Should(Succeed())
 		},
 		Entry("an agent of this version", func(tunnel metav1.Condition, _ *clusterv1beta1.AgentStatus, status *clusterv1beta1.InternalMemberClusterStatus) {
@@ -184,7 +185,7 @@ var _ = Describe("Joining", func() {
 		startGateway(gatewayOptions{})
 		mc := makeMember(ctx, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "agent"})
 		Eventually(func() string {
-			return conditionOf(getMember(ctx, mc.Name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
+			return expect.Condition(getMember(ctx, mc.Name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
 		}).Should(Equal(membership.ReasonIdentityInvalid))
 		base := getMember(ctx, mc.Name)
 		changed := base.DeepCopy()
@@ -294,13 +295,13 @@ var _ = Describe("A member that has joined", func() {
 	It("is Unknown and tainted when its agent is silent, and well again when it is back", func(ctx SpecContext) {
 		join(ctx, gatewayOptions{silence: 4 * time.Second})
 		Consistently(func() metav1.ConditionStatus {
-			return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined).Status
+			return expect.Condition(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined).Status
 		}).WithTimeout(6*time.Second).Should(Equal(metav1.ConditionTrue), "its Lease is renewed though nothing else is written")
 		a.end()
 		unreachable := HaveField("Key", clusterv1beta1.TaintUnreachable)
 		Eventually(func(g Gomega) {
 			mc := getMember(ctx, name)
-			joined := conditionOf(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+			joined := expect.Condition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
 			g.Expect(joined.Status).To(Equal(metav1.ConditionUnknown))
 			g.Expect(joined.Message).To(ContainSubstring("sends no heartbeat"))
 			g.Expect(mc.Spec.Taints).To(ContainElement(unreachable))
@@ -360,7 +361,7 @@ var _ = Describe("A member that has joined", func() {
 		expectJoined(ctx, name)
 		told := func(g Gomega) map[string]string {
 			mc := getMember(ctx, name)
-			collected := conditionOf(mc.Status.Conditions, "NamespaceCollectionSucceeded")
+			collected := expect.Condition(mc.Status.Conditions, "NamespaceCollectionSucceeded")
 			g.Expect(collected.Status).To(Equal(metav1.ConditionTrue))
 			g.Expect(collected.Reason).To(Equal("Succeeded"))
 			g.Expect(collected.ObservedGeneration).To(Equal(mc.Generation))
@@ -384,7 +385,7 @@ var _ = Describe("A member that has joined", func() {
 		Eventually(func(g Gomega) {
 			mc := getMember(ctx, name)
 			g.Expect(mc.Status.Namespaces).To(BeEmpty())
-			g.Expect(conditionOf(mc.Status.Conditions, "NamespaceCollectionSucceeded")).To(BeZero())
+			g.Expect(expect.Condition(mc.Status.Conditions, "NamespaceCollectionSucceeded")).To(BeZero())
 		}).Should(Succeed())
 	})
 
@@ -398,7 +399,7 @@ var _ = Describe("A member that has joined", func() {
 			g.Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
 			g.Expect(profile.Status.AccessProviders).To(ConsistOf(ours))
 			g.Expect(profile.Status.Version.Kubernetes).To(HavePrefix("v1."))
-			g.Expect(conditionOf(profile.Status.Conditions, multiclusterv1alpha1.ConditionControlPlaneHealthy).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(expect.Condition(profile.Status.Conditions, multiclusterv1alpha1.ConditionControlPlaneHealthy).Status).To(Equal(metav1.ConditionTrue))
 		}).Should(Succeed())
 		Expect(profile.Labels).To(HaveKeyWithValue("x-k8s.io/cluster-manager", "fleetgate"))
 

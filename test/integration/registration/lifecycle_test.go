@@ -21,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func subject(kind, name string) rbacv1.Subject { return rbacv1.Subject{Kind: kind, Name: name} }
@@ -237,7 +238,7 @@ var _ = Describe("A member", func() {
 			}
 			Expect(hubClient.Create(ctx, mc)).To(Succeed())
 			Eventually(func() string {
-				return conditionOf(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
+				return expect.Condition(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionReadyToJoin).Reason
 			}).Should(Equal(reason))
 			Expect(hubClient.Delete(ctx, mc)).To(Succeed())
 			expectGone(ctx, mc)

@@ -24,6 +24,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // hubConfigWith reaches the hub with a bearer token alone.
@@ -181,7 +182,7 @@ var _ = Describe("Registering with a token", func() {
 		token := makeToken(ctx, namespace, time.Hour)
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
-			ready := conditionOf(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+			ready := expect.Condition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
 			g.Expect(ready.Reason).To(Equal(registrationv1alpha1.TokenReasonSecretNotOurs))
 			g.Expect(ready.Message).To(ContainSubstring("delete it"))
 		}).Should(Succeed())
@@ -235,7 +236,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(hubClient.Create(ctx, request)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(request), request)).To(Succeed())
-			granted := conditionOf(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+			granted := expect.Condition(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
 			g.Expect(granted.Status).To(Equal(metav1.ConditionFalse))
 			g.Expect(granted.Reason).To(Equal(registrationv1alpha1.RegistrationReasonInvalid))
 			g.Expect(granted.Message).To(ContainSubstring("publicKey"))

@@ -34,6 +34,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // makeTokenWith makes a token with annotations, as its administrator does.
@@ -183,7 +184,7 @@ var _ = Describe("A registration token", func() {
 		token := makeToken(ctx, namespace, time.Hour)
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(token), token)).To(Succeed())
-			ready := conditionOf(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+			ready := expect.Condition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
 			g.Expect(ready.Reason).To(Equal(registrationv1alpha1.TokenReasonNamespaceNotAllowed))
 			g.Expect(ready.Message).To(ContainSubstring("--registration-namespaces"))
 		}).Should(Succeed())
@@ -213,7 +214,7 @@ var _ = Describe("A registration token", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
 			g.Expect(requests.Items).To(HaveLen(1))
-			granted := conditionOf(requests.Items[0].Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
+			granted := expect.Condition(requests.Items[0].Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
 			g.Expect(granted.Reason).To(Equal(registrationv1alpha1.RegistrationReasonUnproven))
 			g.Expect(granted.Message).To(ContainSubstring("give the agent the values of a new one"))
 		}).Should(Succeed())

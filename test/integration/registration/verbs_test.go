@@ -18,6 +18,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func makeToken(ctx context.Context, namespace string, ttl time.Duration) *registrationv1alpha1.ClusterRegistrationToken {
@@ -60,19 +61,12 @@ func getCluster(ctx context.Context, namespace, name string) registrationv1alpha
 	return cluster
 }
 
-func conditionOf(conditions []metav1.Condition, kind string) metav1.Condition {
-	if condition := meta.FindStatusCondition(conditions, kind); condition != nil {
-		return *condition
-	}
-	return metav1.Condition{}
-}
-
 // expectJoined waits until the member has joined, is healthy and has been seen.
 func expectJoined(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		mc := getMember(ctx, name)
-		joined := conditionOf(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+		joined := expect.Condition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
 		g.Expect(joined.Status).To(Equal(metav1.ConditionTrue))
 		g.Expect(joined.ObservedGeneration).To(Equal(mc.Generation))
 		report := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)

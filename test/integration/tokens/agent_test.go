@@ -29,6 +29,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func hubConfigOfAgent(ctx context.Context) *rest.Config {
@@ -108,7 +109,7 @@ func (p *place) startAgent(ctx context.Context, hubConfig *rest.Config, clock cl
 	agent := &runningAgent{
 		cache: manager.GetCache(),
 		reconciler: &rotator.Reconciler{
-			Hub: manager.GetClient(), Live: manager.GetAPIReader(), Member: clientFor(p.memberConfigOfAgent()), MemberCache: accounts.GetCache(),
+			Hub: manager.GetClient(), Live: manager.GetAPIReader(), Member: expect.Client(p.memberConfigOfAgent(), scheme), MemberCache: accounts.GetCache(),
 			HubNamespace: p.namespace, AccountNamespace: p.accounts, AgentNamespace: clusterv1beta1.SystemNamespace,
 			MemberCA: p.ca, Clock: clock, Recorder: manager.GetEventRecorder("agent"),
 		},
@@ -163,9 +164,9 @@ func dyingAgent(ctx context.Context, requests int32) (*rotator.Reconciler, func(
 		})
 		return config
 	}
-	hubOfAgent := clientFor(dying(hubConfigOfAgent(ctx)))
+	hubOfAgent := expect.Client(dying(hubConfigOfAgent(ctx)), scheme)
 	reconciler := &rotator.Reconciler{
-		Hub: hubOfAgent, Live: hubOfAgent, Member: clientFor(dying(memberConfigOfAgent())),
+		Hub: hubOfAgent, Live: hubOfAgent, Member: expect.Client(dying(memberConfigOfAgent()), scheme),
 		HubNamespace: hubNamespace, AccountNamespace: authenticationv1beta1.AccountNamespace, AgentNamespace: clusterv1beta1.SystemNamespace,
 		MemberCA: first.ca, Clock: clock.RealClock{}, Recorder: events.NewFakeRecorder(100),
 	}

@@ -39,6 +39,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const argoNamespace = "argocd"
@@ -312,7 +313,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			})).To(Succeed())
 		}
 		owner := askFor(ctx, "owner", time.Hour)
-		asAgent := clientFor(hubConfigOfAgent(ctx))
+		asAgent := expect.Client(hubConfigOfAgent(ctx), scheme)
 		write := func(namespace, name string) error {
 			return asAgent.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
@@ -439,7 +440,7 @@ var _ = Describe("Argo CD", Ordered, func() {
 		Expect(json.Unmarshal(secret.Data["config"], &config)).To(Succeed())
 
 		By("coming to the hub with it")
-		asArgo := clientFor(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}})
+		asArgo := expect.Client(&rest.Config{Host: hub.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{CAData: config.TLSClientConfig.CAData}}, scheme)
 		err := asArgo.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
 		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("system:serviceaccount:argocd:fleetgate-argocd"))))
 		Expect(allowed(ctx, "for-argo")).To(BeTrue())

@@ -29,6 +29,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // impersonates are the specs of a member whose API server has constrained impersonation,
@@ -308,7 +309,7 @@ var _ = Describe("Impersonation on a member whose API server does not constrain 
 // grants is what an agent of the member has that has just started.
 func (p *place) grants() *impersonation.Grants {
 	GinkgoHelper()
-	return &impersonation.Grants{Client: clientFor(p.memberConfigOfAgent()), Member: p.memberConfigOfAgent(), AccountNamespace: p.accounts}
+	return &impersonation.Grants{Client: expect.Client(p.memberConfigOfAgent(), scheme), Member: p.memberConfigOfAgent(), AccountNamespace: p.accounts}
 }
 
 func (p *place) roleName() string {

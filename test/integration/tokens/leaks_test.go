@@ -31,6 +31,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/leak"
 )
 
@@ -117,7 +118,7 @@ func everythingButSecrets(ctx context.Context) string {
 	GinkgoHelper()
 	var all strings.Builder
 	for _, cluster := range []*rest.Config{hub.Config(), first.cluster.Config(), second.cluster.Config()} {
-		c := clientFor(cluster)
+		c := expect.Client(cluster, scheme)
 		for _, list := range []client.ObjectList{
 			&authenticationv1beta1.ManagedServiceAccountList{}, &clusterv1beta1.MemberClusterList{}, &eventsv1.EventList{}, &corev1.ServiceAccountList{},
 			&corev1.ConfigMapList{}, &corev1.NamespaceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{},
@@ -198,7 +199,7 @@ var _ = Describe("The search for tokens that got out", func() {
 			counter.WithLabelValues(token).Inc()
 		}),
 		Entry("an error of an API server", "error", func(ctx SpecContext, token string) {
-			err := clientFor(readable(hub.Config())).Get(ctx, client.ObjectKey{Namespace: hubNamespace, Name: token}, &corev1.Secret{})
+			err := expect.Client(readable(hub.Config()), scheme).Get(ctx, client.ObjectKey{Namespace: hubNamespace, Name: token}, &corev1.Secret{})
 			Expect(err).To(MatchError(ContainSubstring(token)))
 		}),
 		Entry("a cache key", "cache key", func(_ SpecContext, token string) {

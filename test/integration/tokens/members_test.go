@@ -21,6 +21,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Two members of one hub", func() {
@@ -58,7 +59,7 @@ var _ = Describe("Two members of one hub", func() {
 		first.startAgent(ctx, first.hubConfigOfAgent(ctx), clock.RealClock{})
 		account := first.askFor(ctx, "of-the-first", time.Hour)
 		secret := first.expectToken(ctx, account.Name)
-		asSecond := clientFor(second.hubConfigOfAgent(ctx))
+		asSecond := expect.Client(second.hubConfigOfAgent(ctx), scheme)
 		altered := secret.DeepCopy()
 		altered.Data["token"] = []byte("something else")
 		status := account.DeepCopy()

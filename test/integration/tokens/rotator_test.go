@@ -28,6 +28,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/leak"
 )
 
@@ -203,7 +204,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		setRules(ctx, role)
 		restore := func(ctx context.Context) { setRules(ctx, role, issueRule) }
 		DeferCleanup(func(ctx SpecContext) { restore(ctx) })
-		agentClient := clientFor(memberConfigOfAgent())
+		agentClient := expect.Client(memberConfigOfAgent(), scheme)
 		Eventually(func() error { return tryIssue(ctx, agentClient) }).ShouldNot(Succeed(), "the member has noticed")
 		fake.SetTime(time.Now().Add(9 * time.Minute))
 		touch(ctx, "stuck")
@@ -259,7 +260,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: agentOnMember + "-issue"}}
 		setRules(ctx, role)
 		DeferCleanup(func(ctx SpecContext) { setRules(ctx, role, issueRule) })
-		agentClient := clientFor(memberConfigOfAgent())
+		agentClient := expect.Client(memberConfigOfAgent(), scheme)
 		Eventually(func() error { return tryIssue(ctx, agentClient) }).ShouldNot(Succeed(), "the member has noticed")
 		startAgent(ctx, clock.RealClock{})
 		askFor(ctx, "warned", time.Hour)
@@ -478,7 +479,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		secret.Data["token"] = []byte("something else")
 		Expect(hubClient.Update(ctx, secret)).To(Succeed())
 		tokens = append(tokens, string(expectToken(ctx, "secretive").Data["token"]))
-		err = clientFor(hubConfigOfAgent(ctx)).Get(ctx, client.ObjectKey{Namespace: second.namespace, Name: "secretive"}, &corev1.Secret{})
+		err = expect.Client(hubConfigOfAgent(ctx), scheme).Get(ctx, client.ObjectKey{Namespace: second.namespace, Name: "secretive"}, &corev1.Secret{})
 		Expect(err).To(Satisfy(apierrors.IsForbidden))
 		agent.stop()
 		stopLate()

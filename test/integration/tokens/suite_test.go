@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
@@ -37,7 +36,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/mutation"
 )
 
@@ -104,13 +105,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			Expect(cluster.Stop(ctx)).To(Succeed())
 		}
 	})
-	scheme = runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, authenticationv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	hubClient = clientFor(hub.Config())
+	scheme = build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, authenticationv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
+	hubClient = expect.Client(hub.Config(), scheme)
 	first, second = placeOf(clusters[1], authenticationv1beta1.AccountNamespace), placeOf(clusters[2], "accounts-of-the-hub")
 	member, memberClient = first.cluster, first.client
 	prepareHub(ctx)
@@ -125,15 +121,8 @@ func placeOf(cluster *env.Cluster, accounts string) *place {
 	GinkgoHelper()
 	return &place{
 		name: cluster.Name, namespace: clusterv1beta1.MemberNamespace(cluster.Name), accounts: accounts,
-		cluster: cluster, client: clientFor(cluster.Config()),
+		cluster: cluster, client: expect.Client(cluster.Config(), scheme),
 	}
-}
-
-func clientFor(config *rest.Config) client.Client {
-	GinkgoHelper()
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
 }
 
 // prepareHub installs what the gateway installs.
@@ -170,7 +159,7 @@ func (p *place) prepareHub(ctx context.Context) {
 // awaitPolicies returns when the hub's API server holds agents to the policies.
 func awaitPolicies(ctx context.Context) {
 	GinkgoHelper()
-	asAgent := clientFor(hubConfigOfAgent(ctx))
+	asAgent := expect.Client(hubConfigOfAgent(ctx), scheme)
 	ownerless := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "ownerless"}, Data: map[string][]byte{authenticationv1beta1.SecretKeyToken: []byte("t"), authenticationv1beta1.SecretKeyCA: []byte("c")}}
 	ownerless.Labels = map[string]string{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
 	unlabelled := ownerless.DeepCopy()

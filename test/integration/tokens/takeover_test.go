@@ -20,6 +20,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Somebody's account on a member", func() {
@@ -185,7 +186,7 @@ func askAsTenant(ctx context.Context, namespace, name string) *authenticationv1b
 	config, err := hub.ConfigFor(tenant)
 	Expect(err).NotTo(HaveOccurred())
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	asTenant := clientFor(config)
+	asTenant := expect.Client(config, scheme)
 	// The right is in force a moment after it was written.
 	Eventually(func() error { return asTenant.Create(ctx, account) }).Should(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
 	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(hubClient.Delete(ctx, account))).To(Succeed()) })

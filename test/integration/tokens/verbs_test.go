@@ -31,6 +31,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 func askFor(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {
@@ -142,10 +143,7 @@ func (p *place) statusOf(ctx context.Context, name string) authenticationv1beta1
 }
 
 func conditionOf(ctx context.Context, name, kind string) metav1.Condition {
-	if condition := meta.FindStatusCondition(statusOf(ctx, name).Conditions, kind); condition != nil {
-		return *condition
-	}
-	return metav1.Condition{}
+	return expect.Condition(statusOf(ctx, name).Conditions, kind)
 }
 
 func whoami(ctx context.Context, token string, ca []byte, as ...string) (authenticationv1.UserInfo, error) {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // namespacedApplier is the account as which the suite's agent applies what was placed in
@@ -18,7 +20,7 @@ const namespacedApplier = "deployer"
 
 var _ = Describe("A Work of a placement in a namespace", func() {
 	It("is applied with the rights of that namespace's account", func(ctx SpecContext) {
-		ns, foreign := freshNamespace(ctx), freshNamespace(ctx)
+		ns, foreign := expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, memberClient)
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: namespacedApplier}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch"}},
 		}}
@@ -33,21 +35,21 @@ var _ = Describe("A Work of a placement in a namespace", func() {
 		work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{
 			Namespace: hubNamespace, Name: name, Labels: map[string]string{placementv1beta1.ParentPlacementNamespaceLabel: ns},
 		}}
-		work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "1"), configMap(foreign, "a", "x", "1"),
+		work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(foreign, "a", "x", "1"),
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: `+ns+`}, rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}`)
 		Expect(hubClient.Create(ctx, work)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, name) })
 		// A new object is made at once, or looked for first: the account may do neither.
 		denied := Or(Equal(refused("FailedToFindObjInMemberCluster")), Equal(refused("ManifestApplyFailed")))
 		Eventually(reportedOf(ctx, name)).Should(HaveExactElements(applied(), denied, denied))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
-		Expect(data(ctx, foreign, "a")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, foreign, "a")()).To(BeNil())
 		Expect(message(ctx, name, 1, "Applied")).To(MatchRegexp(`ServiceAccount "deployer" of namespace "` + ns + `" may not (get|create) configmaps in namespace "` + foreign + `"`))
 
 		By("following changes, and taking away what is not asked for any more")
-		changeWork(ctx, name, configMap(ns, "a", "x", "2"))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		changeWork(ctx, name, build.ConfigMapText(ns, "a", "x", "2"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
 		changeWork(ctx, name)
-		Eventually(data(ctx, ns, "a")).Should(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 	})
 })

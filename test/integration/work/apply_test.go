@@ -16,14 +16,16 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Applying a Work", func() {
 	It("brings a namespace and what lives in it, owned by the AppliedWork", func(ctx SpecContext) {
 		createWork(ctx, "first", nil,
-			deployment("first-spec", "web", "web"), // before its namespace: waves put it after
+			build.DeploymentText("first-spec", "web", "web"), // before its namespace: waves put it after
 			`{apiVersion: v1, kind: Service, metadata: {namespace: first-spec, name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}`,
-			configMap("first-spec", "settings", "colour", "blue"),
+			build.ConfigMapText("first-spec", "settings", "colour", "blue"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: first-spec}}`,
 		)
 		Eventually(reported(ctx, "first")).Should(beDone())
@@ -36,7 +38,7 @@ var _ = Describe("Applying a Work", func() {
 
 		record := getRecord(ctx, "first")
 		Expect(record.Spec).To(Equal(placementv1beta1.AppliedWorkSpec{WorkName: "first", WorkNamespace: hubNamespace}))
-		settings := getConfigMap(ctx, "first-spec", "settings")
+		settings := expect.ConfigMap(ctx, memberClient, "first-spec", "settings")
 		Expect(settings.OwnerReferences).To(HaveLen(1))
 		Expect(settings.OwnerReferences[0].UID).To(Equal(record.UID))
 		Expect(*settings.OwnerReferences[0].BlockOwnerDeletion).To(BeTrue())
@@ -49,36 +51,36 @@ var _ = Describe("Applying a Work", func() {
 	})
 
 	It("changes values and removes keys that left the manifest, and keeps what others added", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "change", nil, configMap(ns, "a", "x", "1", "y", "2"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "change", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "change")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
 
-		changeWork(ctx, "change", configMap(ns, "a", "x", "3"))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "3", "theirs": "z"}))
+		changeWork(ctx, "change", build.ConfigMapText(ns, "a", "x", "3"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "3", "theirs": "z"}))
 		Eventually(reported(ctx, "change")).Should(beDone())
 	})
 
 	It("does the same on the server's side", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
-		createWork(ctx, "server-side", strategy, configMap(ns, "a", "x", "1", "y", "2"))
+		createWork(ctx, "server-side", strategy, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "server-side")).Should(beDone())
-		object := getConfigMap(ctx, ns, "a")
+		object := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(object.Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 		Expect(object.ManagedFields).To(ContainElement(HaveField("Manager", apply.FieldManager)))
 
-		changeWork(ctx, "server-side", configMap(ns, "a", "x", "3"))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
+		changeWork(ctx, "server-side", build.ConfigMapText(ns, "a", "x", "3"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "3"}))
 	})
 
 	It("reports who holds a field, and takes it when forced", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		Expect(memberClient.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"x": "theirs"},
 		}, client.FieldOwner("somebody"))).To(Succeed())
 		strategy := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
-		createWork(ctx, "conflict", strategy, configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "conflict", strategy, build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reportedOf(ctx, "conflict")).Should(HaveExactElements(refused("ManifestApplyFailed")))
 		Expect(message(ctx, "conflict", 0, "Applied")).To(And(ContainSubstring("somebody"), ContainSubstring(".data.x")))
 
@@ -86,54 +88,54 @@ var _ = Describe("Applying a Work", func() {
 			work.Spec.ApplyStrategy.ServerSideApplyConfig = &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}
 		})
 		Eventually(reported(ctx, "conflict")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("x", "ours"))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "ours"))
 	})
 
 	It("removes a field that left the manifest together with the client side", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "switch", nil, configMap(ns, "a", "x", "1", "y", "2"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "switch", nil, build.ConfigMapText(ns, "a", "x", "1", "y", "2"))
 		Eventually(reported(ctx, "switch")).Should(beDone())
 		updateWork(ctx, "switch", func(work *placementv1beta1.Work) {
 			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "1"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "1"))
 		})
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
-		Expect(getConfigMap(ctx, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
 	It("applies a manifest that is too large to be remembered on the server's side", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "large", nil, configMap(ns, "a", "x", "small", "y", "2"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "large", nil, build.ConfigMapText(ns, "a", "x", "small", "y", "2"))
 		Eventually(reported(ctx, "large")).Should(beDone())
 
 		large := strings.Repeat("a", 300<<10)
-		changeWork(ctx, "large", configMap(ns, "a", "x", large))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": large}))
+		changeWork(ctx, "large", build.ConfigMapText(ns, "a", "x", large))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": large}))
 		Eventually(reported(ctx, "large")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 
-		changeWork(ctx, "large", configMap(ns, "a", "x", "small"))
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "small"}))
-		Expect(getConfigMap(ctx, ns, "a").Annotations).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+		changeWork(ctx, "large", build.ConfigMapText(ns, "a", "x", "small"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "small"}))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 	})
 
 	It("names the field that cannot be changed", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "immutable", nil, deployment(ns, "web", "one"), configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "immutable", nil, build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
 
-		changeWork(ctx, "immutable", deployment(ns, "web", "two"), configMap(ns, "a", "x", "2"))
+		changeWork(ctx, "immutable", build.DeploymentText(ns, "web", "two"), build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "immutable")).Should(beRefused())
 		Expect(reportedOf(ctx, "immutable")(Default)).To(HaveExactElements(refused("ManifestApplyFailed"), applied()))
 		Expect(message(ctx, "immutable", 0, "Applied")).To(And(ContainSubstring("spec.selector"), ContainSubstring("immutable")))
 		Eventually(ledger(ctx, "immutable")).Should(HaveExactElements("web", "a"), "the refused object still is ours")
 
-		changeWork(ctx, "immutable", deployment(ns, "web", "one"), configMap(ns, "a", "x", "2"))
+		changeWork(ctx, "immutable", build.DeploymentText(ns, "web", "one"), build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "immutable")).Should(beDone())
 	})
 
 	It("does not repeat the values of a Secret that is refused", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "secret", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, type: kubernetes.io/dockerconfigjson, stringData: {.dockerconfigjson: "hidden-value"}}`)
 		Eventually(reportedOf(ctx, "secret")).Should(HaveExactElements(refused("ManifestApplyFailed")))
@@ -141,13 +143,13 @@ var _ = Describe("Applying a Work", func() {
 	})
 
 	It("keeps no value of a Secret in an annotation, and still removes the keys that leave it", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		secret := func(data string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, data: {` + data + `}}`
 		}
 		createWork(ctx, "secret-base", nil, secret(`kept: aGlkZGVu, left: aGlkZGVu`))
 		Eventually(reported(ctx, "secret-base")).Should(beDone())
-		applied, err := onMember(ctx, "v1", "Secret", ns, "a")
+		applied, err := expect.Found(ctx, memberClient, "v1", "Secret", ns, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(applied.GetAnnotations()).To(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
 		for name, value := range applied.GetAnnotations() {
@@ -159,7 +161,7 @@ var _ = Describe("Applying a Work", func() {
 		Expect(memberClient.Update(ctx, applied)).To(Succeed())
 		changeWork(ctx, "secret-base", secret(`kept: aGlkZGVu`))
 		Eventually(func(g Gomega) {
-			live, err := onMember(ctx, "v1", "Secret", ns, "a")
+			live, err := expect.Found(ctx, memberClient, "v1", "Secret", ns, "a")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(live.Object["data"]).To(Equal(map[string]any{"kept": "aGlkZGVu"}))
 			g.Expect(live.GetAnnotations()[placementv1beta1.LastAppliedConfigAnnotation]).NotTo(ContainSubstring("aGlkZGVu"))
@@ -167,13 +169,13 @@ var _ = Describe("Applying a Work", func() {
 	})
 
 	It("applies the good manifests beside the bad ones", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "mixed", nil,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, generateName: a-}}`,
-			configMap(ns, "good", "x", "1"),
-			configMap(ns, "good", "x", "2"),
-			configMap("", "nowhere"),
-			configMap("does-not-exist", "nowhere"),
+			build.ConfigMapText(ns, "good", "x", "1"),
+			build.ConfigMapText(ns, "good", "x", "2"),
+			build.ConfigMapText("", "nowhere"),
+			build.ConfigMapText("does-not-exist", "nowhere"),
 			`{apiVersion: v1, kind: Namespace, metadata: {namespace: `+ns+`, name: a}}`,
 			`{apiVersion: v1, kind: List, metadata: {name: list}, items: []}`,
 		)
@@ -188,12 +190,12 @@ var _ = Describe("Applying a Work", func() {
 			refused("DecodingErred"),
 		))
 		Expect(message(ctx, "mixed", 4, "Applied")).To(ContainSubstring(`"does-not-exist" not found`))
-		Expect(data(ctx, ns, "good")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "good")()).To(Equal(map[string]string{"x": "1"}))
 		Eventually(ledger(ctx, "mixed")).Should(HaveExactElements("good"))
 	})
 
 	It("applies a custom resource as soon as its kind is installed", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1, parts: [{name: x}]}}`)
 		Eventually(reportedOf(ctx, "unknown-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
@@ -210,7 +212,7 @@ var _ = Describe("Applying a Work", func() {
 		changeWork(ctx, "unknown-kind",
 			`{apiVersion: spec.example.com/v1, kind: Widget, metadata: {namespace: `+ns+`, name: a}, spec: {parts: [{name: other}]}}`)
 		Eventually(func(g Gomega) {
-			widget, err := onMember(ctx, "spec.example.com/v1", "Widget", ns, "a")
+			widget, err := expect.Found(ctx, memberClient, "spec.example.com/v1", "Widget", ns, "a")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(widget.Object["spec"]).To(Equal(map[string]any{"parts": []any{map[string]any{"name": "other"}}}))
 			g.Expect(widget.GetOwnerReferences()).To(HaveLen(1))
@@ -226,11 +228,11 @@ var _ = Describe("Applying a Work", func() {
 
 var _ = Describe("Availability", func() {
 	It("follows a Deployment until its replicas run, and when they stop", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		waiting := `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ` + ns + `, name: web}, spec: {replicas: 1,
 			selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
 			spec: {nodeSelector: {no: "node"}, containers: [{name: main, image: "example.com/main:1"}]}}}}`
-		createWork(ctx, "available", nil, waiting, configMap(ns, "a"))
+		createWork(ctx, "available", nil, waiting, build.ConfigMapText(ns, "a"))
 		notYet := outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
 		Expect(reportedOf(ctx, "available")(Default)[0].Available).To(Equal("False/ManifestNotAvailableYet"))
@@ -238,7 +240,7 @@ var _ = Describe("Availability", func() {
 		Eventually(func() string { return message(ctx, "available", 0, placementv1beta1.ConditionAvailable) }).WithTimeout(time.Minute).Should(
 			MatchRegexp(`^Not all replicas are available yet\. Pod web-[a-z0-9]+-[a-z0-9]+: Unschedulable: .*didn't match Pod's node affinity`))
 
-		changeWork(ctx, "available", strings.Replace(waiting, `nodeSelector: {no: "node"}, `, "", 1), configMap(ns, "a"))
+		changeWork(ctx, "available", strings.Replace(waiting, `nodeSelector: {no: "node"}, `, "", 1), build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "available")).Should(beDone())
 		deployed := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
 		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(deployed), deployed)).To(Succeed())
@@ -246,7 +248,7 @@ var _ = Describe("Availability", func() {
 		observed := getWork(ctx, "available").Status.ManifestConditions[0].Conditions
 		Expect(observed).To(HaveEach(HaveField("ObservedGeneration", deployed.Generation)))
 
-		changeWork(ctx, "available", waiting, configMap(ns, "a"))
+		changeWork(ctx, "available", waiting, build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
 	})
 })

@@ -29,7 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // agentEnvironment makes the test's program an agent, for a test that has to kill
@@ -99,11 +101,11 @@ func (r rollout) name(work int) string { return fmt.Sprintf("%s-%d", r.namespace
 func (r rollout) manifests(work, version int) []string {
 	value := fmt.Sprint(version)
 	texts := []string{
-		configMap(r.namespace, fmt.Sprintf("stays-%d", work), "version", value),
-		configMap(r.namespace, fmt.Sprintf("only-%d-in-%d", work, version), "version", value),
+		build.ConfigMapText(r.namespace, fmt.Sprintf("stays-%d", work), "version", value),
+		build.ConfigMapText(r.namespace, fmt.Sprintf("only-%d-in-%d", work, version), "version", value),
 	}
 	if r.shares(work) {
-		texts = append(texts, shared(configMap(r.namespace, "shared", "version", "1")))
+		texts = append(texts, shared(build.ConfigMapText(r.namespace, "shared", "version", "1")))
 	}
 	return texts
 }
@@ -185,13 +187,13 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
-		agent.stop()
+		agent.Stop()
 		DeferCleanup(restartAgent)
 		doomed := &agentProcess{paths: agentKubeconfigs(link)}
 		doomed.start()
 		DeferCleanup(func() { doomed.kill() })
 
-		r := rollout{namespace: freshNamespace(ctx), works: 200}
+		r := rollout{namespace: expect.FreshNamespace(ctx, memberClient), works: 200}
 		foreign := foreignConfigMap(ctx, r.namespace, "x", "theirs")
 		seen := watchDeletions(ctx, r.namespace)
 		DeferCleanup(func(ctx SpecContext) { r.removeAll(ctx) })
@@ -246,13 +248,13 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 			before, after := fmt.Sprintf("stays-%d=1", work), fmt.Sprintf("stays-%d=2", work)
 			Expect(last[after]).To(Equal(first[before]), "object stays-%d was never deleted", work)
 		}
-		Expect(getConfigMap(ctx, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
+		Expect(expect.ConfigMap(ctx, memberClient, r.namespace, "a").UID).To(Equal(foreign.UID), "what is not ours")
 		for work := vanished; work < r.works; work++ {
 			Eventually(reported(ctx, r.name(work))).Should(beDone())
 		}
 		records := r.records(ctx)
 		Expect(records).To(HaveLen(r.works - vanished))
-		for _, owner := range getConfigMap(ctx, r.namespace, "shared").OwnerReferences {
+		for _, owner := range expect.ConfigMap(ctx, memberClient, r.namespace, "shared").OwnerReferences {
 			Expect(records).To(ContainElement(owner.Name))
 		}
 
@@ -292,7 +294,7 @@ type deletionWatch struct {
 // watchDeletions watches the ConfigMaps of a namespace until the spec ends.
 func watchDeletions(ctx context.Context, namespace string) *deletionWatch {
 	GinkgoHelper()
-	clientset, err := kubernetes.NewForConfig(unlimited(member.Config()))
+	clientset, err := kubernetes.NewForConfig(build.Unlimited(member.Config()))
 	Expect(err).NotTo(HaveOccurred())
 	watched, err := clientset.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -338,7 +340,7 @@ func (r rollout) records(ctx context.Context) []string {
 func (r rollout) remove(ctx context.Context, work int, vanish bool) error {
 	object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
 	if vanish {
-		if err := hubClient.Patch(ctx, object, mergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+		if err := hubClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
 			return err
 		}
 	}
@@ -350,7 +352,7 @@ func (r rollout) removeAll(ctx context.Context) {
 	Expect(r.each(0, r.works, func(work int) error { return r.remove(ctx, work, false) })).To(Succeed())
 	for work := range r.works {
 		object := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: r.name(work)}}
-		Eventually(gone(ctx, hubClient, object)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, hubClient, object)).Should(BeTrue())
 	}
 }
 

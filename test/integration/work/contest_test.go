@@ -18,20 +18,22 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("A controller on the member that undoes repairs", Label("matrix"), func() {
 	It("is given way to, named, and told of once", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "war", nil, configMap(ns, "a", "x", "ours"), configMap(ns, "b", "x", "ours"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "war", nil, build.ConfigMapText(ns, "a", "x", "ours"), build.ConfigMapText(ns, "b", "x", "ours"))
 		Eventually(reported(ctx, "war")).Should(beDone())
 		enemy := startRival(ctx, ns, "a")
 
 		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(Equal("True/RepairsReverted"))
 		Expect(message(ctx, "war", 0, placementv1beta1.ConditionContested)).To(And(
 			ContainSubstring(`"rival"`), ContainSubstring("/data/x")))
-		Expect(condition(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "nobody fights for the other")
-		Expect(data(ctx, ns, "b")()).To(Equal(map[string]string{"x": "ours"}))
+		Expect(expect.Said(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "nobody fights for the other")
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "ours"}))
 
 		Consistently(enemy.repairs.Load).WithTimeout(time.Until(enemy.started.Add(time.Minute))).
 			Should(BeNumerically("<=", 10), "repairs in the first minute")
@@ -39,17 +41,17 @@ var _ = Describe("A controller on the member that undoes repairs", Label("matrix
 		Expect(contestsTold(ctx, "war")).To(Equal(1))
 
 		By("applying a manifest that changed at once")
-		changeWork(ctx, "war", configMap(ns, "a", "y", "new"), configMap(ns, "b", "x", "ours"))
-		Eventually(data(ctx, ns, "a")).Should(HaveKeyWithValue("y", "new"))
+		changeWork(ctx, "war", build.ConfigMapText(ns, "a", "y", "new"), build.ConfigMapText(ns, "b", "x", "ours"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(HaveKeyWithValue("y", "new"))
 		Eventually(conditionOf(ctx, "war", placementv1beta1.ConditionContested)).Should(BeEmpty())
 	})
 
 	It("is told of when it deletes", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "deletions", nil, configMap(ns, "a", "x", "ours"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "deletions", nil, build.ConfigMapText(ns, "a", "x", "ours"))
 		for range 3 {
 			Eventually(reported(ctx, "deletions")).Should(beDone())
-			object := getConfigMap(ctx, ns, "a")
+			object := expect.ConfigMap(ctx, memberClient, ns, "a")
 			Expect(memberClient.Delete(ctx, object)).To(Succeed())
 			Eventually(func() bool {
 				now := &corev1.ConfigMap{}
@@ -69,7 +71,7 @@ type rival struct {
 
 func startRival(ctx SpecContext, namespace, name string) *rival {
 	GinkgoHelper()
-	clientset, err := kubernetes.NewForConfig(unlimited(member.Config()))
+	clientset, err := kubernetes.NewForConfig(build.Unlimited(member.Config()))
 	Expect(err).NotTo(HaveOccurred())
 	watched, err := clientset.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	Expect(err).NotTo(HaveOccurred())
@@ -84,7 +86,7 @@ func startRival(ctx SpecContext, namespace, name string) *rival {
 				continue
 			}
 			r.repairs.Add(1)
-			_ = memberClient.Patch(fight, object, mergePatch(`{"data":{"x":"theirs"}}`), client.FieldOwner("rival"))
+			_ = memberClient.Patch(fight, object, expect.MergePatch(`{"data":{"x":"theirs"}}`), client.FieldOwner("rival"))
 		}
 	}()
 	r.repairs.Store(-1) // the first that it sees is no repair

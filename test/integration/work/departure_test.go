@@ -10,78 +10,80 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("The end of a Work", func() {
 	It("is held up by objects that are going, and says by which and why", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "held", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "held", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "held")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
 		work := getWork(ctx, "held")
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		Eventually(func() string { return removal(ctx, "held") }).Should(And(
 			ContainSubstring("1 objects are not gone"), ContainSubstring("ConfigMap "+ns+"/a"), ContainSubstring("example.com/held")))
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 		Expect(getRecord(ctx, "held").DeletionTimestamp).NotTo(BeNil(), "the AppliedWork stays as well")
 
 		By("going on when the agent is another")
 		restartAgent()
-		Consistently(gone(ctx, hubClient, work)).Should(BeFalse())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
-		Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
+		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 	})
 
 	It("leaves everything in place, owned by nobody, when it is abandoned", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "abandoned", nil, configMap(ns, "a", "x", "1"), deployment(ns, "web", "web"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "abandoned", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(reported(ctx, "abandoned")).Should(beDone())
-		before := getConfigMap(ctx, ns, "a")
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		updateWork(ctx, "abandoned", func(work *placementv1beta1.Work) {
 			metav1.SetMetaDataAnnotation(&work.ObjectMeta, placementv1beta1.DeletePolicyAnnotation, placementv1beta1.DeletePolicyAbandon)
 		})
 		removeWork(ctx, "abandoned")
-		Eventually(gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "abandoned"}})).Should(BeTrue())
-		after := getConfigMap(ctx, ns, "a")
+		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "abandoned"}})).Should(BeTrue())
+		after := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.OwnerReferences).To(BeEmpty())
-		web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(web.GetOwnerReferences()).To(BeEmpty())
-		Consistently(data(ctx, ns, "a")).ShouldNot(BeNil(), "the garbage collector has no reason to take it")
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil(), "the garbage collector has no reason to take it")
 
 		By("being found again by a Work that comes back")
-		createWork(ctx, "abandoned", nil, configMap(ns, "a", "x", "2"))
+		createWork(ctx, "abandoned", nil, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "abandoned")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").UID).To(Equal(before.UID))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID))
 	})
 
 	// The garbage collector hears of a new kind within 30 seconds.
 	It("takes resources along whose kind the garbage collector has not heard of yet", Label("matrix"), func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "young-kind", nil, gadgets("young"))
 		Eventually(reported(ctx, "young-kind")).Should(beDone())
 		createWork(ctx, "young", nil, `{apiVersion: young.sorts.example.com/v1, kind: Gadget, metadata: {namespace: `+ns+`, name: a}, spec: {size: 1}}`)
 		Eventually(reported(ctx, "young")).Should(Equal(outcome{Applied: "True/AllManifestsApplied", Available: "True/WorkNotTrackable"}))
 		removeWork(ctx, "young")
-		_, err := onMember(ctx, "young.sorts.example.com/v1", "Gadget", ns, "a")
+		_, err := expect.Found(ctx, memberClient, "young.sorts.example.com/v1", "Gadget", ns, "a")
 		Expect(client.IgnoreNotFound(err)).NotTo(HaveOccurred())
 		Expect(err).To(HaveOccurred(), "it is gone when its Work is")
 	})
 
 	It("removes nothing that another owner needs", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		owner := foreignConfigMap(ctx, ns)
-		createWork(ctx, "co-owner", &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}, configMap(ns, "shared", "x", "1"), configMap(ns, "own", "x", "1"))
+		createWork(ctx, "co-owner", &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}, build.ConfigMapText(ns, "shared", "x", "1"), build.ConfigMapText(ns, "own", "x", "1"))
 		Eventually(reported(ctx, "co-owner")).Should(beDone())
-		shared := getConfigMap(ctx, ns, "shared")
+		shared := expect.ConfigMap(ctx, memberClient, ns, "shared")
 		before := shared.DeepCopy()
 		shared.OwnerReferences = append(shared.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID})
 		Expect(memberClient.Patch(ctx, shared, client.MergeFrom(before))).To(Succeed())
 		removeWork(ctx, "co-owner")
-		Expect(data(ctx, ns, "own")()).To(BeNil())
-		Expect(getConfigMap(ctx, ns, "shared").OwnerReferences).To(HaveExactElements(HaveField("UID", owner.UID)))
-		Consistently(data(ctx, ns, "shared")).ShouldNot(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "own")()).To(BeNil())
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "shared").OwnerReferences).To(HaveExactElements(HaveField("UID", owner.UID)))
+		Consistently(expect.Data(ctx, memberClient, ns, "shared")).ShouldNot(BeNil())
 	})
 })
 

@@ -24,6 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // requests keeps what a client asks a server for, watches and discovery apart.
@@ -72,11 +75,11 @@ func (r *requests) len() int {
 var _ = Describe("Requests to the member", func() {
 	It("are none for a Work that has not changed, and two for a repair", func(ctx SpecContext) {
 		config, asked := count(member.Config())
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(config)
 		DeferCleanup(restartAgent)
-		ns := freshNamespace(ctx)
-		createWork(ctx, "quiet", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "quiet", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "quiet")).Should(beDone())
 		path := "/api/v1/namespaces/" + ns + "/configmaps/a"
 
@@ -89,25 +92,25 @@ var _ = Describe("Requests to the member", func() {
 		}).WithPolling(time.Second).Should(BeTrue())
 		for i := range 5 {
 			status := fmt.Sprintf(`, "status": {"look": %d}}`, i)
-			changeWork(ctx, "quiet", strings.TrimSuffix(configMap(ns, "a", "x", "1"), "}")+status, configMap(ns, "b", "x", "1"))
+			changeWork(ctx, "quiet", strings.TrimSuffix(build.ConfigMapText(ns, "a", "x", "1"), "}")+status, build.ConfigMapText(ns, "b", "x", "1"))
 			Eventually(reported(ctx, "quiet")).Should(beDone())
 		}
 		Expect(asked.since(settled)).To(BeEmpty())
 
 		By("repairing it")
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 		Consistently(func() []string { return asked.since(settled) }).Should(HaveExactElements("GET "+path, "PATCH "+path))
 	})
 })
 
 var _ = Describe("Works that fail", func() {
 	It("do not hold up the others, not even in a webhook that does not answer", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		webhook := guard(ctx, ns)
 		const stuck = 24 // three times as many as the agent has workers
 		for i := range stuck {
-			createWork(ctx, fmt.Sprintf("stuck-%d", i), nil, configMap(ns, fmt.Sprintf("stuck-%d", i)))
+			createWork(ctx, fmt.Sprintf("stuck-%d", i), nil, build.ConfigMapText(ns, fmt.Sprintf("stuck-%d", i)))
 		}
 		for i := range stuck {
 			Eventually(reported(ctx, fmt.Sprintf("stuck-%d", i))).Should(beRefused())
@@ -117,20 +120,20 @@ var _ = Describe("Works that fail", func() {
 		webhook.hold()
 		DeferCleanup(webhook.release)
 		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
-		other := freshNamespace(ctx)
+		other := expect.FreshNamespace(ctx, memberClient)
 		for i := range 20 {
 			name := fmt.Sprintf("not-stuck-%d", i)
-			createWork(ctx, name, nil, configMap(other, name))
+			createWork(ctx, name, nil, build.ConfigMapText(other, name))
 			Eventually(reported(ctx, name)).Should(beDone())
 		}
 		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
 
 		By("keeping to that when the agent is another, which has not tried them yet")
-		agent.stop()
+		agent.Stop()
 		Eventually(webhook.held.Load).Should(BeZero())
 		agent = startAgent(member.Config())
 		Eventually(webhook.held.Load).Should(BeNumerically(">=", 4), "half of the workers wait")
-		createWork(ctx, "not-stuck-again", nil, configMap(other, "again"))
+		createWork(ctx, "not-stuck-again", nil, build.ConfigMapText(other, "again"))
 		Eventually(reported(ctx, "not-stuck-again")).Should(beDone())
 		Expect(webhook.most.Load()).To(BeNumerically("<", 8), "there were always workers for the others")
 	})

@@ -8,6 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("What passes from one Work to another", func() {
@@ -27,21 +29,21 @@ var _ = Describe("What passes from one Work to another", func() {
 	}
 
 	It("is never deleted when a placement is cut into Works anew", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		first, second, third := "first-"+ns, "second-"+ns, "third-"+ns
 		careful := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
-		createWork(ctx, first, careful, configMap(ns, "a"), configMap(ns, "moves"))
-		createWork(ctx, second, careful, configMap(ns, "b"))
-		becomePart(ctx, first, "cut-"+ns, "1", configMap(ns, "a"), configMap(ns, "moves"), configMap(ns, "left"))
-		becomePart(ctx, second, "cut-"+ns, "1", configMap(ns, "b"))
+		createWork(ctx, first, careful, build.ConfigMapText(ns, "a"), build.ConfigMapText(ns, "moves"))
+		createWork(ctx, second, careful, build.ConfigMapText(ns, "b"))
+		becomePart(ctx, first, "cut-"+ns, "1", build.ConfigMapText(ns, "a"), build.ConfigMapText(ns, "moves"), build.ConfigMapText(ns, "left"))
+		becomePart(ctx, second, "cut-"+ns, "1", build.ConfigMapText(ns, "b"))
 		Eventually(reported(ctx, first)).Should(beDone())
 		Eventually(reported(ctx, second)).Should(beDone())
-		before := getConfigMap(ctx, ns, "moves").UID
+		before := expect.ConfigMap(ctx, memberClient, ns, "moves").UID
 		seen := watchDeletions(ctx, ns)
 		ownedBy := func(work string) {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
-				object := getConfigMap(ctx, ns, "moves")
+				object := expect.ConfigMap(ctx, memberClient, ns, "moves")
 				g.Expect(object.UID).To(Equal(before))
 				g.Expect(object.OwnerReferences).To(HaveExactElements(HaveField("Name", work)))
 			}).Should(Succeed())
@@ -50,16 +52,16 @@ var _ = Describe("What passes from one Work to another", func() {
 		}
 
 		By("leaving the first before the second has got it")
-		becomePart(ctx, first, "cut-"+ns, "2", configMap(ns, "a"))
+		becomePart(ctx, first, "cut-"+ns, "2", build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, first)).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "moves").DeletionTimestamp).To(BeNil())
-		becomePart(ctx, second, "cut-"+ns, "2", configMap(ns, "b"), configMap(ns, "moves"))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "moves").DeletionTimestamp).To(BeNil())
+		becomePart(ctx, second, "cut-"+ns, "2", build.ConfigMapText(ns, "b"), build.ConfigMapText(ns, "moves"))
 		ownedBy(second)
-		Eventually(data(ctx, ns, "left")).Should(BeNil(), "nobody wants it any more")
+		Eventually(expect.Data(ctx, memberClient, ns, "left")).Should(BeNil(), "nobody wants it any more")
 
 		By("leaving the second for a third, which is new, while that is deleted")
-		createWork(ctx, third, careful, configMap(ns, "moves"))
-		becomePart(ctx, third, "cut-"+ns, "2", configMap(ns, "moves"))
+		createWork(ctx, third, careful, build.ConfigMapText(ns, "moves"))
+		becomePart(ctx, third, "cut-"+ns, "2", build.ConfigMapText(ns, "moves"))
 		removeWork(ctx, second)
 		ownedBy(third)
 		Eventually(seen.deletions).Should(ContainElement("b"), "the watch sees deletions")
@@ -67,17 +69,17 @@ var _ = Describe("What passes from one Work to another", func() {
 	})
 
 	It("is never deleted when another placement that wants it takes its place", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "goes-"+ns, nil, configMap(ns, "a", "x", "1"), configMap(ns, "b"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "goes-"+ns, nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b"))
 		Eventually(reported(ctx, "goes-"+ns)).Should(beDone())
-		createWork(ctx, "stays-"+ns, nil, configMap(ns, "a", "x", "2"))
+		createWork(ctx, "stays-"+ns, nil, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reportedOf(ctx, "stays-"+ns)).Should(HaveExactElements(refused("FailedToTakeOver")))
-		before := getConfigMap(ctx, ns, "a").UID
+		before := expect.ConfigMap(ctx, memberClient, ns, "a").UID
 		removeWork(ctx, "goes-"+ns)
 		Eventually(reported(ctx, "stays-"+ns)).Should(beDone())
-		after := getConfigMap(ctx, ns, "a")
+		after := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(after.UID).To(Equal(before))
 		Expect(after.Data).To(Equal(map[string]string{"x": "2"}))
-		Expect(data(ctx, ns, "b")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 	})
 })

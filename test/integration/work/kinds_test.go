@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Manifests of all sorts", func() {
@@ -34,8 +36,8 @@ var _ = Describe("Manifests of all sorts", func() {
 			become("a headless Service", available, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {clusterIP: None, ports: [{port: 80}]}}`),
 			become("a Service of type ExternalName", untracked, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: ExternalName, externalName: example.com}}`),
 			become("a Service of type LoadBalancer", notYet, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`),
-			become("a Deployment", available, "", deployment("$ns", "a", "a")),
-			become("a Deployment of nothing", available, "", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: 0", 1)),
+			become("a Deployment", available, "", build.DeploymentText("$ns", "a", "a")),
+			become("a Deployment of nothing", available, "", strings.Replace(build.DeploymentText("$ns", "a", "a"), "replicas: 2", "replicas: 0", 1)),
 			become("a StatefulSet", available, "", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {serviceName: a, selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
 			become("a DaemonSet", available, "", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
 			become("a ReplicaSet", untracked, "", `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
@@ -96,7 +98,7 @@ var _ = Describe("Manifests of all sorts", func() {
 			become("a namespace where none is", failed, "metadata.namespace", `{apiVersion: v1, kind: Namespace, metadata: {namespace: $ns, name: $ns-a}}`),
 			become("a namespace that is not there", failed, `-none" not found`, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: $ns-none, name: a}}`),
 			become("a list", refused("DecodingErred"), "each of its items", `{apiVersion: v1, kind: List, metadata: {name: a}, items: []}`),
-			become("an invalid value", failed, "spec.replicas", strings.Replace(deployment("$ns", "a", "a"), "replicas: 2", "replicas: -1", 1)),
+			become("an invalid value", failed, "spec.replicas", strings.Replace(build.DeploymentText("$ns", "a", "a"), "replicas: 2", "replicas: -1", 1)),
 			become("a text where a list belongs", failed, "", `{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {ports: many}}`),
 			become("a selector that does not fit its template", failed, "spec.template.metadata.labels",
 				`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: $ns, name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: b}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`),
@@ -117,7 +119,7 @@ var _ = Describe("Manifests of all sorts", func() {
 					if strings.Contains(s.texts[0], "two.sorts.example.com") {
 						collect(ctx, s.work.Name, "two.sorts.example.com/v1", "Gadget", strings.TrimPrefix(s.work.Name, "sort-"), "a")
 					}
-					Eventually(gone(ctx, hubClient, s.work)).Should(BeTrue(), s.name)
+					Eventually(expect.Gone(ctx, hubClient, s.work)).Should(BeTrue(), s.name)
 				}
 			})
 		})
@@ -135,34 +137,34 @@ var _ = Describe("Manifests of all sorts", func() {
 	})
 
 	It("keep their finalizers, and what is going is made again when it is gone", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		held := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ns + `, name: a, finalizers: [example.com/held]}}`
 		createWork(ctx, "finalizers", nil, held)
 		Eventually(reported(ctx, "finalizers")).Should(beDone())
-		before := getConfigMap(ctx, ns, "a")
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(before.Finalizers).To(HaveExactElements("example.com/held"))
 
 		Expect(memberClient.Delete(ctx, before)).To(Succeed())
 		Eventually(reported(ctx, "finalizers")).Should(beRefused())
 		Expect(message(ctx, "finalizers", 0, "Applied")).To(And(ContainSubstring("being deleted"), ContainSubstring("example.com/held")))
-		Expect(memberClient.Patch(ctx, before, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, before, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(reported(ctx, "finalizers")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").UID).NotTo(Equal(before.UID))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).NotTo(Equal(before.UID))
 
-		changeWork(ctx, "finalizers", configMap(ns, "a"))
-		Eventually(func() []string { return getConfigMap(ctx, ns, "a").Finalizers }).Should(BeEmpty())
+		changeWork(ctx, "finalizers", build.ConfigMapText(ns, "a"))
+		Eventually(func() []string { return expect.ConfigMap(ctx, memberClient, ns, "a").Finalizers }).Should(BeEmpty())
 	})
 
 	It("do not bring owners of theirs", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "owned", nil,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: a, ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: gone}]}}`)
 		Eventually(reported(ctx, "owned")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Kind", "AppliedWork")))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Kind", "AppliedWork")))
 	})
 
 	It("are written once, also when the member keeps them in another form", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "other-form", nil,
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: "1"}}`,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+ns+`, name: a}, colour: blue}`,
@@ -171,7 +173,7 @@ var _ = Describe("Manifests of all sorts", func() {
 		versions := func() []string {
 			var found []string
 			for _, kind := range []string{"Secret", "ConfigMap"} {
-				object, err := onMember(ctx, "v1", kind, ns, "a")
+				object, err := expect.Found(ctx, memberClient, "v1", kind, ns, "a")
 				Expect(err).NotTo(HaveOccurred())
 				found = append(found, object.GetResourceVersion())
 			}
@@ -179,13 +181,13 @@ var _ = Describe("Manifests of all sorts", func() {
 		}
 		before := versions()
 		restartAgent()
-		createWork(ctx, "after-other-form", nil, configMap(ns, "z"))
+		createWork(ctx, "after-other-form", nil, build.ConfigMapText(ns, "z"))
 		Eventually(reported(ctx, "after-other-form")).Should(beDone())
 		Consistently(versions).Should(Equal(before))
 	})
 
 	It("arrive in one look, a definition and its resources, without a refusal in between", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		watch, err := watchWorks(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(watch.Stop)
@@ -227,7 +229,7 @@ func become(name string, want outcome, mention string, texts ...string) *sort {
 // create makes the Work of a sort, in the way of createWork but for its removal.
 func (s *sort) create(ctx context.Context) {
 	GinkgoHelper()
-	ns := freshNamespace(ctx)
+	ns := expect.FreshNamespace(ctx, memberClient)
 	var texts []string
 	for _, text := range s.texts {
 		texts = append(texts, strings.ReplaceAll(text, "$ns", ns))

@@ -15,29 +15,31 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Keeping a Work applied", func() {
 	It("repairs what was changed, deleted or disowned by hand", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "drift", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "drift", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "drift")).Should(beDone())
 
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 
-		Expect(memberClient.Delete(ctx, getConfigMap(ctx, ns, "b"))).To(Succeed())
-		Eventually(data(ctx, ns, "b")).Should(Equal(map[string]string{"x": "1"}))
+		Expect(memberClient.Delete(ctx, expect.ConfigMap(ctx, memberClient, ns, "b"))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "1"}))
 
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
-		Eventually(func() []metav1.OwnerReference { return getConfigMap(ctx, ns, "a").OwnerReferences }).Should(HaveLen(1))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"ownerReferences":null}}`))).To(Succeed())
+		Eventually(func() []metav1.OwnerReference { return expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences }).Should(HaveLen(1))
 		Eventually(reported(ctx, "drift")).Should(beDone())
 	})
 
 	It("makes everything again after the AppliedWork was deleted", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "record", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "record", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "record")).Should(beDone())
 		before := getRecord(ctx, "record")
 		Expect(memberClient.Delete(ctx, before, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
@@ -52,30 +54,30 @@ var _ = Describe("Keeping a Work applied", func() {
 	})
 
 	It("removes what left the Work, and only that", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "prune", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"), configMap(ns, "held", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "prune", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.ConfigMapText(ns, "held", "x", "1"))
 		Eventually(reported(ctx, "prune")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "held"), mergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "held"), expect.MergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
 
-		changeWork(ctx, "prune", configMap(ns, "a", "x", "1"))
-		Eventually(data(ctx, ns, "b")).Should(BeNil())
+		changeWork(ctx, "prune", build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(reported(ctx, "prune")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).NotTo(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 
 		By("remembering what is still going")
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a", "held"))
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "held"), mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "held"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(ledger(ctx, "prune")).Should(HaveExactElements("a"))
 	})
 
 	It("removes nothing while a manifest cannot be read", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "unreadable", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "unreadable", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "unreadable")).Should(beDone())
-		changeWork(ctx, "unreadable", configMap(ns, "a", "x", "1"),
+		changeWork(ctx, "unreadable", build.ConfigMapText(ns, "a", "x", "1"),
 			`{apiVersion: v1, kind: List, metadata: {name: list}, items: []}`)
 		Eventually(reported(ctx, "unreadable")).Should(beRefused())
-		Consistently(data(ctx, ns, "b")).ShouldNot(BeNil())
+		Consistently(expect.Data(ctx, memberClient, ns, "b")).ShouldNot(BeNil())
 	})
 })
 
@@ -88,122 +90,122 @@ var _ = Describe("Objects that were there before", func() {
 	}
 
 	It("are taken over by default, with what the manifest does not mention", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreign(ctx, ns)
-		createWork(ctx, "always", nil, configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "always", nil, build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reported(ctx, "always")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "theirs"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "ours", "y": "theirs"}))
 	})
 
 	It("are left alone with whenToTakeOver Never, until they are gone", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		object := foreign(ctx, ns)
 		never := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
-		createWork(ctx, "never", never, configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "never", never, build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reportedOf(ctx, "never")).Should(HaveExactElements(refused("NotTakenOver")))
-		Expect(getConfigMap(ctx, ns, "a").ResourceVersion).To(Equal(object.ResourceVersion))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion).To(Equal(object.ResourceVersion))
 		Eventually(ledger(ctx, "never")).Should(BeEmpty())
 
 		Expect(memberClient.Delete(ctx, object)).To(Succeed())
 		Eventually(reported(ctx, "never")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "ours"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "ours"}))
 	})
 
 	It("survive the Work that did not take them over", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreign(ctx, ns)
 		never := &placementv1beta1.ApplyStrategy{WhenToTakeOver: placementv1beta1.TakeOverNever}
-		createWork(ctx, "never-deleted", never, configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "never-deleted", never, build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reportedOf(ctx, "never-deleted")).Should(HaveExactElements(refused("NotTakenOver")))
 		removeWork(ctx, "never-deleted")
-		Consistently(data(ctx, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).Should(HaveKeyWithValue("x", "theirs"))
 	})
 
 	It("are refused while another Work owns them", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "owner-1", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "owner-1", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "owner-1")).Should(beDone())
-		createWork(ctx, "owner-2", nil, configMap(ns, "a", "x", "2"))
+		createWork(ctx, "owner-2", nil, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reportedOf(ctx, "owner-2")).Should(HaveExactElements(refused("FailedToTakeOver")))
 		Expect(message(ctx, "owner-2", 0, "Applied")).To(ContainSubstring(`"owner-1"`))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
 		By("taking its place when it goes")
 		removeWork(ctx, "owner-1")
 		Eventually(reported(ctx, "owner-2")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "2"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "2"}))
 	})
 
 	It("are the first Work's though both allow co-ownership, until their author lets placements share them", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
-		createWork(ctx, "first", sharing, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "first", sharing, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "first")).Should(beDone())
-		createWork(ctx, "second", sharing, configMap(ns, "a", "x", "1"))
+		createWork(ctx, "second", sharing, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reportedOf(ctx, "second")).Should(HaveExactElements(refused("FailedToTakeOver")))
 		Expect(message(ctx, "second", 0, "Applied")).To(And(ContainSubstring(`"first"`), ContainSubstring("fleetgate.io/shared=Placements")))
-		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Name", "first")))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveExactElements(HaveField("Name", "first")))
 		Eventually(reported(ctx, "first")).Should(beDone())
 
-		changeWork(ctx, "second", shared(configMap(ns, "a", "x", "1")))
+		changeWork(ctx, "second", shared(build.ConfigMapText(ns, "a", "x", "1")))
 		Eventually(reported(ctx, "second")).Should(beDone())
 
 		By("going on when the word of the author is taken back, as Works that shared before it was asked for")
-		changeWork(ctx, "second", configMap(ns, "a", "x", "1"))
-		Eventually(func() map[string]string { return getConfigMap(ctx, ns, "a").Annotations }).ShouldNot(HaveKey(placementv1beta1.SharedAnnotation))
+		changeWork(ctx, "second", build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(func() map[string]string { return expect.ConfigMap(ctx, memberClient, ns, "a").Annotations }).ShouldNot(HaveKey(placementv1beta1.SharedAnnotation))
 		Eventually(reported(ctx, "second")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(2))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveLen(2))
 	})
 
 	It("are shared when both Works allow it, and stay until the last goes", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
-		createWork(ctx, "shared-1", sharing, shared(configMap(ns, "a", "x", "1")), shared(configMap(ns, "b", "x", "1")))
+		createWork(ctx, "shared-1", sharing, shared(build.ConfigMapText(ns, "a", "x", "1")), shared(build.ConfigMapText(ns, "b", "x", "1")))
 		Eventually(reported(ctx, "shared-1")).Should(beDone())
-		createWork(ctx, "shared-2", sharing, shared(configMap(ns, "a", "x", "1")), shared(configMap(ns, "b", "x", "1")))
+		createWork(ctx, "shared-2", sharing, shared(build.ConfigMapText(ns, "a", "x", "1")), shared(build.ConfigMapText(ns, "b", "x", "1")))
 		Eventually(reported(ctx, "shared-2")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(2))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveLen(2))
 
 		By("leaving one object")
-		changeWork(ctx, "shared-2", shared(configMap(ns, "b", "x", "1")))
-		Eventually(func() []metav1.OwnerReference { return getConfigMap(ctx, ns, "a").OwnerReferences }).
+		changeWork(ctx, "shared-2", shared(build.ConfigMapText(ns, "b", "x", "1")))
+		Eventually(func() []metav1.OwnerReference { return expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences }).
 			Should(HaveExactElements(HaveField("Name", "shared-1")))
 
 		By("deleting one Work")
 		removeWork(ctx, "shared-1")
-		Eventually(data(ctx, ns, "a")).Should(BeNil())
-		Eventually(func() []metav1.OwnerReference { return getConfigMap(ctx, ns, "b").OwnerReferences }).
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
+		Eventually(func() []metav1.OwnerReference { return expect.ConfigMap(ctx, memberClient, ns, "b").OwnerReferences }).
 			Should(HaveExactElements(HaveField("Name", "shared-2")))
 	})
 })
 
 var _ = Describe("Deleting a Work", func() {
 	It("removes what it applied, then the AppliedWork, then the Work", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "deleted", nil, configMap(ns, "a", "x", "1"), deployment(ns, "web", "web"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "deleted", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		Eventually(reported(ctx, "deleted")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
 		work := getWork(ctx, "deleted")
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		Eventually(func() error {
-			_, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+			_, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 			return err
 		}).Should(MatchError(ContainSubstring("not found")))
-		Consistently(gone(ctx, hubClient, work)).Should(BeFalse(), "an object still hangs on the member")
+		Consistently(expect.Gone(ctx, hubClient, work)).Should(BeFalse(), "an object still hangs on the member")
 
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
-		Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
-		Expect(gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}})()).To(BeTrue())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
+		Expect(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}})()).To(BeTrue())
 	})
 
 	It("leaves everything in place while the member leaves the fleet", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "leaving", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "leaving", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "leaving")).Should(beDone())
-		before := getConfigMap(ctx, ns, "a")
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
 		setState(ctx, clusterv1beta1.ClusterStateLeave)
 		removeWork(ctx, "leaving")
-		Consistently(data(ctx, ns, "a")).ShouldNot(BeNil())
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 		Expect(getRecord(ctx, "leaving").DeletionTimestamp).To(BeNil())
 
 		By("keeping it when the member joins again, for the Work that comes back")
@@ -211,39 +213,39 @@ var _ = Describe("Deleting a Work", func() {
 		Expect(hubClient.Delete(ctx, member)).To(Succeed())
 		createMember(ctx)
 		restartAgent()
-		Consistently(data(ctx, ns, "a")).ShouldNot(BeNil())
-		createWork(ctx, "leaving", nil, configMap(ns, "a", "x", "2"))
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
+		createWork(ctx, "leaving", nil, build.ConfigMapText(ns, "a", "x", "2"))
 		Eventually(reported(ctx, "leaving")).Should(beDone())
-		Expect(getConfigMap(ctx, ns, "a").UID).To(Equal(before.UID))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").UID).To(Equal(before.UID))
 	})
 
 	It("lets go of a deletion that waits when the member leaves", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "waiting", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "waiting", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "waiting")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":["example.com/held"]}}`))).To(Succeed())
 		work := getWork(ctx, "waiting")
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		Eventually(func() *metav1.Time { return getRecord(ctx, "waiting").DeletionTimestamp }).ShouldNot(BeNil())
 		setState(ctx, clusterv1beta1.ClusterStateLeave)
-		Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 		setState(ctx, clusterv1beta1.ClusterStateJoin)
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 })
 
 var _ = Describe("A restart of the agent", func() {
 	It("rewrites nothing when nothing changed", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "idle", nil, configMap(ns, "a", "x", "1"), deployment(ns, "web", "web"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "idle", nil, build.ConfigMapText(ns, "a", "x", "1"), build.DeploymentText(ns, "web", "web"))
 		serverSide := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
-		createWork(ctx, "idle-server", serverSide, configMap(ns, "b", "x", "1"))
-		createWork(ctx, "idle-refused", nil, configMap("does-not-exist", "c"))
+		createWork(ctx, "idle-server", serverSide, build.ConfigMapText(ns, "b", "x", "1"))
+		createWork(ctx, "idle-refused", nil, build.ConfigMapText("does-not-exist", "c"))
 		Eventually(reported(ctx, "idle")).Should(beDone())
 		Eventually(reported(ctx, "idle-server")).Should(beDone())
 		Eventually(reported(ctx, "idle-refused")).Should(beRefused())
 		versions := func() []string {
-			web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+			web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 			Expect(err).NotTo(HaveOccurred())
 			return []string{
 				getWork(ctx, "idle").ResourceVersion,
@@ -252,8 +254,8 @@ var _ = Describe("A restart of the agent", func() {
 				getRecord(ctx, "idle").ResourceVersion,
 				getRecord(ctx, "idle-server").ResourceVersion,
 				getRecord(ctx, "idle-refused").ResourceVersion,
-				getConfigMap(ctx, ns, "a").ResourceVersion,
-				getConfigMap(ctx, ns, "b").ResourceVersion,
+				expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion,
+				expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion,
 				web.GetResourceVersion(),
 			}
 		}
@@ -261,25 +263,25 @@ var _ = Describe("A restart of the agent", func() {
 		restartAgent()
 		By("waiting until the new agent has worked through all Works: it repairs the last")
 		Expect(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}})).To(Succeed())
-		createWork(ctx, "newcomer", nil, configMap(ns, "z", "x", "1"))
+		createWork(ctx, "newcomer", nil, build.ConfigMapText(ns, "z", "x", "1"))
 		Eventually(reported(ctx, "newcomer")).Should(beDone())
 		Consistently(versions).Should(Equal(before))
 	})
 
 	It("goes on where the last was stopped in the middle", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		const count = 60
 		var all, half []string
 		for i := range count {
-			text := configMap(ns, fmt.Sprintf("part-%d", i), "x", "1")
+			text := build.ConfigMapText(ns, fmt.Sprintf("part-%d", i), "x", "1")
 			all = append(all, text)
 			if i%2 == 0 {
 				half = append(half, text)
 			}
 		}
 		createWork(ctx, "parts", nil, all...)
-		Eventually(data(ctx, ns, "part-3")).ShouldNot(BeNil())
-		agent.stop()
+		Eventually(expect.Data(ctx, memberClient, ns, "part-3")).ShouldNot(BeNil())
+		agent.Stop()
 		changeWork(ctx, "parts", half...)
 		agent = startAgent(member.Config())
 		Eventually(reported(ctx, "parts")).Should(beDone())
@@ -292,14 +294,14 @@ var _ = Describe("A restart of the agent", func() {
 	})
 
 	It("removes what a Work applied that vanished in the meantime", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "vanished", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "vanished", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "vanished")).Should(beDone())
-		agent.stop()
+		agent.Stop()
 		work := getWork(ctx, "vanished")
-		Expect(hubClient.Patch(ctx, work, mergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
-		Eventually(gone(ctx, hubClient, work)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 		other := &placementv1beta1.AppliedWork{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: "of-another-hub", WorkNamespace: "fleet-member-elsewhere"}}
@@ -307,12 +309,12 @@ var _ = Describe("A restart of the agent", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, other)).To(Succeed()) })
 
 		agent = startAgent(member.Config())
-		Eventually(data(ctx, ns, "a")).Should(BeNil())
-		Eventually(gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
+		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 
 		By("not touching a record of another hub for a Work of the same name")
-		createWork(ctx, "of-another-hub", nil, configMap(ns, "b", "x", "1"))
+		createWork(ctx, "of-another-hub", nil, build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "of-another-hub")).Should(beRefused())
 		Expect(message(ctx, "of-another-hub", 0, "Applied")).To(ContainSubstring("fleet-member-elsewhere"))
 	})
@@ -323,28 +325,28 @@ var _ = Describe("A member that is out of reach", func() {
 		link, err := env.NewLink(strings.TrimPrefix(member.Config().Host, "https://"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(link.Close)
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(link.Config(member.Config()))
 		DeferCleanup(restartAgent)
-		ns := freshNamespace(ctx)
-		createWork(ctx, "cut-off", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "cut-off", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "cut-off")).Should(beDone())
 		before := getWork(ctx, "cut-off").Status
 
 		link.Cut()
-		changeWork(ctx, "cut-off", configMap(ns, "a", "x", "2"))
+		changeWork(ctx, "cut-off", build.ConfigMapText(ns, "a", "x", "2"))
 		Consistently(func() placementv1beta1.WorkStatus { return getWork(ctx, "cut-off").Status }).Should(Equal(before))
 		link.Mend()
 		Eventually(reported(ctx, "cut-off")).Should(beDone())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
-		Eventually(data(ctx, ns, "b")).Should(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 	})
 })
 
 func setState(ctx SpecContext, state clusterv1beta1.ClusterState) {
 	GinkgoHelper()
 	object := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
-	Expect(hubClient.Patch(ctx, object, mergePatch(fmt.Sprintf(`{"spec":{"state":%q}}`, state)))).To(Succeed())
+	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"spec":{"state":%q}}`, state)))).To(Succeed())
 }
 
 // shared lets several placements own an object together, as the author of it does.

@@ -17,6 +17,8 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("A Work of somebody who may do nothing but make it", func() {
@@ -33,9 +35,9 @@ var _ = Describe("A Work of somebody who may do nothing but make it", func() {
 		})).To(Succeed())
 		config, err := hub.ConfigFor(author)
 		Expect(err).NotTo(HaveOccurred())
-		asAuthor := clientFor(config)
+		asAuthor := expect.Client(build.Unlimited(config), testScheme())
 
-		namespace := freshNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, memberClient)
 		house := []string{authenticationv1beta1.AccountNamespace, clusterv1beta1.SystemNamespace, ownNamespace}
 		for _, name := range house {
 			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())

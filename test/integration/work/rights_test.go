@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const limitedUser = "agent-with-few-rights"
@@ -24,18 +26,18 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 		allow(ctx, "objects", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "patch", "delete"}})
 		config, err := member.ConfigFor(limitedUser)
 		Expect(err).NotTo(HaveOccurred())
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(config)
 	})
 	AfterEach(restartAgent) // before the Works of the spec are removed, which takes rights too
 
 	It("applies what it may, and names the rule that it lacks for the rest", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "few-rights", nil, configMap(ns, "a", "x", "1"),
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "few-rights", nil, build.ConfigMapText(ns, "a", "x", "1"),
 			`{apiVersion: v1, kind: Secret, metadata: {namespace: `+ns+`, name: a}, stringData: {x: hidden}}`)
 		Eventually(reportedOf(ctx, "few-rights")).Should(HaveExactElements(applied(), refused("FailedToFindObjInMemberCluster")))
 		Expect(message(ctx, "few-rights", 1, "Applied")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [get]}`))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
 		By("going on as soon as it has the right")
 		allow(ctx, "more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}})
@@ -43,39 +45,39 @@ var _ = Describe("An agent that may not do everything on its member", func() {
 	})
 
 	It("says so when it may not watch, and looks itself", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "blind", nil, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "blind", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(Equal("False/MayNotWatch"))
 		Expect(getWork(ctx, "blind").Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWatched),
 			HaveField("Message", ContainSubstring(`{apiGroups: [""], resources: ["configmaps"], verbs: [list, watch]}`)))))
 		Eventually(reported(ctx, "blind")).Should(beDone())
 
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by looking")
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "found by looking")
 
 		allow(ctx, "watching", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
 		Eventually(conditionOf(ctx, "blind", placementv1beta1.ConditionWatched)).Should(BeEmpty())
 	})
 
 	It("says what it may not remove, and removes it as soon as it may", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, "secrets", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch", "create", "patch"}})
 		secret := `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}}`
-		createWork(ctx, "stuck-with-it", nil, configMap(ns, "a"), secret)
+		createWork(ctx, "stuck-with-it", nil, build.ConfigMapText(ns, "a"), secret)
 		Eventually(reportedOf(ctx, "stuck-with-it")).Should(HaveExactElements(applied(), applied()))
-		changeWork(ctx, "stuck-with-it", configMap(ns, "a"))
+		changeWork(ctx, "stuck-with-it", build.ConfigMapText(ns, "a"))
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(Equal("False/ObjectsRemain"))
 		Expect(removal(ctx, "stuck-with-it")).To(ContainSubstring(`{apiGroups: [""], resources: ["secrets"], verbs: [delete]}`))
 		Expect(reported(ctx, "stuck-with-it")(Default)).To(beDone(), "what is in the Work is applied")
 
 		allow(ctx, "removing", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"delete"}})
 		Eventually(conditionOf(ctx, "stuck-with-it", placementv1beta1.ConditionRemoved)).Should(BeEmpty())
-		_, err := onMember(ctx, "v1", "Secret", ns, "a")
+		_, err := expect.Found(ctx, memberClient, "v1", "Secret", ns, "a")
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	})
 
 	It("names rights that it may not give away", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		allow(ctx, "roles", rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 		createWork(ctx, "escalation", nil, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: `+ns+`, name: a},
 			rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`)
@@ -91,14 +93,14 @@ var _ = Describe("An agent that may not keep records on its member", func() {
 		allow(ctx, "configmaps", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}})
 		config, err := member.ConfigFor(limitedUser)
 		Expect(err).NotTo(HaveOccurred())
-		agent.stop()
+		agent.Stop()
 		agent = startAgent(config)
-		ns := freshNamespace(ctx)
-		createWork(ctx, "no-record", nil, configMap(ns, "a"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "no-record", nil, build.ConfigMapText(ns, "a"))
 		Eventually(reportedOf(ctx, "no-record")).Should(HaveExactElements(refused("ManifestApplyFailed")))
 		Expect(message(ctx, "no-record", 0, "Applied")).To(ContainSubstring(
 			`{apiGroups: ["placement.kubernetes-fleet.io"], resources: ["appliedworks"], verbs: [get]}`))
-		Expect(data(ctx, ns, "a")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 
 		By("going on as soon as it has the right")
 		allow(ctx, "records", rbacv1.PolicyRule{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"appliedworks", "appliedworks/status"}, Verbs: []string{"*"}})

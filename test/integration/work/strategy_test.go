@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("whenToTakeOver IfNoDiff", func() {
@@ -21,29 +23,29 @@ var _ = Describe("whenToTakeOver IfNoDiff", func() {
 	}
 
 	It("leaves an object that differs, says in what, and takes it over once it does not", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		before := foreignConfigMap(ctx, ns, "x", "theirs", "y", "theirs")
-		createWork(ctx, "if-no-diff", strategy(""), configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "if-no-diff", strategy(""), build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reportedOf(ctx, "if-no-diff")).Should(HaveExactElements(refused("FailedToTakeOver")))
 		diff := manifestOf(ctx, "if-no-diff", 0).DiffDetails
 		Expect(diff.ObservedDiffs).To(ConsistOf(
 			placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "ours", ValueInMember: "theirs"},
 			placementv1beta1.PatchDetail{Path: "/metadata/labels/app", ValueInHub: "spec"}))
 		Expect(*diff.ObservedInMemberClusterGeneration).To(Equal(before.Generation))
-		Expect(getConfigMap(ctx, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion), "nothing was written")
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion), "nothing was written")
 		Expect(ledger(ctx, "if-no-diff")()).To(BeEmpty())
 
-		Expect(memberClient.Patch(ctx, before, mergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, before, expect.MergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
 		Eventually(reported(ctx, "if-no-diff")).Should(beDone())
 		Expect(manifestOf(ctx, "if-no-diff", 0).DiffDetails).To(BeNil())
-		Expect(getConfigMap(ctx, ns, "a").OwnerReferences).To(HaveLen(1))
-		Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("y", "theirs"))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").OwnerReferences).To(HaveLen(1))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("y", "theirs"))
 	})
 
 	It("looks at all fields with FullComparison", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		foreignConfigMap(ctx, ns, "x", "ours", "y", "theirs")
-		createWork(ctx, "if-no-full-diff", strategy(placementv1beta1.FullComparison), configMap(ns, "a", "x", "ours"))
+		createWork(ctx, "if-no-full-diff", strategy(placementv1beta1.FullComparison), build.ConfigMapText(ns, "a", "x", "ours"))
 		Eventually(reportedOf(ctx, "if-no-full-diff")).Should(HaveExactElements(refused("FailedToTakeOver")))
 		Expect(manifestOf(ctx, "if-no-full-diff", 0).DiffDetails.ObservedDiffs).To(ContainElement(
 			placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
@@ -57,60 +59,60 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 
 	for _, kind := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
 		It("reports a drift instead of undoing it, with "+string(kind), func(ctx SpecContext) {
-			ns := freshNamespace(ctx)
+			ns := expect.FreshNamespace(ctx, memberClient)
 			name := "drifted-" + ns
-			createWork(ctx, name, ifNotDrifted(kind), configMap(ns, "a", "x", "1"))
+			createWork(ctx, name, ifNotDrifted(kind), build.ConfigMapText(ns, "a", "x", "1"))
 			Eventually(reported(ctx, name)).Should(beDone())
 
 			By("not minding what the manifest does not mention")
-			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
+			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"theirs":"z"}}`))).To(Succeed())
 			Consistently(reported(ctx, name)).Should(beDone())
 
-			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
 			Eventually(reportedOf(ctx, name)).Should(HaveExactElements(refused("FoundDrifts")))
 			drift := manifestOf(ctx, name, 0).DriftDetails
 			Expect(drift.ObservedDrifts).To(HaveExactElements(
 				placementv1beta1.PatchDetail{Path: "/data/x", ValueInHub: "1", ValueInMember: "2"}))
-			Expect(drift.ObservedInMemberClusterGeneration).To(Equal(getConfigMap(ctx, ns, "a").Generation))
-			Expect(data(ctx, ns, "a")()).To(HaveKeyWithValue("x", "2"))
+			Expect(drift.ObservedInMemberClusterGeneration).To(Equal(expect.ConfigMap(ctx, memberClient, ns, "a").Generation))
+			Expect(expect.Data(ctx, memberClient, ns, "a")()).To(HaveKeyWithValue("x", "2"))
 			Expect(ledger(ctx, name)()).To(HaveExactElements("a"), "it still is ours")
 
 			By("remembering since when")
-			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"3"}}`))).To(Succeed())
+			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"3"}}`))).To(Succeed())
 			Eventually(func() string {
 				return manifestOf(ctx, name, 0).DriftDetails.ObservedDrifts[0].ValueInMember
 			}).Should(Equal("3"))
 			Expect(manifestOf(ctx, name, 0).DriftDetails.FirstDriftedObservedTime).To(Equal(drift.FirstDriftedObservedTime))
 
 			By("being content when the change is undone by hand")
-			Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"1"}}`))).To(Succeed())
+			Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"1"}}`))).To(Succeed())
 			Eventually(reported(ctx, name)).Should(beDone())
 			Expect(manifestOf(ctx, name, 0).DriftDetails).To(BeNil())
 		})
 	}
 
 	It("writes a manifest that changed over a drift", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "drift-over", ifNotDrifted(""), configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "drift-over", ifNotDrifted(""), build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "drift-over")).Should(beDone())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
 		Eventually(reportedOf(ctx, "drift-over")).Should(HaveExactElements(refused("FoundDrifts")))
-		changeWork(ctx, "drift-over", configMap(ns, "a", "x", "4"))
+		changeWork(ctx, "drift-over", build.ConfigMapText(ns, "a", "x", "4"))
 		Eventually(reported(ctx, "drift-over")).Should(beDone())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "4"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "4"}))
 	})
 
 	It("compares all fields when the manifest would not be accepted any more", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "degraded", ifNotDrifted(""), deployment(ns, "web", "one"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "degraded", ifNotDrifted(""), build.DeploymentText(ns, "web", "one"))
 		Eventually(reported(ctx, "degraded")).Should(beDone())
-		web, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
 		other, owners := web.DeepCopy(), web.GetOwnerReferences()
 		hash := web.GetAnnotations()[placementv1beta1.ManifestHashAnnotation]
-		agent.stop()
+		agent.Stop()
 		Expect(memberClient.Delete(ctx, web, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(gone(ctx, memberClient, web)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, memberClient, web)).Should(BeTrue())
 		other.Object["metadata"] = map[string]any{"namespace": ns, "name": "web", "annotations": map[string]any{placementv1beta1.ManifestHashAnnotation: hash}}
 		other.SetOwnerReferences(owners)
 		spec := other.Object["spec"].(map[string]any)
@@ -126,25 +128,25 @@ var _ = Describe("whenToApply IfNotDrifted", func() {
 
 var _ = Describe("comparisonOption FullComparison", func() {
 	It("reports what others added, and counts the manifest as applied", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "full", &placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.FullComparison}, configMap(ns, "a", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "full", &placementv1beta1.ApplyStrategy{ComparisonOption: placementv1beta1.FullComparison}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "full")).Should(beDone())
 		Expect(manifestOf(ctx, "full", 0).DriftDetails).To(BeNil())
-		Expect(memberClient.Patch(ctx, getConfigMap(ctx, ns, "a"), mergePatch(`{"data":{"x":"2","y":"theirs"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2","y":"theirs"}}`))).To(Succeed())
 		Eventually(func() []placementv1beta1.PatchDetail {
 			if drift := manifestOf(ctx, "full", 0).DriftDetails; drift != nil {
 				return drift.ObservedDrifts
 			}
 			return nil
 		}).Should(HaveExactElements(placementv1beta1.PatchDetail{Path: "/data/y", ValueInMember: "theirs"}))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "what is ours was repaired")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "what is ours was repaired")
 		Eventually(reported(ctx, "full")).Should(beDone())
 	})
 })
 
 var _ = Describe("Strategy type ReportDiff", func() {
 	It("writes nothing, says what differs, and applies when it is changed", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		before := foreignConfigMap(ctx, ns, "x", "theirs")
 		secret := func(value string) string {
 			return `{apiVersion: v1, kind: Secret, metadata: {namespace: ` + ns + `, name: a}, stringData: {key: ` + value + `}}`
@@ -152,7 +154,7 @@ var _ = Describe("Strategy type ReportDiff", func() {
 		Expect(memberClient.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"},
 			StringData: map[string]string{"key": "their-secret"}})).To(Succeed())
 		createWork(ctx, "diff", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff},
-			configMap(ns, "a", "x", "ours"), configMap(ns, "absent"), secret("our-secret"),
+			build.ConfigMapText(ns, "a", "x", "ours"), build.ConfigMapText(ns, "absent"), secret("our-secret"),
 			`{apiVersion: v1, kind: Namespace, metadata: {name: `+ns+`}}`)
 		Eventually(conditionOf(ctx, "diff", placementv1beta1.ConditionDiffReported)).Should(Equal("True/AllManifestsDiffReported"))
 		Expect(conditionOf(ctx, "diff", placementv1beta1.ConditionApplied)()).To(BeEmpty())
@@ -166,44 +168,44 @@ var _ = Describe("Strategy type ReportDiff", func() {
 			BeEmpty()))
 		absent := manifestOf(ctx, "diff", 1)
 		Expect(absent.DiffDetails.ObservedInMemberClusterGeneration).To(BeNil())
-		Expect(condition(absent.Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/FoundDiff"))
-		Expect(condition(manifestOf(ctx, "diff", 3).Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/NoDiffFound"))
-		Expect(getConfigMap(ctx, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion))
-		Expect(data(ctx, ns, "absent")()).To(BeNil())
+		Expect(expect.Said(absent.Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/FoundDiff"))
+		Expect(expect.Said(manifestOf(ctx, "diff", 3).Conditions, placementv1beta1.ConditionDiffReported)).To(Equal("True/NoDiffFound"))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion).To(Equal(before.ResourceVersion))
+		Expect(expect.Data(ctx, memberClient, ns, "absent")()).To(BeNil())
 
 		By("following changes on the member")
-		Expect(memberClient.Patch(ctx, before, mergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
+		Expect(memberClient.Patch(ctx, before, expect.MergePatch(`{"metadata":{"labels":{"app":"spec"}},"data":{"x":"ours"}}`))).To(Succeed())
 		Eventually(func() string {
-			return condition(manifestOf(ctx, "diff", 0).Conditions, placementv1beta1.ConditionDiffReported)
+			return expect.Said(manifestOf(ctx, "diff", 0).Conditions, placementv1beta1.ConditionDiffReported)
 		}).Should(Equal("True/NoDiffFound"))
 
 		updateWork(ctx, "diff", func(work *placementv1beta1.Work) {
 			work.Spec.ApplyStrategy = nil
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "ours"), configMap(ns, "absent"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "ours"), build.ConfigMapText(ns, "absent"))
 		})
 		Eventually(reported(ctx, "diff")).Should(beDone())
 		Expect(conditionOf(ctx, "diff", placementv1beta1.ConditionDiffReported)()).To(BeEmpty())
 	})
 
 	It("says what stands in the way", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "no-diff", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff},
-			configMap(ns, "a"), `{apiVersion: nowhere.example.com/v1, kind: Nothing, metadata: {name: a}}`)
+			build.ConfigMapText(ns, "a"), `{apiVersion: nowhere.example.com/v1, kind: Nothing, metadata: {name: a}}`)
 		Eventually(conditionOf(ctx, "no-diff", placementv1beta1.ConditionDiffReported)).Should(Equal("False/SomeManifestsHaveNotReportedDiff"))
 		Expect(message(ctx, "no-diff", 1, placementv1beta1.ConditionDiffReported)).To(ContainSubstring("no kind Nothing"))
 	})
 
 	It("keeps what was applied before, and removes none of it", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "then-diff", nil, configMap(ns, "a", "x", "1"), configMap(ns, "b", "x", "1"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "then-diff", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(reported(ctx, "then-diff")).Should(beDone())
 		updateWork(ctx, "then-diff", func(work *placementv1beta1.Work) {
 			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
-			work.Spec.Workload.Manifests = manifests(configMap(ns, "a", "x", "2"))
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2"))
 		})
 		Eventually(conditionOf(ctx, "then-diff", placementv1beta1.ConditionDiffReported)).Should(Equal("True/AllManifestsDiffReported"))
-		Consistently(data(ctx, ns, "b")).ShouldNot(BeNil())
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Consistently(expect.Data(ctx, memberClient, ns, "b")).ShouldNot(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 })
 
@@ -214,15 +216,15 @@ var _ = Describe("A field that cannot be changed", func() {
 	}
 
 	It("has the object made again when its manifest asks for that", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "recreated", nil, recreate(deployment(ns, "web", "one")), configMap(ns, "a"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "recreated", nil, recreate(build.DeploymentText(ns, "web", "one")), build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "recreated")).Should(beDone())
-		before, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		before, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
 
-		changeWork(ctx, "recreated", recreate(deployment(ns, "web", "two")), configMap(ns, "a"))
+		changeWork(ctx, "recreated", recreate(build.DeploymentText(ns, "web", "two")), build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "recreated")).Should(beDone())
-		after, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		after, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.GetUID()).NotTo(Equal(before.GetUID()))
 		Expect(after.Object["spec"]).To(HaveKeyWithValue("selector", map[string]any{"matchLabels": map[string]any{"app": "two"}}))
@@ -258,7 +260,7 @@ var _ = Describe("A field that cannot be changed", func() {
 		}
 		names := map[string]string{}
 		for kind, k := range kinds {
-			ns := freshNamespace(ctx)
+			ns := expect.FreshNamespace(ctx, memberClient)
 			names[kind] = "fixed-" + ns
 			createWork(ctx, names[kind], nil, strings.NewReplacer("$ns", ns, "$v", k.from).Replace(k.text))
 		}
@@ -274,7 +276,7 @@ var _ = Describe("A field that cannot be changed", func() {
 	})
 
 	It("is named for a Job too, with the remedy", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		job := func(image string) string {
 			return `{apiVersion: batch/v1, kind: Job, metadata: {namespace: ` + ns + `, name: once}, spec: {suspend: true,
 				template: {spec: {restartPolicy: Never, containers: [{name: main, image: "` + image + `"}]}}}}`
@@ -292,18 +294,18 @@ var _ = Describe("A field that cannot be changed", func() {
 	})
 
 	It("leaves an object alone that another Work shares", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
+		ns := expect.FreshNamespace(ctx, memberClient)
 		sharing := &placementv1beta1.ApplyStrategy{AllowCoOwnership: true}
-		createWork(ctx, "recreate-1", sharing, shared(recreate(deployment(ns, "web", "one"))))
+		createWork(ctx, "recreate-1", sharing, shared(recreate(build.DeploymentText(ns, "web", "one"))))
 		Eventually(reported(ctx, "recreate-1")).Should(beDone())
-		createWork(ctx, "recreate-2", sharing, shared(recreate(deployment(ns, "web", "one"))))
+		createWork(ctx, "recreate-2", sharing, shared(recreate(build.DeploymentText(ns, "web", "one"))))
 		Eventually(reported(ctx, "recreate-2")).Should(beDone())
-		before, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		before, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
-		changeWork(ctx, "recreate-1", shared(recreate(deployment(ns, "web", "two"))))
+		changeWork(ctx, "recreate-1", shared(recreate(build.DeploymentText(ns, "web", "two"))))
 		Eventually(reported(ctx, "recreate-1")).Should(beRefused())
 		Expect(message(ctx, "recreate-1", 0, "Applied")).To(ContainSubstring("others own it"))
-		after, err := onMember(ctx, "apps/v1", "Deployment", ns, "web")
+		after, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after.GetUID()).To(Equal(before.GetUID()))
 	})
@@ -311,8 +313,8 @@ var _ = Describe("A field that cannot be changed", func() {
 
 var _ = Describe("reportBackStrategy Mirror", func() {
 	It("brings the status of objects back", func(ctx SpecContext) {
-		ns := freshNamespace(ctx)
-		createWork(ctx, "mirror", nil, deployment(ns, "web", "web"), configMap(ns, "a"))
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "mirror", nil, build.DeploymentText(ns, "web", "web"), build.ConfigMapText(ns, "a"))
 		updateWork(ctx, "mirror", func(work *placementv1beta1.Work) {
 			work.Spec.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
 				Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToWork}

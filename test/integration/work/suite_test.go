@@ -12,7 +12,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +30,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -45,7 +46,7 @@ var (
 	hub, member             *env.Cluster
 	hubClient, memberClient client.Client
 	hubNamespace            = clusterv1beta1.MemberNamespace(memberName)
-	agent                   *runningAgent
+	agent                   *expect.Running
 )
 
 func TestWork(t *testing.T) {
@@ -74,12 +75,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(hub.Stop(ctx)).To(Succeed())
 		Expect(member.Stop(ctx)).To(Succeed())
 	})
-	hubClient, memberClient = clientFor(hub.Config()), clientFor(member.Config())
+	hubClient, memberClient = expect.Client(build.Unlimited(hub.Config()), testScheme()), expect.Client(build.Unlimited(member.Config()), testScheme())
 	prepareHub(ctx)
 	Expect(apply.EnsureCRD(ctx, memberClient)).To(Succeed())
 	Expect(apply.EnsureCRD(ctx, memberClient)).To(Succeed(), "a second start of the agent")
 	agent = startAgent(member.Config())
-	DeferCleanup(func() { agent.stop() })
+	DeferCleanup(func() { agent.Stop() })
 })
 
 // prepareHub makes what joining makes: the CRDs, the member's namespace with its
@@ -91,19 +92,12 @@ func prepareHub(ctx context.Context) {
 	for _, crd := range definitions {
 		Expect(hubClient.Create(ctx, crd)).To(Succeed())
 	}
-	createNamespace(ctx, hubClient, hubNamespace)
+	expect.Created(ctx, hubClient, build.Namespace(hubNamespace))
 	createMember(ctx)
 	Eventually(func() error { return hubClient.List(ctx, &placementv1beta1.WorkList{}) }).Should(Succeed())
 	name := clusterv1beta1.RoleName(memberName)
-	Expect(hubClient.Create(ctx, &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name},
-		Rules:      apply.HubRules(memberName),
-	})).To(Succeed())
-	Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
-	})).To(Succeed())
+	role, binding := build.Grant(hubNamespace, name, agentUser, apply.HubRules(memberName))
+	expect.Created(ctx, hubClient, role, binding)
 }
 
 func createMember(ctx context.Context) {
@@ -116,64 +110,29 @@ func createMember(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-func clientFor(config *rest.Config) client.Client {
-	GinkgoHelper()
-	c, err := client.New(unlimited(config), client.Options{Scheme: testScheme()})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
-func unlimited(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	return config
-}
-
 func testScheme() *runtime.Scheme {
-	GinkgoHelper()
-	s := runtime.NewScheme()
-	for _, add := range schemes() {
-		Expect(add(s)).To(Succeed())
-	}
-	return s
-}
-
-func schemes() []func(*runtime.Scheme) error {
-	return []func(*runtime.Scheme) error{
-		scheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
-	}
-}
-
-// runningAgent is the part of an agent that this suite is about.
-type runningAgent struct {
-	cancel context.CancelFunc
-	done   chan error
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
 // startAgent starts it with no rights on the hub but its own rules.
-func startAgent(memberConfig *rest.Config) *runningAgent {
+func startAgent(memberConfig *rest.Config) *expect.Running {
 	GinkgoHelper()
 	hubConfig, err := hub.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(context.Background())
-	manager, err := newAgent(ctx, hubConfig, memberConfig)
-	Expect(err).NotTo(HaveOccurred())
-	started := &runningAgent{cancel: cancel, done: make(chan error, 1)}
-	go func() { started.done <- manager.Start(ctx) }()
-	return started
+	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
+		manager, err := newAgent(ctx, hubConfig, memberConfig)
+		if err != nil {
+			return nil, err
+		}
+		return manager.Start, nil
+	})
 }
 
 // newAgent makes what startAgent starts.
 func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.Manager, error) {
-	known := runtime.NewScheme()
-	for _, add := range schemes() {
-		if err := add(known); err != nil {
-			return nil, err
-		}
-	}
 	skip := true
-	manager, err := ctrl.NewManager(unlimited(hubConfig), ctrl.Options{
-		Scheme:     known,
+	manager, err := ctrl.NewManager(build.Unlimited(hubConfig), ctrl.Options{
+		Scheme:     testScheme(),
 		Metrics:    server.Options{BindAddress: "0"},
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{hubNamespace: {}}},
 		Controller: config.Controller{SkipNameValidation: &skip},
@@ -190,19 +149,9 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	return manager, reconciler.SetupWithManager(ctx, manager)
 }
 
-func (a *runningAgent) stop() {
-	GinkgoHelper()
-	if a.cancel == nil {
-		return
-	}
-	a.cancel()
-	a.cancel = nil
-	Eventually(a.done).Should(Receive(BeNil()))
-}
-
 // restart replaces the agent of the suite.
 func restartAgent() {
 	GinkgoHelper()
-	agent.stop()
+	agent.Stop()
 	agent = startAgent(member.Config())
 }

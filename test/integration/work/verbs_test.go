@@ -5,8 +5,6 @@ package work_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,60 +14,22 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
-func createNamespace(ctx context.Context, c client.Client, name string) {
-	GinkgoHelper()
-	Expect(c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
-}
-
-// freshNamespace makes a namespace on the member for one spec.
-func freshNamespace(ctx context.Context) string {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
-	Expect(memberClient.Create(ctx, namespace)).To(Succeed())
-	return namespace.Name
-}
-
-// manifests reads YAML documents; each may hold one verb for the namespace.
 func manifests(texts ...string) []placementv1beta1.Manifest {
 	GinkgoHelper()
 	list := make([]placementv1beta1.Manifest, 0, len(texts))
-	for _, text := range texts {
-		raw, err := yaml.YAMLToJSON([]byte(text))
-		Expect(err).NotTo(HaveOccurred())
-		list = append(list, placementv1beta1.Manifest{RawExtension: runtime.RawExtension{Raw: raw}})
+	for _, raw := range expect.Raw(texts...) {
+		list = append(list, placementv1beta1.Manifest{RawExtension: raw})
 	}
 	return list
-}
-
-func configMap(namespace, name string, data ...string) string {
-	GinkgoHelper()
-	values := map[string]string{}
-	for i := 0; i+1 < len(data); i += 2 {
-		values[data[i]] = data[i+1]
-	}
-	text, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]string{"app": "spec"}},
-		"data":     values,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	return string(text)
-}
-
-func deployment(namespace, name, selector string) string {
-	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: %q, name: %q}, spec: {replicas: 2,
-		selector: {matchLabels: {app: %q}}, template: {metadata: {labels: {app: %q}},
-		spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, selector, selector)
 }
 
 // createWork delivers manifests in the name of the hub.
@@ -111,7 +71,7 @@ func removeWork(ctx context.Context, name string) {
 	GinkgoHelper()
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: name}}
 	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, work))).To(Succeed())
-	Eventually(gone(ctx, hubClient, work)).Should(BeTrue(), "Work %s is gone", name)
+	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue(), "Work %s is gone", name)
 }
 
 // collect removes a Work and what it applied of a kind that is new on the member. It
@@ -121,13 +81,13 @@ func collect(ctx context.Context, work, apiVersion, kind, namespace, name string
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(hubClient.Delete(ctx, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: work}}))).To(Succeed())
 	Eventually(func(g Gomega) {
-		object, err := onMember(ctx, apiVersion, kind, namespace, name)
+		object, err := expect.Found(ctx, memberClient, apiVersion, kind, namespace, name)
 		if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
 			return
 		}
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(object.GetDeletionTimestamp()).NotTo(BeNil())
-		g.Expect(client.IgnoreNotFound(memberClient.Patch(ctx, object, mergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		g.Expect(client.IgnoreNotFound(memberClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 	}).Should(Succeed())
 	removeWork(ctx, work)
 }
@@ -161,61 +121,15 @@ func ledger(ctx context.Context, work string) func() []string {
 	}
 }
 
-// gone asks whether an object no longer exists.
-func gone(ctx context.Context, c client.Client, object client.Object) func() bool {
-	return func() bool {
-		return apierrors.IsNotFound(c.Get(ctx, client.ObjectKeyFromObject(object), object))
-	}
-}
-
-// onMember gets an object of any kind.
-func onMember(ctx context.Context, apiVersion, kind, namespace, name string) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(apiVersion)
-	object.SetKind(kind)
-	err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
-	return object, err
-}
-
-// data is the content of a ConfigMap on the member; nil if there is none.
-func data(ctx context.Context, namespace, name string) func() map[string]string {
-	return func() map[string]string {
-		object := &corev1.ConfigMap{}
-		if err := memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
-			return nil
-		}
-		return object.Data
-	}
-}
-
-func getConfigMap(ctx context.Context, namespace, name string) *corev1.ConfigMap {
-	GinkgoHelper()
-	object := &corev1.ConfigMap{}
-	Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
-	return object
-}
-
-func mergePatch(text string) client.Patch {
-	return client.RawPatch(types.MergePatchType, []byte(text))
-}
-
 // outcome is what a status says, for comparison.
 type outcome struct {
 	Applied, Available string // "<status>/<reason>", empty if the condition is absent
 }
 
-func condition(conditions []metav1.Condition, name string) string {
-	c := apimeta.FindStatusCondition(conditions, name)
-	if c == nil {
-		return ""
-	}
-	return string(c.Status) + "/" + c.Reason
-}
-
 func outcomeOf(conditions []metav1.Condition) outcome {
 	return outcome{
-		Applied:   condition(conditions, placementv1beta1.ConditionApplied),
-		Available: condition(conditions, placementv1beta1.ConditionAvailable),
+		Applied:   expect.Said(conditions, placementv1beta1.ConditionApplied),
+		Available: expect.Said(conditions, placementv1beta1.ConditionAvailable),
 	}
 }
 
@@ -331,7 +245,7 @@ func withAnnotation(text, key, value string) string {
 
 // watchWorks watches the Works of the member on the hub.
 func watchWorks(ctx context.Context) (watch.Interface, error) {
-	objects, err := dynamic.NewForConfig(unlimited(hub.Config()))
+	objects, err := dynamic.NewForConfig(build.Unlimited(hub.Config()))
 	if err != nil {
 		return nil, err
 	}
