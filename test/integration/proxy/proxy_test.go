@@ -123,7 +123,7 @@ var _ = Describe("A request for a member through the hub", func() {
 
 	It("ends a watch whose right on the member was taken away, and no other", func(ctx SpecContext) {
 		right := bind("leaver-views", "view", user(viewer))
-		create(ctx, memberClient, right)
+		expect.Created(ctx, memberClient, right)
 		watched := func(user string, groups ...string) watch.Interface {
 			w, err := clientsetFor(configFor(memberName, user, groups...)).CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{LabelSelector: "leaver"})
 			Expect(err).NotTo(HaveOccurred())
