@@ -224,11 +224,11 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 			labelsOf[m.name+"_bucket"] = append(slices.Clone(m.labels), "le")
 		}
 	}
-	name, selector := regexp.MustCompile(`\b[a-z]+(?:_[a-z0-9]+)+\b`), regexp.MustCompile(`\b(fleetgate_[a-z_]+)\{([^}]*)\}`)
+	name, selector := regexp.MustCompile(`\b[a-z]+(?:_[a-z0-9]+)+\b`), regexp.MustCompile(`\b((?:fleetgate|fleet_workload)_[a-z_]+)\{([^}]*)\}`)
 	asked := 0
 	for _, expression := range expressions(t) {
 		for _, match := range name.FindAllString(withoutTexts(expression), -1) {
-			if strings.HasPrefix(match, "fleetgate_") {
+			if strings.HasPrefix(match, "fleetgate_") || strings.HasPrefix(match, "fleet_workload_") {
 				asked++
 				if _, ok := labelsOf[match]; !ok {
 					t.Errorf("%q asks for %s, which nothing exports", expression, match)
@@ -241,7 +241,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 			}
 		}
 		for _, match := range selector.FindAllStringSubmatch(expression, -1) {
-			for _, label := range regexp.MustCompile(`([a-z_]+)\s*[=!]`).FindAllStringSubmatch(match[2], -1) {
+			for _, label := range regexp.MustCompile(`([a-zA-Z_]+)\s*[=!]`).FindAllStringSubmatch(match[2], -1) {
 				if !slices.Contains(labelsOf[match[1]], label[1]) {
 					t.Errorf("%q asks %s for the label %s, which it has not", expression, match[1], label[1])
 				}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -24,6 +26,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
@@ -67,7 +70,16 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 		}
 		controllers = append(controllers, tokens...)
 	}
-	return setUp(mgr, controllers)
+	if err := setUp(mgr, controllers); err != nil || !g.Parts.Serves(options.APIFleet) {
+		return err
+	}
+	return g.addFleetMetrics(mgr)
+}
+
+// addFleetMetrics has the leader tell how its fleet stands.
+func (g *gateway) addFleetMetrics(mgr ctrl.Manager) error {
+	collector := &fleetmetrics.Collector{Reader: mgr.GetClient(), Accounts: g.Parts.Serves(options.APIMSA)}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return collector.Run(ctx, metrics.Registry) }))
 }
 
 // membershipControllers join members, and say how they are.

@@ -1,0 +1,107 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetmetrics
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// readTimeout is how long a reading of the memory may take, which waits for nothing but a
+// kind that was never listed.
+const readTimeout = 5 * time.Second
+
+// Collector makes the metrics of the kinds that the gateway serves.
+type Collector struct {
+	// Reader reads from memory: it is asked for all objects of each kind at each reading.
+	Reader client.Reader
+	// Accounts says that ManagedServiceAccounts are served; members and placements always
+	// are.
+	Accounts bool
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// Run registers the metrics for as long as this replica leads.
+func (c *Collector) Run(ctx context.Context, registerer prometheus.Registerer) error {
+	if err := registerer.Register(c); err != nil {
+		return fmt.Errorf("registering the metrics of the fleet: %w", err)
+	}
+	defer registerer.Unregister(c)
+	<-ctx.Done()
+	return nil
+}
+
+// Describe says which metrics there are.
+func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, vec := range newSeries().all() {
+		vec.Describe(descriptions)
+	}
+}
+
+// Collect computes them. A kind that cannot be read has none this time.
+func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	s := newSeries()
+	fills := []func(context.Context, client.Reader) error{s.ofMembers, s.ofPlacements, s.ofWorks, s.ofRuns, s.ofEvictions}
+	if c.Accounts {
+		fills = append(fills, s.ofAccounts)
+	}
+	for _, fill := range fills {
+		if err := fill(ctx, c.Reader); err != nil {
+			log.Log.WithName("fleetmetrics").V(1).Info("Metrics of a kind cannot be computed", "reason", err.Error())
+		}
+	}
+	for _, vec := range s.all() {
+		vec.Collect(metrics)
+	}
+}
+
+// series are all metrics of one reading.
+type series struct {
+	members, joined, placements, works, runs, evictions, tokens *prometheus.GaugeVec
+}
+
+func (s series) all() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{s.members, s.joined, s.placements, s.works, s.runs, s.evictions, s.tokens}
+}
+
+func newSeries() series {
+	return series{
+		members: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_members",
+			Help: "Members by state: joined, unhealthy (joined, and finds itself so), silent (nothing is heard of its agent), waiting (its agent has yet to report), leaving.",
+		}, []string{"state"}),
+		joined: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_member_joined",
+			Help: "1 for a member that has joined and is heard, 0 for one that is not.",
+		}, []string{"member"}),
+		placements: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleet_workload_placement_status_last_timestamp_seconds",
+			Help: "Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.",
+		}, []string{"namespace", "name", "generation", "conditionType", "status", "reason"}),
+		works: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_works",
+			Help: "Works by state: available, unavailable (applied, and not available), failed (not applied), pending (the member has not said).",
+		}, []string{"state"}),
+		runs: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_update_runs",
+			Help: "Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.",
+		}, []string{"state"}),
+		evictions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleet_workload_eviction_complete",
+			Help: "1 for an eviction that has come to an end, 0 for one that has not, with how.",
+		}, []string{"name", "isCompleted", "isValid"}),
+		tokens: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_account_token_expiration_timestamp_seconds",
+			Help: "When the token of an account of a member expires, in Unix time; 0 for one that has none.",
+		}, []string{"member", "account"}),
+	}
+}

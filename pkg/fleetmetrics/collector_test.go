@@ -1,0 +1,202 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetmetrics
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+var since = metav1.NewTime(time.Unix(1_700_000_000, 0))
+
+func condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, LastTransitionTime: since}
+}
+
+func member(name string, joined, healthy metav1.ConditionStatus) *clusterv1beta1.MemberCluster {
+	m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if joined != "" {
+		m.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionJoined, joined, "x")}
+	}
+	if healthy != "" {
+		m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent,
+			Conditions: []metav1.Condition{condition(clusterv1beta1.ConditionHealthy, healthy, "x")}}}
+	}
+	return m
+}
+
+func placement(name string, conditions ...metav1.Condition) *placementv1beta1.ClusterResourcePlacement {
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: since}}
+	for i := range conditions {
+		conditions[i].Type = p.ConditionType(conditions[i].Type)
+	}
+	p.Status.Conditions = conditions
+	return p
+}
+
+func work(name string, conditions ...metav1.Condition) *placementv1beta1.Work {
+	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: name}, Status: placementv1beta1.WorkStatus{Conditions: conditions}}
+}
+
+func run(name string, conditions ...metav1.Condition) *placementv1beta1.ClusterStagedUpdateRun {
+	return &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: placementv1beta1.UpdateRunStatus{Conditions: conditions}}
+}
+
+func eviction(name string, conditions ...metav1.Condition) *placementv1beta1.ClusterResourcePlacementEviction {
+	return &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: placementv1beta1.PlacementEvictionStatus{Conditions: conditions}}
+}
+
+func hub(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{authenticationv1beta1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
+}
+
+const (
+	yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+
+	isScheduled, isApplied, isAvailable = placementv1beta1.ConditionScheduled, placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
+)
+
+func fleet() []client.Object {
+	expires := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "cluster-gateway"}}
+	expires.Status.ExpirationTimestamp = &since
+	return []client.Object{
+		member("a", yes, yes), member("b", yes, no), member("c", unknown, yes), member("d", "", ""), member("e", no, yes),
+		placement("done", condition(isScheduled, yes, "x"), condition(isApplied, yes, "x"), condition(isAvailable, yes, "x")),
+		placement("new"),
+		placement("refused", condition(isScheduled, yes, "x"), condition(isApplied, no, "ApplyFailed")),
+		work("available", condition(isApplied, yes, "x"), condition(isAvailable, yes, "x")),
+		work("unavailable", condition(isApplied, yes, "x"), condition(isAvailable, no, "x")),
+		work("failed", condition(isApplied, no, "x")), work("pending"),
+		work("compared", condition(placementv1beta1.ConditionDiffReported, yes, "x")),
+		run("new"), run("waiting", condition("Initialized", yes, "x"), condition("Progressing", no, placementv1beta1.ReasonUpdateRunWaiting)),
+		run("failed", condition("Progressing", no, "x"), condition("Succeeded", no, "x")),
+		eviction("refused", condition("Valid", no, "x")), eviction("new"),
+		expires, &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-b", Name: "cluster-gateway"}},
+		&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "x"}},
+	}
+}
+
+func TestTheFleetIsToldAsItStands(t *testing.T) {
+	const want = `
+# HELP fleet_workload_eviction_complete 1 for an eviction that has come to an end, 0 for one that has not, with how.
+# TYPE fleet_workload_eviction_complete gauge
+fleet_workload_eviction_complete{isCompleted="false",isValid="false",name="new"} 0
+fleet_workload_eviction_complete{isCompleted="true",isValid="false",name="refused"} 1
+# HELP fleet_workload_placement_status_last_timestamp_seconds Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.
+# TYPE fleet_workload_placement_status_last_timestamp_seconds gauge
+fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementApplied",generation="0",name="refused",namespace="",reason="ApplyFailed",status="False"} 1.7e+09
+fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementScheduled",generation="0",name="new",namespace="",reason="SchedulePending",status="Unknown"} 1.7e+09
+fleet_workload_placement_status_last_timestamp_seconds{conditionType="Completed",generation="0",name="done",namespace="",reason="Completed",status="True"} 1.7e+09
+# HELP fleetgate_account_token_expiration_timestamp_seconds When the token of an account of a member expires, in Unix time; 0 for one that has none.
+# TYPE fleetgate_account_token_expiration_timestamp_seconds gauge
+fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="a"} 1.7e+09
+fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="b"} 0
+# HELP fleetgate_member_joined 1 for a member that has joined and is heard, 0 for one that is not.
+# TYPE fleetgate_member_joined gauge
+fleetgate_member_joined{member="a"} 1
+fleetgate_member_joined{member="b"} 1
+fleetgate_member_joined{member="c"} 0
+fleetgate_member_joined{member="d"} 0
+fleetgate_member_joined{member="e"} 0
+# HELP fleetgate_members Members by state: joined, unhealthy (joined, and finds itself so), silent (nothing is heard of its agent), waiting (its agent has yet to report), leaving.
+# TYPE fleetgate_members gauge
+fleetgate_members{state="joined"} 1
+fleetgate_members{state="leaving"} 1
+fleetgate_members{state="silent"} 1
+fleetgate_members{state="unhealthy"} 1
+fleetgate_members{state="waiting"} 1
+# HELP fleetgate_update_runs Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.
+# TYPE fleetgate_update_runs gauge
+fleetgate_update_runs{state="failed"} 1
+fleetgate_update_runs{state="new"} 1
+fleetgate_update_runs{state="running"} 0
+fleetgate_update_runs{state="stopped"} 0
+fleetgate_update_runs{state="stuck"} 0
+fleetgate_update_runs{state="succeeded"} 0
+fleetgate_update_runs{state="waiting"} 1
+# HELP fleetgate_works Works by state: available, unavailable (applied, and not available), failed (not applied), pending (the member has not said).
+# TYPE fleetgate_works gauge
+fleetgate_works{state="available"} 2
+fleetgate_works{state="failed"} 1
+fleetgate_works{state="pending"} 1
+fleetgate_works{state="unavailable"} 1
+`
+	c := &Collector{Reader: hub(t, interceptor.Funcs{}, fleet()...), Accounts: true}
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAKindThatIsNotServedIsNotRead(t *testing.T) {
+	reader := hub(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, ok := list.(*authenticationv1beta1.ManagedServiceAccountList); ok {
+			t.Error("ManagedServiceAccounts are read")
+		}
+		return c.List(ctx, list, options...)
+	}})
+	if n := testutil.CollectAndCount(&Collector{Reader: reader}); n != statesOfAll {
+		t.Errorf("%d series of an empty fleet, want one of each state", n)
+	}
+}
+
+// statesOfAll is how many states members, Works and runs may be in: those series are there
+// when nothing else is.
+const statesOfAll = 5 + 4 + 7
+
+func TestAKindThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
+	reader := hub(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		if _, ok := list.(*placementv1beta1.WorkList); ok {
+			return errors.New("not now")
+		}
+		return c.List(ctx, list, options...)
+	}}, fleet()...)
+	c := &Collector{Reader: reader, Accounts: true}
+	if works, members := testutil.CollectAndCount(c, "fleetgate_works"), testutil.CollectAndCount(c, "fleetgate_members"); works != 0 || members != 5 {
+		t.Errorf("%d series of works and %d of members", works, members)
+	}
+}
+
+func TestOnlyALeaderTells(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	c := &Collector{Reader: hub(t, interceptor.Funcs{})}
+	for range 2 { // It may lead again.
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx, registry) }()
+		for {
+			if n, err := testutil.GatherAndCount(registry); err != nil || n == statesOfAll {
+				break
+			}
+		}
+		end()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if n, err := testutil.GatherAndCount(registry); n != 0 || err != nil {
+			t.Errorf("%d series are left: %v", n, err)
+		}
+	}
+}
