@@ -25,6 +25,8 @@ type Admission struct {
 	Fleet bool
 	// Reviewed says that a gateway answers reviews of them.
 	Reviewed bool
+	// Works says that a gateway answers reviews of ManifestWorks.
+	Works bool
 }
 
 // Wanted is what belongs on the hub when reviews go to the endpoint.
@@ -32,6 +34,9 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 	objects := slices.Concat(policies.Members(a.Parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration())
 	if !a.Administrator {
 		objects = append(objects, policies.Gateway(a.Parameters)...)
+	}
+	if a.Works {
+		objects = append(objects, WorkConfigurations(reviews)...)
 	}
 	if !a.Fleet {
 		return objects
@@ -49,6 +54,10 @@ func (a Admission) Obsolete() []client.Object {
 	obsolete := slices.Concat(a.GuardRails.Obsolete(a.Parameters), a.ConfirmDelete.Obsolete())
 	if a.Administrator {
 		obsolete = append(obsolete, policies.Gateway(a.Parameters)...)
+	}
+	if !a.Works {
+		// They would refuse what nobody here looks at.
+		obsolete = append(obsolete, WorkConfigurations(Endpoint{})...)
 	}
 	return obsolete
 }

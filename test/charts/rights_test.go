@@ -110,8 +110,9 @@ func TestTheGatewayWritesItsOwnPoliciesOnly(t *testing.T) {
 		named[rule.Resources[0]] = append(named[rule.Resources[0]], rule.ResourceNames...)
 	}
 	want := map[string][]string{
-		"validatingadmissionpolicies":   own,
-		"mutatingwebhookconfigurations": {webhook.MutatingConfiguration, webhook.ValidatingConfiguration, immutability.Configuration},
+		"validatingadmissionpolicies":     own,
+		"mutatingwebhookconfigurations":   {webhook.MutatingConfiguration, webhook.ValidatingConfiguration, immutability.Configuration},
+		"validatingwebhookconfigurations": {webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration},
 	}
 	if diff := cmp.Diff(want, named); diff != "" {
 		t.Errorf("the gateway's role names other objects than there are (-source +role):\n%s", diff)

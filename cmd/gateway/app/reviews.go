@@ -43,7 +43,7 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 			Hub: direct, Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
 			ServerName: config.Serving.ServerName(config.Hub.Namespace),
 			Mutating:   []string{webhook.MutatingConfiguration},
-			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
+			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration, webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration},
 			Clock:      clock.RealClock{},
 		}
 	}
@@ -76,11 +76,17 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 	if g.Placement.TrustsAuthors() && g.Parts.Serves(options.APIFleet) {
 		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
 	}
-	if !g.Parts.Runs(options.ComponentWebhook) || !g.Parts.Serves(options.APIFleet) {
+	fleet, works := g.Parts.Serves(options.APIFleet), g.Parts.ServesOCM(options.OCMWorks)
+	if !g.Parts.Runs(options.ComponentWebhook) || !fleet && !works {
 		return nil
 	}
-	if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}); err != nil {
-		return err
+	if fleet {
+		if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}); err != nil {
+			return err
+		}
+	}
+	if works {
+		webhook.RegisterWorks(g.manager, g.Placement.ManifestLimit)
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()
 	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {

@@ -85,5 +85,6 @@ func (g *gateway) admission(self install.Account) webhook.Admission {
 		ConfirmDelete: policies.ConfirmDelete(g.Install.ConfirmDelete),
 		Fleet:         g.Parts.Serves(options.APIFleet),
 		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
+		Works:         g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMWorks),
 	}
 }

@@ -36,6 +36,9 @@ func NewAsker(user authenticationv1.UserInfo, reviews client.Writer) *Asker {
 	return &Asker{user: user, reviews: reviews, known: map[Access]bool{}}
 }
 
+// User is the name of whom it asks about.
+func (a *Asker) User() string { return a.user.Username }
+
 // May returns, for each question, whether the user has one of its accesses. Another one
 // is asked about only where the one before it is not allowed. The error means that it
 // could not be found out.

@@ -15,8 +15,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
@@ -141,21 +139,5 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=works", func() {
 		rollOut("red")
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, rolledOut, applied))
 		Expect(names(ctx, set)).To(ConsistOf(made))
-	})
-
-	It("installs its own kinds on a hub that has nothing else, and needs no others", func(ctx SpecContext) {
-		bare, err := env.Start(ctx, env.Options{Name: "bare"})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
-		program(ctx, bare, "--install", "--external-name=localhost")
-		c, err := client.New(unlimited(bare.Config()), client.Options{Scheme: kinds()})
-		Expect(err).NotTo(HaveOccurred())
-		definitions := &apiextensionsv1.CustomResourceDefinitionList{}
-		Expect(c.List(ctx, definitions)).To(Succeed())
-		var found []string
-		for _, definition := range definitions.Items {
-			found = append(found, definition.Name)
-		}
-		Expect(found).To(ConsistOf("manifestworks.work.open-cluster-management.io", "manifestworkreplicasets.work.open-cluster-management.io"))
 	})
 })

@@ -109,7 +109,7 @@ func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(A
 
 // TakesReviews is true if this process answers the API server's reviews.
 func (o *Parts) TakesReviews() bool {
-	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission))
+	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks))
 }
 
 // LeaseName is the Lease of the leader. Gateways that run different components

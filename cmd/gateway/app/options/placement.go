@@ -12,6 +12,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+	"fleetgate.io/fleetgate/pkg/webhook/rules"
 )
 
 // Whether the authors of placements and overrides are asked.
@@ -34,13 +35,17 @@ type Placement struct {
 	AuthorizeAuthors string
 	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
 	StrictEnvelopes bool
+	// ManifestLimit is how many bytes the manifests of a ManifestWork may have.
+	ManifestLimit int
 	// SnapshotInterval is how old the latest resource snapshot must be before another follows.
 	SnapshotInterval time.Duration
 	// CollectionDuration is how long after the first change another follows.
 	CollectionDuration time.Duration
 }
 
-func newPlacement() Placement { return Placement{AuthorizeAuthors: authorizeOn} }
+func newPlacement() Placement {
+	return Placement{AuthorizeAuthors: authorizeOn, ManifestLimit: rules.DefaultManifestLimit}
+}
 
 // AddFlags binds the options to a command line.
 func (o *Placement) AddFlags(flags *pflag.FlagSet) {
@@ -50,6 +55,7 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, and who writes an override may update it. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
 	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
+	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "How many bytes the manifests of a ManifestWork, or of a ManifestWorkReplicaSet's template, may have together.")
 	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "How old a placement's latest resource snapshot must be before changes of what is selected make another. 0: they wait for no such time.")
 	flags.DurationVar(&o.CollectionDuration, "resource-changes-collection-duration", o.CollectionDuration, "How long after the first change of what a placement selects a resource snapshot is made, with all that has changed until then. 0: at once.")
 }
@@ -59,6 +65,9 @@ func (o *Placement) Validate() []error {
 	all := []error{known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff})}
 	if o.SnapshotInterval < 0 {
 		all = append(all, fmt.Errorf("--resource-snapshot-creation-minimum-interval %s is negative", o.SnapshotInterval))
+	}
+	if o.ManifestLimit <= 0 {
+		all = append(all, fmt.Errorf("--manifest-limit %d leaves no room for a manifest", o.ManifestLimit))
 	}
 	if o.CollectionDuration < 0 {
 		all = append(all, fmt.Errorf("--resource-changes-collection-duration %s is negative", o.CollectionDuration))

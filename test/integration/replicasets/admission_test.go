@@ -1,0 +1,172 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replicasets_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// as is a client of a hub with the name of a user who may do what rules say, everywhere.
+func as(ctx context.Context, at *env.Cluster, admin client.Client, user string, rules ...rbacv1.PolicyRule) client.Client {
+	GinkgoHelper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+	Expect(admin.Create(ctx, role)).To(Succeed())
+	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})).To(Succeed())
+	config, err := at.ConfigFor(user)
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(unlimited(config), client.Options{Scheme: kinds()})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+func may(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// workOf is a ManifestWork of these manifests in namespace cluster1.
+func workOf(name string, manifests ...string) *workv1.ManifestWork {
+	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
+	for _, manifest := range manifests {
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}})
+	}
+	return work
+}
+
+// setOf is a set with the spec of a ManifestWork.
+func setOf(name string, work *workv1.ManifestWork) *workv1alpha1.ManifestWorkReplicaSet {
+	return &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}, Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
+		ManifestWorkTemplate: work.Spec, PlacementRefs: []workv1alpha1.LocalPlacementReference{everywhere("p")},
+	}}
+}
+
+const settings = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"settings"}}`
+
+// executor names an account of a cluster.
+func executor(work *workv1.ManifestWork) *workv1.ManifestWork {
+	work.Spec.Executor = &workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{
+		Type: workv1.ExecutorSubjectTypeServiceAccount, ServiceAccount: &workv1.ManifestWorkSubjectServiceAccount{Namespace: "default", Name: "deployer"},
+	}}
+	return work
+}
+
+var _ = Describe("A hub that has nothing else", Ordered, func() {
+	var bare *env.Cluster
+	var admin client.Client
+	var process *env.Process
+
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		bare, err = env.Start(ctx, env.Options{Name: "bare"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
+		process = program(ctx, bare, "--install", "--external-name=localhost", "--manifest-limit=2000")
+		admin, err = client.New(unlimited(bare.Config()), client.Options{Scheme: kinds()})
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"cluster1", "team-a"} {
+			Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		}
+		for _, name := range []string{webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration} {
+			Eventually(func() error {
+				return admin.Get(ctx, client.ObjectKey{Name: name}, &admissionregistrationv1.ValidatingWebhookConfiguration{})
+			}).Should(Succeed())
+		}
+	})
+
+	It("gets the kinds of works, and no others", func(ctx SpecContext) {
+		definitions := &apiextensionsv1.CustomResourceDefinitionList{}
+		Expect(admin.List(ctx, definitions)).To(Succeed())
+		var found []string
+		for _, definition := range definitions.Items {
+			found = append(found, definition.Name)
+		}
+		Expect(found).To(ConsistOf("manifestworks.work.open-cluster-management.io", "manifestworkreplicasets.work.open-cluster-management.io"))
+	})
+
+	It("refuses ManifestWorks as Open Cluster Management's does: as bad requests, in its words", func(ctx SpecContext) {
+		good := workOf("good", settings)
+		Eventually(func() error { return admin.Create(ctx, good.DeepCopy(), client.DryRunAll) }).Should(Succeed())
+		Expect(admin.Create(ctx, good)).To(Succeed())
+		for want, work := range map[string]*workv1.ManifestWork{
+			"manifests should not be empty":                                                    workOf("a"),
+			"name must be set in manifest":                                                     workOf("b", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"}}`),
+			"generateName must not be set in manifest":                                         workOf("c", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","generateName":"y"}}`),
+			"duplicate manifest for resource default/settings with resource type v1.ConfigMap": workOf("d", settings, settings),
+			"bytes which exceeds the 2000 limit":                                               workOf("e", strings.Replace(settings, `}}`, fmt.Sprintf(`},"data":{"x":%q}}`, strings.Repeat("x", 2000)), 1)),
+		} {
+			err := admin.Create(ctx, work)
+			Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "%s: %v", want, err)
+			Expect(err).To(MatchError(And(ContainSubstring(want), ContainSubstring(`admission webhook "manifestworkvalidators.admission.work.open-cluster-management.io" denied the request: `))))
+		}
+		good.Spec.Workload.Manifests = nil
+		Expect(apierrors.IsBadRequest(admin.Update(ctx, good))).To(BeTrue(), "an update too")
+	})
+
+	It("asks whether who names an executor may have it", func(ctx SpecContext) {
+		works := may(workv1.GroupName, "manifestworks", "create", "get", "update")
+		mayNot := as(ctx, bare, admin, "writer", works)
+		err := mayNot.Create(ctx, executor(workOf("writers", settings)))
+		Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring("user writer cannot manipulate the Manifestwork with executor default/deployer in namespace cluster1")))
+		Expect(mayNot.Create(ctx, workOf("writers", settings))).To(Succeed())
+
+		deploys := may(workv1.GroupName, "manifestworks", "execute-as")
+		deploys.ResourceNames = []string{"system:serviceaccount:default:deployer"}
+		Expect(as(ctx, bare, admin, "deployer", works, deploys).Create(ctx, executor(workOf("deployers", settings)))).To(Succeed())
+
+		By("who leaves it as it is")
+		work := &workv1.ManifestWork{}
+		Expect(mayNot.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: "deployers"}, work)).To(Succeed())
+		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workOf("", strings.Replace(settings, "settings", "more", 1)).Spec.Workload.Manifests...)
+		Expect(mayNot.Update(ctx, work)).To(Succeed())
+	})
+
+	It("refuses a template of which no ManifestWork could be made", func(ctx SpecContext) {
+		for want, work := range map[string]*workv1.ManifestWork{
+			"Workload manifests should not be empty": workOf("a"),
+			"name must be set in manifest":           workOf("b", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default"}}`),
+			"duplicate manifest for resource":        workOf("c", settings, settings),
+		} {
+			err := admin.Create(ctx, setOf(work.Name, work))
+			Expect(apierrors.IsBadRequest(err)).To(BeTrue(), "%s: %v", want, err)
+			Expect(err).To(MatchError(ContainSubstring(want)))
+		}
+		Expect(admin.Create(ctx, setOf("good", workOf("good", settings)))).To(Succeed())
+	})
+
+	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
+		Expect(admin.Create(ctx, workOf("agents", settings))).To(Succeed())
+		Expect(process.Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
+		work := &workv1.ManifestWork{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: "agents"}, work)).To(Succeed())
+		work.Finalizers = []string{workv1.ManifestWorkFinalizer}
+		Expect(admin.Update(ctx, work)).To(Succeed())
+		Expect(admin.Delete(ctx, work)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
+		work.Finalizers = nil
+		Expect(admin.Update(ctx, work)).To(Succeed())
+		Expect(admin.Create(ctx, workOf("late", settings))).NotTo(Succeed(), "a new one waits for a gateway")
+	})
+})
