@@ -9,8 +9,8 @@ package expect
 import (
 	"context"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,33 +24,33 @@ import (
 
 // Client reaches a cluster, without a cache.
 func Client(config *rest.Config, scheme *runtime.Scheme) client.Client {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	return c
 }
 
 // Created makes objects.
 func Created(ctx context.Context, c client.Client, objects ...client.Object) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	for _, object := range objects {
-		Expect(c.Create(ctx, object)).To(Succeed())
+		gomega.Expect(c.Create(ctx, object)).To(gomega.Succeed())
 	}
 }
 
 // CreatedForSpec makes an object, and takes it away after the spec, which waits until it is
 // gone.
 func CreatedForSpec(ctx context.Context, c client.Client, object client.Object) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	Created(ctx, c, object)
-	DeferCleanup(func(ctx SpecContext) { Removed(ctx, c, object) })
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { Removed(ctx, c, object) })
 }
 
 // Removed deletes an object, if it is there, and waits until it is gone.
 func Removed(ctx context.Context, c client.Client, object client.Object) {
-	GinkgoHelper()
-	Expect(client.IgnoreNotFound(c.Delete(ctx, object))).To(Succeed())
-	Eventually(Gone(ctx, c, object)).Should(BeTrue(), "%T %s is gone", object, client.ObjectKeyFromObject(object))
+	ginkgo.GinkgoHelper()
+	gomega.Expect(client.IgnoreNotFound(c.Delete(ctx, object))).To(gomega.Succeed())
+	gomega.Eventually(Gone(ctx, c, object)).Should(gomega.BeTrue(), "%T %s is gone", object, client.ObjectKeyFromObject(object))
 }
 
 // Gone asks whether an object no longer exists.
@@ -62,7 +62,7 @@ func Gone(ctx context.Context, c client.Client, object client.Object) func() boo
 
 // FreshNamespace makes a namespace for one spec and returns its name.
 func FreshNamespace(ctx context.Context, c client.Client) string {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
 	Created(ctx, c, namespace)
 	return namespace.Name
@@ -79,9 +79,9 @@ func Found(ctx context.Context, c client.Client, apiVersion, kind, namespace, na
 
 // ConfigMap gets one that is there.
 func ConfigMap(ctx context.Context, c client.Client, namespace, name string) *corev1.ConfigMap {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	object := &corev1.ConfigMap{}
-	Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
+	gomega.Expect(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(gomega.Succeed())
 	return object
 }
 
@@ -103,11 +103,11 @@ func MergePatch(text string) client.Patch {
 
 // Raw reads manifests in YAML or JSON.
 func Raw(texts ...string) []runtime.RawExtension {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	list := make([]runtime.RawExtension, 0, len(texts))
 	for _, text := range texts {
 		raw, err := yaml.YAMLToJSON([]byte(text))
-		Expect(err).NotTo(HaveOccurred())
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		list = append(list, runtime.RawExtension{Raw: raw})
 	}
 	return list

@@ -6,8 +6,8 @@ package expect
 import (
 	"context"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 )
 
 // Running is something that runs until it is stopped, in the process of the suite.
@@ -18,13 +18,13 @@ type Running struct {
 
 // Started makes something, and runs it. The context of both ends with Stop.
 func Started(prepare func(context.Context) (run func(context.Context) error, err error)) *Running {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	run, err := prepare(ctx)
 	if err != nil {
 		cancel()
 	}
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	started := &Running{cancel: cancel, done: make(chan error, 1)}
 	go func() { started.done <- run(ctx) }()
 	return started
@@ -32,11 +32,11 @@ func Started(prepare func(context.Context) (run func(context.Context) error, err
 
 // Stop ends it, and waits until it has ended well. A second time it does nothing.
 func (r *Running) Stop() {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	if r.cancel == nil {
 		return
 	}
 	r.cancel()
 	r.cancel = nil
-	Eventually(r.done).Should(Receive(BeNil()))
+	gomega.Eventually(r.done).Should(gomega.Receive(gomega.BeNil()))
 }

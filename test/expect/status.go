@@ -6,7 +6,7 @@ package expect
 import (
 	"errors"
 
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
 	"github.com/onsi/gomega/gcustom"
 	gomegatypes "github.com/onsi/gomega/types"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,12 +29,12 @@ func StatusOf(err error) metav1.Status {
 func BeInvalid(elements func(...any) gomegatypes.GomegaMatcher, fieldsAndTexts ...string) gomegatypes.GomegaMatcher {
 	var causes []any
 	for i := 0; i < len(fieldsAndTexts); i += 2 {
-		causes = append(causes, And(HaveField("Field", fieldsAndTexts[i]), HaveField("Message", ContainSubstring(fieldsAndTexts[i+1]))))
+		causes = append(causes, gomega.And(gomega.HaveField("Field", fieldsAndTexts[i]), gomega.HaveField("Message", gomega.ContainSubstring(fieldsAndTexts[i+1]))))
 	}
-	return And(
-		Satisfy(apierrors.IsInvalid),
-		WithTransform(func(err error) int32 { return StatusOf(err).Code }, BeEquivalentTo(422)),
-		WithTransform(func(err error) []metav1.StatusCause { return StatusOf(err).Details.Causes }, elements(causes...)),
+	return gomega.And(
+		gomega.Satisfy(apierrors.IsInvalid),
+		gomega.WithTransform(func(err error) int32 { return StatusOf(err).Code }, gomega.BeEquivalentTo(422)),
+		gomega.WithTransform(func(err error) []metav1.StatusCause { return StatusOf(err).Details.Causes }, elements(causes...)),
 	)
 }
 
