@@ -189,8 +189,8 @@ func workNameBase(namespace, placement string) string {
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
 // +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`
-// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status!="True")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Why-Not",type=string,priority=1,JSONPath=`.status.conditions[?(@.status!="True")].message`
 type Work struct {
 	metav1.TypeMeta `json:",inline"`
