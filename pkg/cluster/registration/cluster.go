@@ -273,10 +273,12 @@ func displayNodes(mc *clusterv1beta1.MemberCluster) (ready, sample string) {
 	return ready, property(clusterv1beta1.PropertySampleNode)
 }
 
-// desiredLastSeen moves on in steps of lastSeenStep.
+// desiredLastSeen moves on in steps of lastSeenStep as long as the agent is heard, and says
+// exactly when it was heard last when it is not any more.
 func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1.Time {
 	agent := mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
-	if agent == nil || agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
+	heard := meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+	if agent == nil || heard && agent.LastReceivedHeartbeat.Sub(shown.Time) < lastSeenStep {
 		return shown
 	}
 	return agent.LastReceivedHeartbeat

@@ -316,4 +316,9 @@ func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {
 	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
 		t.Errorf("lastSeen did not move on: %v", got)
 	}
+	mc.Status.Conditions[0].Status = metav1.ConditionUnknown
+	mc.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(start.Add(time.Minute))
+	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
+		t.Errorf("of a member that is not heard any more lastSeen is %v", got)
+	}
 }

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -219,7 +220,7 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionUnknown, metav1.ConditionFalse} {
 		if n := counts[status]; n > 0 {
-			return s.condition(status, n)
+			return c.waitedFor(s, s.condition(status, n))
 		}
 	}
 	done := s.condition(metav1.ConditionTrue, counts[metav1.ConditionTrue])
@@ -227,6 +228,21 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 		done.Reason, done.Message = placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources"
 	}
 	return done
+}
+
+// waitedFor names the first member that a rollout which makes others wait is at.
+func (c *computation) waitedFor(s stage, condition metav1.Condition) metav1.Condition {
+	if s.kind != rolloutStarted.kind || condition.Status != metav1.ConditionFalse {
+		return condition
+	}
+	for i := range c.status.PlacementStatuses {
+		member := &c.status.PlacementStatuses[i]
+		if notTrue(member) != nil && meta.IsStatusConditionTrue(member.Conditions, rolloutStarted.kind) {
+			condition.Message += fmt.Sprintf("; the first that is waited for is %q", member.ClusterName)
+			break
+		}
+	}
+	return condition
 }
 
 // commonSnapshot is the resource snapshot that all selected members are bound to, or

@@ -5,11 +5,13 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -334,6 +336,30 @@ func TestEventsTellWhatCameTrue(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"PlacementScheduleSuccess", "PlacementWorkSynchronized", "PlacementSyncSuccess", "PlacementAvailable", "PlacementRolloutCompleted"}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestARolloutThatWaitsNamesForWhom(t *testing.T) {
+	waits := bound("c", "RolloutStarted=False/RolloutNotStartedYet")
+	for name, tc := range map[string]struct {
+		others []placementv1beta1.BindingObject
+		want   string
+	}{
+		"for one that is not available": {
+			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", append(slices.Clone(wellOff[:4]), "Available=False/NotAllWorkAreAvailable")...)},
+			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses; the first that is waited for is "b"`,
+		},
+		"for nobody that is known": {
+			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", wellOff...)},
+			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses`,
+		},
+	} {
+		status := Compute(&Observed{Placement: placementOf(nil), Policy: decided("a", "b", "c"), Snapshot: "p-2-snapshot", Index: "2",
+			Resources: []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "a", Version: "v1"}}, Bindings: append(tc.others, waits)})
+		started := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacementRolloutStarted")
+		if started == nil || started.Message != tc.want {
+			t.Errorf("%s: got %+v, want %q", name, started, tc.want)
+		}
 	}
 }
 
