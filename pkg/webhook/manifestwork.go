@@ -41,8 +41,8 @@ const executeVerb = "execute-as"
 
 // RegisterWorks adds the handlers for ManifestWorks and their sets to the manager's webhook
 // server. Limit is how many bytes the manifests of one may have.
-func RegisterWorks(mgr ctrl.Manager, limit int) {
-	hub := Hub{Scheme: mgr.GetScheme(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper()}
+func RegisterWorks(mgr ctrl.Manager, limit int, strictness Strictness) {
+	hub := Hub{Scheme: mgr.GetScheme(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Strictness: strictness}
 	for path, handler := range WorkHandlers(hub, limit) {
 		mgr.GetWebhookServer().Register(path, handler)
 	}
@@ -51,8 +51,9 @@ func RegisterWorks(mgr ctrl.Manager, limit int) {
 // WorkHandlers returns the handlers for ManifestWorks and their sets by their paths. They
 // need no server to be called.
 func WorkHandlers(hub Hub, limit int) map[string]http.Handler {
-	works := worksValidator{limit: limit, authors: authors{reviews: hub.Reviews}}
-	sets := setsValidator{limit: limit}
+	authors := authors{reviews: hub.Reviews}
+	works := worksValidator{limit: limit, authors: authors}
+	sets := setsValidator{limit: limit, authors: authors, resources: resourcesOf(hub.Mapper), trusting: hub.TrustAuthors}
 	return map[string]http.Handler{
 		pathManifestWork: http.MaxBytesHandler(admission.WithValidator[*workv1.ManifestWork](hub.Scheme, works), maxReviewBytes),
 		pathReplicaSet:   http.MaxBytesHandler(admission.WithValidator[*workv1alpha1.ManifestWorkReplicaSet](hub.Scheme, sets), maxReviewBytes),
@@ -120,39 +121,6 @@ func executing(namespace string, account *workv1.ManifestWorkSubjectServiceAccou
 		Verb: executeVerb, Group: workv1.GroupName, Resource: "manifestworks", Namespace: namespace,
 		Name: fmt.Sprintf("system:serviceaccount:%s:%s", account.Namespace, account.Name),
 	}
-}
-
-// setsValidator serves the rules of ManifestWorkReplicaSets: those of the ManifestWorks that
-// will be made of them.
-type setsValidator struct{ limit int }
-
-// ValidateCreate returns 400 with the first error of a new set.
-func (v setsValidator) ValidateCreate(_ context.Context, set *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
-	return nil, v.refuse(set)
-}
-
-// ValidateUpdate returns 400 with the first error of an update.
-func (v setsValidator) ValidateUpdate(_ context.Context, _, newer *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
-	if newer.DeletionTimestamp != nil {
-		return nil, nil
-	}
-	return nil, v.refuse(newer)
-}
-
-// ValidateDelete allows.
-func (v setsValidator) ValidateDelete(context.Context, *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
-	return nil, nil
-}
-
-func (v setsValidator) refuse(set *workv1alpha1.ManifestWorkReplicaSet) error {
-	manifests := set.Spec.ManifestWorkTemplate.Workload.Manifests
-	if len(manifests) == 0 {
-		return apierrors.NewBadRequest("Workload manifests should not be empty")
-	}
-	if err := rules.ValidateManifests(manifests, v.limit); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	return nil
 }
 
 // WorkConfigurations returns the webhook configurations for ManifestWorks and their sets.

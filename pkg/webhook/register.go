@@ -37,7 +37,8 @@ type Hub struct {
 // Strictness is what hubs choose of what their handlers let through.
 type Strictness struct {
 	// TrustAuthors has nobody asked whether the authors of placements and overrides may
-	// have delivered what these select.
+	// have delivered what these select, and those of ManifestWorkReplicaSets make what
+	// is in them.
 	TrustAuthors bool
 	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them,
 	// which else are taken with a warning.

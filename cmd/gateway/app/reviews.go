@@ -73,20 +73,24 @@ func newIntake(ctx context.Context, config *options.Config, clientset kubernetes
 }
 
 func (g *gateway) addWebhooks(ctx context.Context) error {
-	if g.Placement.TrustsAuthors() && g.Parts.Serves(options.APIFleet) {
+	fleet, works := g.Parts.Serves(options.APIFleet), g.Parts.ServesOCM(options.OCMWorks)
+	if g.Placement.TrustsAuthors() && fleet {
 		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of placements and overrides may have delivered what these select")
 	}
-	fleet, works := g.Parts.Serves(options.APIFleet), g.Parts.ServesOCM(options.OCMWorks)
+	if g.Placement.TrustsAuthors() && works {
+		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of ManifestWorkReplicaSets may make what clusters will have of them")
+	}
 	if !g.Parts.Runs(options.ComponentWebhook) || !fleet && !works {
 		return nil
 	}
+	strictness := webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}
 	if fleet {
-		if err := webhook.Register(g.manager, webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}); err != nil {
+		if err := webhook.Register(g.manager, strictness); err != nil {
 			return err
 		}
 	}
 	if works {
-		webhook.RegisterWorks(g.manager, g.Placement.ManifestLimit)
+		webhook.RegisterWorks(g.manager, g.Placement.ManifestLimit, strictness)
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()
 	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {

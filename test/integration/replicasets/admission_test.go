@@ -155,6 +155,40 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(admin.Create(ctx, setOf("good", workOf("good", settings)))).To(Succeed())
 	})
 
+	It("asks whether who writes a set may make what it brings to clusters, unless an executor bounds that", func(ctx SpecContext) {
+		sets := may(workv1.GroupName, "manifestworkreplicasets", "create", "get", "update")
+		author := as(ctx, bare, admin, "author", sets)
+		err := author.Create(ctx, setOf("authors", workOf("", settings)))
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(And(ContainSubstring("spec.manifestWorkTemplate.workload.manifests[0]"),
+			ContainSubstring(`user "author" may not create configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
+
+		By("one who may make ConfigMaps, but hand on no rights")
+		maker := as(ctx, bare, admin, "maker", sets, may("", "configmaps", "create"), may(rbacv1.GroupName, "clusterrolebindings", "create"))
+		Expect(maker.Create(ctx, setOf("makers", workOf("", settings)))).To(Succeed())
+		err = maker.Create(ctx, setOf("escalating", workOf("", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
+			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`)))
+		Expect(err).To(MatchError(ContainSubstring(`may not bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`)))
+		err = maker.Create(ctx, setOf("unknown", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x"}}`)))
+		Expect(err).To(MatchError(ContainSubstring(`may not create *.x.io`)))
+
+		By("one who changes somebody else's set, and one who only labels it")
+		set := &workv1alpha1.ManifestWorkReplicaSet{}
+		Expect(author.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: "makers"}, set)).To(Succeed())
+		set.Labels = map[string]string{"seen": "true"}
+		Expect(author.Update(ctx, set)).To(Succeed())
+		set.Spec.PlacementRefs = append(set.Spec.PlacementRefs, everywhere("q"))
+		Expect(apierrors.IsInvalid(author.Update(ctx, set))).To(BeTrue())
+
+		By("an executor, which its author has to be given for all clusters")
+		bounded := setOf("bounded", executor(workOf("", settings)))
+		err = author.Create(ctx, bounded.DeepCopy())
+		Expect(err).To(MatchError(ContainSubstring(`may not execute-as manifestworks.work.open-cluster-management.io "system:serviceaccount:default:deployer"`)))
+		deploys := may(workv1.GroupName, "manifestworks", "execute-as")
+		deploys.ResourceNames = []string{"system:serviceaccount:default:deployer"}
+		Expect(as(ctx, bare, admin, "bounded", sets, deploys).Create(ctx, bounded)).To(Succeed())
+	})
+
 	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, workOf("agents", settings))).To(Succeed())
 		Expect(process.Kill()).To(Succeed())
