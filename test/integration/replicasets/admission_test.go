@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook"
@@ -187,6 +188,30 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		deploys := may(workv1.GroupName, "manifestworks", "execute-as")
 		deploys.ResourceNames = []string{"system:serviceaccount:default:deployer"}
 		Expect(as(ctx, bare, admin, "bounded", sets, deploys).Create(ctx, bounded)).To(Succeed())
+	})
+
+	It("does not ask itself about what it makes of a set", func(ctx SpecContext) {
+		serve(bare, ocmclusterv1beta1.GroupName)
+		Expect(admin.Create(ctx, setOf("rolled-out", executor(workOf("", settings))))).To(Succeed())
+		Expect(admin.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}})).To(Succeed())
+		decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team-a", Name: "p-decision-1", Labels: map[string]string{ocmclusterv1beta1.PlacementLabel: "p"},
+		}}
+		Expect(admin.Create(ctx, decision)).To(Succeed())
+		decision.Status.Decisions = []ocmclusterv1beta1.ClusterDecision{{ClusterName: "cluster1"}}
+		Expect(admin.Status().Update(ctx, decision)).To(Succeed())
+		made := client.MatchingLabels{workv1alpha1.ReplicaSetLabel: "team-a.rolled-out"}
+		Eventually(func(g Gomega) {
+			works := &workv1.ManifestWorkList{}
+			g.Expect(admin.List(ctx, works, made)).To(Succeed())
+			g.Expect(works.Items).To(HaveLen(1), "though the gateway itself may not execute-as anybody")
+		}).Should(Succeed())
+
+		By("somebody else giving a ManifestWork that label")
+		work := workOf("posing")
+		work.Labels = made
+		err := as(ctx, bare, admin, "poser", may(workv1.GroupName, "manifestworks", "create")).Create(ctx, work)
+		Expect(err).To(MatchError(ContainSubstring("manifests should not be empty")))
 	})
 
 	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {

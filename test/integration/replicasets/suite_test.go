@@ -64,19 +64,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
 	hubClient, err = client.New(unlimited(hub.Config()), client.Options{Scheme: kinds()})
 	Expect(err).NotTo(HaveOccurred())
-	serve(workv1.GroupName)
+	serve(hub, workv1.GroupName)
 	gateway = start()
 	DeferCleanup(func() { gateway.stop() })
 	By("serving Placements after the gateway, as another product may")
-	serve(ocmclusterv1beta1.GroupName)
+	serve(hub, ocmclusterv1beta1.GroupName)
 })
 
-// serve has the hub serve the kinds of a group.
-func serve(group string) {
+// serve has a hub serve the kinds of a group.
+func serve(at *env.Cluster, group string) {
 	GinkgoHelper()
 	ours, err := crds.ForHub(group)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
+	_, err = envtest.InstallCRDs(at.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 }
 
