@@ -26,6 +26,8 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // startGateway runs the hub's part for the rest of a spec, and returns a client that knows
@@ -42,7 +44,7 @@ func startGateway() client.Client {
 	} {
 		Expect(add(known)).To(Succeed())
 	}
-	mgr, err := ctrl.NewManager(unlimited(hub.Config()), ctrl.Options{
+	mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
 		Scheme: known, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: replicaset.CacheOptions()},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -54,7 +56,7 @@ func startGateway() client.Client {
 		cancel()
 		Eventually(done).Should(Receive(BeNil()))
 	})
-	c, err := client.New(unlimited(hub.Config()), client.Options{Scheme: known})
+	c, err := client.New(build.Unlimited(hub.Config()), client.Options{Scheme: known})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
@@ -73,7 +75,7 @@ func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.Manife
 
 var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
 	It("bring what is in the template to the cluster, say so without any rule, and take it away", func(ctx SpecContext) {
-		c, ns := startGateway(), freshNamespace(ctx)
+		c, ns := startGateway(), expect.FreshNamespace(ctx, memberClient)
 		createNamespace(ctx, hubClient, "team-a")
 		Expect(c.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}})).To(Succeed())
 		decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
@@ -89,27 +91,27 @@ var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
 				PlacementRefs: []workv1alpha1.LocalPlacementReference{{Name: "p", RolloutStrategy: clusterv1alpha1.RolloutStrategy{
 					Type: clusterv1alpha1.RolloutProgressive, Progressive: &clusterv1alpha1.RolloutProgressiveConfig{},
 				}}},
-				ManifestWorkTemplate: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests(configMap(ns, "a", "x", "1"))}},
+				ManifestWorkTemplate: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests(build.ConfigMapText(ns, "a", "x", "1"))}},
 			},
 		}
 		Expect(c.Create(ctx, set)).To(Succeed())
 		complete := []string{"PlacementVerified True AsExpected", "PlacementRolledOut True Complete", "ManifestworkApplied True AsExpected"}
 		Eventually(conditionsOf(ctx, c, set)).Should(HaveExactElements(complete))
-		Expect(data(ctx, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 
 		By("another template")
-		set.Spec.ManifestWorkTemplate.Workload.Manifests = manifests(configMap(ns, "a", "x", "2"), configMap(ns, "b"))
+		set.Spec.ManifestWorkTemplate.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "b"))
 		Expect(c.Update(ctx, set)).To(Succeed())
-		Eventually(data(ctx, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
 		Eventually(conditionsOf(ctx, c, set)).Should(HaveExactElements(complete))
 
 		By("one that the cluster refuses")
-		set.Spec.ManifestWorkTemplate.Workload.Manifests = manifests(configMap("no-such-namespace", "a"))
+		set.Spec.ManifestWorkTemplate.Workload.Manifests = manifests(build.ConfigMapText("no-such-namespace", "a"))
 		Expect(c.Update(ctx, set)).To(Succeed())
 		Eventually(conditionsOf(ctx, c, set)).Should(ContainElement("PlacementRolledOut False Progressing"))
 
 		Expect(c.Delete(ctx, set)).To(Succeed())
 		Eventually(gone(ctx, c, set)).Should(BeTrue())
-		Expect(data(ctx, ns, "a")()).To(BeNil())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 })
