@@ -76,7 +76,7 @@ func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.Manife
 var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
 	It("bring what is in the template to the cluster, say so without any rule, and take it away", func(ctx SpecContext) {
 		c, ns := startGateway(), expect.FreshNamespace(ctx, memberClient)
-		createNamespace(ctx, hubClient, "team-a")
+		expect.Created(ctx, hubClient, build.Namespace("team-a"))
 		Expect(c.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}})).To(Succeed())
 		decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "team-a", Name: "p-decision-1", Labels: map[string]string{ocmclusterv1beta1.PlacementLabel: "p"},
@@ -111,7 +111,7 @@ var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
 		Eventually(conditionsOf(ctx, c, set)).Should(ContainElement("PlacementRolledOut False Progressing"))
 
 		Expect(c.Delete(ctx, set)).To(Succeed())
-		Eventually(gone(ctx, c, set)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, c, set)).Should(BeTrue())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 })
