@@ -13,13 +13,14 @@ import (
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/test/build"
 )
 
 // Client reaches a cluster, without a cache.
@@ -60,10 +61,12 @@ func Gone(ctx context.Context, c client.Client, object client.Object) func() boo
 	}
 }
 
-// FreshNamespace makes a namespace for one spec and returns its name.
-func FreshNamespace(ctx context.Context, c client.Client) string {
+// FreshNamespace makes a namespace for one spec, with labels as keys and values by turns, and
+// returns its name.
+func FreshNamespace(ctx context.Context, c client.Client, labels ...string) string {
 	ginkgo.GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "spec-"}}
+	namespace := build.Namespace("", labels...)
+	namespace.GenerateName = "spec-"
 	Created(ctx, c, namespace)
 	return namespace.Name
 }

@@ -46,7 +46,7 @@ spec:
 var _ = Describe("A self-managed cluster", Ordered, func() {
 	var subject *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
-		subject = azureCluster(newNamespace(ctx), "self")
+		subject = azureCluster(expect.FreshNamespace(ctx, masters), "self")
 		expect.Created(ctx, masters, subject)
 	})
 

@@ -11,6 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // refusedInTheBook are the lines of its objects that a hub does not take, by what
@@ -49,7 +51,7 @@ var _ = Describe("The book's own objects", func() {
 			Expect(err).NotTo(HaveOccurred(), first)
 			seen++
 			object := objectFrom(manifest)
-			object.SetNamespace(newNamespace(ctx)) // Some of them are examples of the same object.
+			object.SetNamespace(expect.FreshNamespace(ctx, masters)) // Some of them are examples of the same object.
 			take := func() error {
 				return masters.Create(ctx, object.DeepCopy(), client.FieldValidation("Strict"))
 			}

@@ -62,7 +62,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 	var namespace string
 	var subject *unstructured.Unstructured
 	BeforeAll(func(ctx SpecContext) {
-		namespace = newNamespace(ctx)
+		namespace = expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		subject = controlPlane(namespace, "aks")
 		expect.Created(ctx, masters, subject)
@@ -212,7 +212,7 @@ var _ = Describe("A managed control plane", Ordered, func() {
 
 	It("is warned about when it has no system pool, identity or Cluster", func(ctx SpecContext) {
 		listener, heard := listening()
-		object := controlPlane(newNamespace(ctx), "lonely")
+		object := controlPlane(expect.FreshNamespace(ctx, masters), "lonely")
 		Expect(listener.Create(ctx, object)).To(Succeed())
 		Expect(heard.take()).To(ContainElements(
 			ContainSubstring("at least one AzureManagedMachinePool of mode System"),

@@ -44,7 +44,7 @@ func deletionOf(claimed *unstructured.Unstructured) []byte {
 
 var _ = Describe("Deletions that nobody has asked the API server for", func() {
 	It("reserve nothing: what does not exist so does not count as gone", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 		first, second := pool(namespace, "pool1", "System"), pool(namespace, "pool2", "System")
 		expect.Created(ctx, masters, first)

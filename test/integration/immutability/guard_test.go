@@ -28,7 +28,7 @@ const lastPool = "AKS Cluster must have at least one system pool"
 var _ = Describe("The last system pool", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
-		namespace = newNamespace(ctx)
+		namespace = expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, capiCluster(namespace, "aks"))
 	})
 

@@ -25,7 +25,7 @@ func identity(namespace, name, spec string) *unstructured.Unstructured {
 
 var _ = Describe("Identities", func() {
 	DescribeTable("are used from the namespaces that they allow", func(ctx SpecContext, spec string, allowed bool) {
-		home, tenant := newNamespace(ctx), newNamespace(ctx, "team", "a")
+		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters, "team", "a")
 		expect.Created(ctx, masters, identity(home, "shared", strings.ReplaceAll(spec, "TENANT", tenant)))
 		for _, user := range []*unstructured.Unstructured{azureCluster(tenant, "user"), controlPlane(tenant, "user")} {
 			set("spec.identityRef", "{kind: AzureClusterIdentity, name: shared, namespace: "+home+"}")(user)
@@ -52,7 +52,7 @@ var _ = Describe("Identities", func() {
 	)
 
 	It("are used once the namespace has the label, and warn when that ends", func(ctx SpecContext) {
-		home, tenant := newNamespace(ctx), newNamespace(ctx)
+		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters)
 		subject := identity(home, "shared", "allowedNamespaces: {selector: {matchLabels: {team: a}}}")
 		expect.Created(ctx, masters, subject)
 		user := azureCluster(tenant, "user")
@@ -68,7 +68,7 @@ var _ = Describe("Identities", func() {
 	})
 
 	It("stay while a cluster uses them, unless their finalizers or their namespace say otherwise", func(ctx SpecContext) {
-		home, tenant := newNamespace(ctx), newNamespace(ctx)
+		home, tenant := expect.FreshNamespace(ctx, masters), expect.FreshNamespace(ctx, masters)
 		subject := identity(home, "shared", "allowedNamespaces: {}")
 		expect.Created(ctx, masters, subject)
 		for _, user := range []*unstructured.Unstructured{azureCluster(tenant, "user"), controlPlane(tenant, "user")} {
@@ -95,7 +95,7 @@ var _ = Describe("Identities", func() {
 	})
 
 	It("keep their type, which decides their fields", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		subject := identity(namespace, "i", "allowedNamespaces: {}")
 		expect.Created(ctx, masters, subject)
 		Expect(change(ctx, masters, subject, set("spec.type", "UserAssignedMSI"))).To(beInvalid("spec.type", "field is immutable"))
@@ -104,7 +104,7 @@ var _ = Describe("Identities", func() {
 	})
 
 	It("are warned about when their Secret or its key is missing", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		listener, heard := listening()
 		principal := func(name string) *unstructured.Unstructured {
 			object := identity(namespace, name, "clientSecret: {name: credential, namespace: "+namespace+"}")

@@ -29,7 +29,7 @@ func machines(namespace, name, spec string) []*unstructured.Unstructured {
 
 var _ = Describe("Machines", Ordered, func() {
 	var namespace string
-	BeforeAll(func(ctx SpecContext) { namespace = newNamespace(ctx) })
+	BeforeAll(func(ctx SpecContext) { namespace = expect.FreshNamespace(ctx, masters) })
 
 	DescribeTable("are refused when they cannot work, as such, as template and as pool", func(ctx SpecContext, r row) {
 		for _, object := range machines(namespace, "new", machineSpec) {

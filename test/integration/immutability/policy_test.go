@@ -42,7 +42,7 @@ spec:
 var _ = Describe("A policy for one's own kind", Serial, func() {
 	It("warns first, says in its status that it works, and then enforces", func(ctx SpecContext) {
 		policy := given(ctx, widgetPolicy)
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		listener, heard := listening()
 		subject := widget(namespace, "{color: red, size: 3}")
 		expect.Created(ctx, masters, subject)
@@ -147,7 +147,7 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 	})
 
 	It("shows of a Secret the keys and not the values", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}, Data: map[string][]byte{"key": []byte("c2VjcmV0")}})
 		given(ctx, `
 apiVersion: admission.fleetgate.io/v1alpha1
@@ -296,7 +296,7 @@ spec:
 		Expect(masters.Create(ctx, widget("default", "{size: 11}"))).To(Succeed())
 		Expect(masters.Create(ctx, door.DeepCopy())).To(MatchError(ContainSubstring("failed calling webhook")))
 		Expect(masters.Create(ctx, policyFrom(widgetPolicy))).To(MatchError(ContainSubstring("failed calling webhook")))
-		namespace := newNamespace(ctx)
+		namespace := expect.FreshNamespace(ctx, masters)
 		expect.Created(ctx, masters, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "l"}})
 		expect.Created(ctx, masters, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}})
 		Expect(masters.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())

@@ -18,7 +18,7 @@ var _ = Describe("A managed pool of machines", Ordered, func() {
 	var subject *unstructured.Unstructured
 	var namespace string
 	BeforeAll(func(ctx SpecContext) {
-		namespace = newNamespace(ctx)
+		namespace = expect.FreshNamespace(ctx, masters)
 		subject = pool(namespace, "pool1", "System")
 		for path, value := range map[string]string{
 			"spec.name": "pool1", "spec.osType": "Linux", "spec.maxPods": "30", "spec.osDiskType": "Managed", "spec.scaleSetPriority": "Regular",

@@ -17,7 +17,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,17 +31,6 @@ import (
 )
 
 var long = strings.Repeat("x", 40)
-
-// newNamespace makes one for a spec.
-func newNamespace(ctx context.Context, labels ...string) string {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "ns-", Labels: map[string]string{}}}
-	for i := 0; i < len(labels); i += 2 {
-		namespace.Labels[labels[i]] = labels[i+1]
-	}
-	expect.Created(ctx, masters, namespace)
-	return namespace.Name
-}
 
 // change gets the object, changes it and writes it back.
 func change(ctx context.Context, c client.Client, object *unstructured.Unstructured, with func(*unstructured.Unstructured)) error {

@@ -36,6 +36,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // eventsMade counts them, since each has a name of its own.
@@ -115,7 +116,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		var err error
 		agentConfig, err = a.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		agentClient = hubClientWith(agentConfig)
+		agentClient = expect.Client(agentConfig, scheme)
 	})
 
 	expectTooLarge := func(err error, text string) {
@@ -154,7 +155,7 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		}
 		config := rest.CopyConfig(agentConfig)
 		config.QPS = -1
-		hasty := hubClientWith(config)
+		hasty := expect.Client(config, scheme)
 		for i := range 333 {
 			err := hasty.Create(ctx, eventOf(namespace, func(e *eventsv1.Event) { e.Name = clusterv1beta1.AgentEventName(i) }))
 			if i < clusterv1beta1.MaxAgentEvents {
@@ -252,13 +253,13 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 		agentSeen, otherSeen := &seen{}, &seen{}
 		config := rest.CopyConfig(agentConfig)
 		config.Wrap(agentSeen.wrap)
-		agents := hubClientWith(config)
+		agents := expect.Client(config, scheme)
 		account := &corev1.ServiceAccount{ObjectMeta: named("default", "default")}
 		token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](600)}}
 		Expect(hubClient.SubResource("token").Create(ctx, account, token)).To(Succeed())
 		config = hubConfigWith(token.Status.Token)
 		config.Wrap(otherSeen.wrap)
-		others := hubClientWith(config)
+		others := expect.Client(config, scheme)
 
 		matched := func(s *seen, do func() error) types.UID {
 			s.uid.Store(nil)

@@ -107,7 +107,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 
 	It("holder of a registration token can ask, and do nothing else", func(ctx SpecContext) {
 		values := makeTokenWith(ctx, namespace, "leaked", time.Hour, nil)
-		thief := hubClientWith(hubConfigWith(values.Token))
+		thief := expect.Client(hubConfigWith(values.Token), scheme)
 		var requests registrationv1alpha1.ClusterRegistrationList
 		Expect(hubClient.List(ctx, &requests, client.InNamespace(namespace))).To(Succeed())
 		Expect(requests.Items).To(HaveLen(1))
@@ -174,7 +174,7 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		expectReadyToJoin(ctx, other)
 		config, err := victim.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		hostile := hubClientWith(config)
+		hostile := expect.Client(config, scheme)
 		own, foreign := clusterv1beta1.MemberNamespace(name), clusterv1beta1.MemberNamespace(other)
 		for _, in := range []string{own, foreign} {
 			Expect(hubClient.Create(ctx, &placementv1beta1.Work{ObjectMeta: named(in, "placed")})).To(Succeed())

@@ -57,7 +57,7 @@ func asUser(name string, groups ...string) client.Client {
 	GinkgoHelper()
 	config := hub.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: append(groups, "system:authenticated")}
-	return hubClientWith(config)
+	return expect.Client(config, scheme)
 }
 
 var _ = Describe("Joining", func() {

@@ -85,7 +85,7 @@ var _ = Describe("A member", func() {
 		name := expectEnrolled(ctx, a)
 		config, err := a.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		agentClient := hubClientWith(config)
+		agentClient := expect.Client(config, scheme)
 		stolen, err := a.enroller.Token(ctx)
 		Expect(err).NotTo(HaveOccurred())
 
@@ -94,7 +94,9 @@ var _ = Describe("A member", func() {
 		}})).To(Succeed())
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
 		var imc clusterv1beta1.InternalMemberCluster
-		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)) }).Should(BeTrue())
+		Eventually(func() bool {
+			return apierrors.IsUnauthorized(expect.Client(hubConfigWith(stolen), scheme).Get(ctx, key, &imc))
+		}).Should(BeTrue())
 		Eventually(func() bool { return apierrors.IsUnauthorized(agentClient.Get(ctx, key, &imc)) }).Should(BeTrue())
 		expectProblem(a, enroll.NeedsToken)
 
@@ -102,7 +104,7 @@ var _ = Describe("A member", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(expectEnrolled(ctx, a)).To(Equal(name))
 		Eventually(func() error { return agentClient.Get(ctx, key, &imc) }).Should(Succeed(), "the same client uses the new token")
-		Expect(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)).NotTo(Succeed())
+		Expect(expect.Client(hubConfigWith(stolen), scheme).Get(ctx, key, &imc)).NotTo(Succeed())
 	})
 
 	It("leaves when its MemberCluster is deleted, and stays away until an administrator says otherwise", func(ctx SpecContext) {

@@ -100,7 +100,7 @@ var _ = Describe("Registering with a token", func() {
 		Expect(first).NotTo(Equal(second), "one token registers any number of clusters")
 		config, err := a.enroller.HubConfig(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		agentClient := hubClientWith(config)
+		agentClient := expect.Client(config, scheme)
 
 		var own, other clusterv1beta1.InternalMemberCluster
 		Expect(agentClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(first), Name: first}, &own)).To(Succeed())

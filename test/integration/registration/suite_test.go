@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,6 +33,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/mutation"
 )
@@ -71,7 +71,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	})
 	DeferCleanup(endUsualGateway)
 
-	scheme = newScheme()
+	scheme = build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
+		placementv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, azurefleetv1alpha1.AddToScheme)
 	hubClient, err = client.New(hub.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	memberClient, err = kubernetes.NewForConfig(member.Config())
@@ -91,23 +92,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 func progress(line string) { GinkgoWriter.Println(line) }
 
-func newScheme() *runtime.Scheme {
-	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme,
-		apiextensionsv1.AddToScheme,
-		clusterv1beta1.AddToScheme,
-		registrationv1alpha1.AddToScheme,
-		placementv1beta1.AddToScheme,
-		multiclusterv1alpha1.AddToScheme,
-		azurefleetv1alpha1.AddToScheme,
-	} {
-		Expect(add(scheme)).To(Succeed())
-	}
-	return scheme
-}
-
 // makeNamespace makes a namespace on the hub with a name of its own.
 func makeNamespace(ctx context.Context) string {
 	GinkgoHelper()
@@ -123,11 +107,4 @@ func makeAgentNamespace(ctx context.Context) string {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	return namespace.Name
-}
-
-func hubClientWith(config *rest.Config) client.Client {
-	GinkgoHelper()
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
 }

@@ -109,7 +109,7 @@ var _ = Describe("A registration token", func() {
 		expectGone(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}})
 		expectGone(ctx, token)
 		Eventually(func() bool {
-			err := hubClientWith(hubConfigWith(values.Token)).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "request-x"}, &registrationv1alpha1.ClusterRegistration{})
+			err := expect.Client(hubConfigWith(values.Token), scheme).Get(ctx, client.ObjectKey{Namespace: namespace, Name: "request-x"}, &registrationv1alpha1.ClusterRegistration{})
 			return apierrors.IsUnauthorized(err)
 		}).Should(BeTrue(), "no copy of it works any more")
 	})
@@ -146,7 +146,9 @@ var _ = Describe("A registration token", func() {
 		}).ShouldNot(HaveKey("previous-private-key"))
 		imc := &clusterv1beta1.InternalMemberCluster{}
 		at := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
-		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, at, imc)) }).Should(BeTrue())
+		Eventually(func() bool {
+			return apierrors.IsUnauthorized(expect.Client(hubConfigWith(stolen), scheme).Get(ctx, at, imc))
+		}).Should(BeTrue())
 	})
 
 	It("for a Cluster moves it to another agent, whose predecessor is cut off", func(ctx SpecContext) {
@@ -173,7 +175,9 @@ var _ = Describe("A registration token", func() {
 		Expect(expectEnrolled(ctx, second)).To(Equal(name))
 		key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: name}
 		var imc clusterv1beta1.InternalMemberCluster
-		Eventually(func() bool { return apierrors.IsUnauthorized(hubClientWith(hubConfigWith(stolen)).Get(ctx, key, &imc)) }).Should(BeTrue())
+		Eventually(func() bool {
+			return apierrors.IsUnauthorized(expect.Client(hubConfigWith(stolen), scheme).Get(ctx, key, &imc))
+		}).Should(BeTrue())
 		expectProblem(first, enroll.RegistrationRefused, registrationv1alpha1.AnnotationForCluster)
 		Expect(second.enroller.Ready()).To(Succeed())
 		Expect(config.BearerToken).To(BeEmpty())

@@ -179,12 +179,7 @@ func tokenIn(ctx context.Context, namespace, name string) (token string, secret 
 func conditionIn(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, kind string) metav1.Condition {
 	var current authenticationv1beta1.ManagedServiceAccount
 	_ = hubClient.Get(ctx, client.ObjectKeyFromObject(account), &current)
-	for _, condition := range current.Status.Conditions {
-		if condition.Type == kind {
-			return condition
-		}
-	}
-	return metav1.Condition{}
+	return expect.Condition(current.Status.Conditions, kind)
 }
 
 func (p *place) expectCopy(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) *corev1.Secret {
