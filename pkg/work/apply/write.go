@@ -13,6 +13,7 @@ import (
 // same Work, it waits for it once for each generation and goes on.
 func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
+		//lint:ignore nilerr It is told of each item.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if p.way.By == engine.Compare {

@@ -137,6 +137,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *workv1.ManifestW
 // ManifestWork, it waits for it once for each generation and goes on.
 func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
+		//lint:ignore nilerr It is told of each item.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if isResting(p.work) {
