@@ -28,6 +28,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"no component":            {func(o *Options) { o.Parts.Components = nil }, []string{"--components is empty"}},
 		"unknown API":             {func(o *Options) { o.Parts.APIs = append(o.Parts.APIs, "y") }, []string{"--apis does not know y"}},
 		"proxy without its base":  {func(o *Options) { o.Parts.APIs = []string{"gateway"} }, []string{"--apis: gateway does not work without fleet and msa"}},
+		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm does not know x: choose from works"}},
+		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"--manifest-limit 0 leaves no room"}},
 		"registration on its own": {func(o *Options) { o.Parts.APIs = []string{"rancher"} }, []string{"--apis: rancher does not work without fleet"}},
 		"ports":                   {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 }, []string{"--secure-port 0 is not a port", "--webhook-port 70000 is not a port"}},
 		"one port twice":          {func(o *Options) { o.Serving.WebhookPort = o.Serving.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
@@ -158,5 +160,20 @@ func TestEveryNamespaceWillDoForRegistration(t *testing.T) {
 		if diff := cmp.Diff(tt.want, (&Registration{Namespaces: tt.given}).Chosen()); diff != "" {
 			t.Errorf("namespaces of %v (-want +got):\n%s", tt.given, diff)
 		}
+	}
+}
+
+func TestAPartOfOCMIsServedIfItsFamilyIs(t *testing.T) {
+	parts := newParts()
+	if parts.ServesOCM(OCMWorks) {
+		t.Error("works are served though nobody asked for family ocm")
+	}
+	parts.APIs = []string{APIOCM}
+	if !parts.ServesOCM(OCMWorks) || !parts.TakesReviews() {
+		t.Error("works are not served, or not looked at, though family ocm is served")
+	}
+	parts.OCM = nil
+	if parts.ServesOCM(OCMWorks) || parts.TakesReviews() {
+		t.Error("works are served though they are not among the parts")
 	}
 }
