@@ -37,7 +37,7 @@ func (i *Installer) outliveNamespace(ctx context.Context) error {
 			log.FromContext(ctx).Info("The gateway's namespace is being deleted: removing its APIServices, which would hold that up, and waiting until it is gone", "namespace", i.Hub.Namespace)
 			said = true
 		}
-		return false, i.removeOurs(ctx, i.Hub.apiServices(i.APIs))
+		return false, i.removeAllOurs(ctx, i.Hub.apiServices(i.APIs))
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the end of namespace %s, which is being deleted: %w", i.Hub.Namespace, err)

@@ -11,11 +11,14 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // LeaderLease begins the name of the Lease that a running gateway's leader holds.
@@ -108,24 +111,48 @@ func (u *Uninstaller) removeAll(ctx context.Context, list client.ObjectList) err
 	return errors.Join(failures...)
 }
 
-// removeObsolete removes what this configuration does not want any more.
-func (i *Installer) removeObsolete(ctx context.Context) error { return i.removeOurs(ctx, i.Obsolete) }
+// removeObsolete removes what this configuration does not want any more. A role of the
+// version before does not name what that version could not have made: it is left alone.
+func (i *Installer) removeObsolete(ctx context.Context) error {
+	for _, object := range i.Obsolete {
+		current, err := i.get(ctx, object)
+		if apierrors.IsForbidden(err) {
+			log.FromContext(ctx).V(2).Info("Left alone what the role does not name", "object", object.GetName(), "reason", err.Error())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := i.removeOurs(ctx, current); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// removeOurs removes objects of ours; what somebody else made under the name stays.
-func (i *Installer) removeOurs(ctx context.Context, objects []client.Object) error {
+// removeAllOurs removes objects of ours; what somebody else made under the name stays.
+func (i *Installer) removeAllOurs(ctx context.Context, objects []client.Object) error {
 	for _, object := range objects {
 		current, err := i.get(ctx, object)
 		if err != nil {
 			return err
 		}
-		if current == nil || !ours(current) {
-			continue
+		if err := i.removeOurs(ctx, current); err != nil {
+			return err
 		}
-		uid := current.GetUID()
-		err = i.Client.Delete(ctx, current, client.Preconditions(metav1.Preconditions{UID: &uid}))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing %s %s: %w", current.GetKind(), current.GetName(), err)
-		}
+	}
+	return nil
+}
+
+// removeOurs removes an object, unless it is not there or is somebody else's.
+func (i *Installer) removeOurs(ctx context.Context, current *unstructured.Unstructured) error {
+	if current == nil || !ours(current) {
+		return nil
+	}
+	uid := current.GetUID()
+	err := i.Client.Delete(ctx, current, client.Preconditions(metav1.Preconditions{UID: &uid}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing %s %s: %w", current.GetKind(), current.GetName(), err)
 	}
 	return nil
 }

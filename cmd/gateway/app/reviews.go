@@ -43,8 +43,11 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 			Hub: direct, Namespace: config.Hub.Namespace, Service: config.Serving.Service, Port: int32(config.Serving.WebhookPort),
 			ServerName: config.Serving.ServerName(config.Hub.Namespace),
 			Mutating:   []string{webhook.MutatingConfiguration},
-			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration, webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration},
+			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
 			Clock:      clock.RealClock{},
+		}
+		if config.Parts.ServesOCM(options.OCMWorks) {
+			reviews.Handover.Validating = append(reviews.Handover.Validating, webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration)
 		}
 	}
 	return reviews
