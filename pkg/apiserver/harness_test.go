@@ -168,6 +168,13 @@ func (m *member) serve(handler http.HandlerFunc) {
 	m.handler = handler
 }
 
+// over serves what handler makes of what was served before.
+func (m *member) over(handler func(before http.Handler) http.HandlerFunc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handler = handler(m.handler)
+}
+
 func (m *member) agentAnswers(do http.HandlerFunc) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

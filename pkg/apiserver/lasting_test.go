@@ -64,17 +64,27 @@ func answerReview(w http.ResponseWriter, r *http.Request, status authorizationv1
 	return review.Spec
 }
 
+// reviewed has a member's reviews answered by answer, which is given what did it before.
+func reviewed(m *member, answer func(w http.ResponseWriter, r *http.Request, otherwise http.Handler)) {
+	m.over(func(before http.Handler) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == selfReviews {
+				answer(w, r, before)
+				return
+			}
+			before.ServeHTTP(w, r)
+		}
+	})
+}
+
 // memberAnswers has a member answer what is asked about jane with a status of its own.
 func memberAnswers(m *member, jane authorizationv1.SubjectAccessReviewStatus) {
-	m.mu.Lock()
-	before := m.handler
-	m.mu.Unlock()
-	m.serve(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == selfReviews && r.Header.Get("Impersonate-User") == "jane" {
+	reviewed(m, func(w http.ResponseWriter, r *http.Request, otherwise http.Handler) {
+		if r.Header.Get("Impersonate-User") == "jane" {
 			answerReview(w, r, jane)
 			return
 		}
-		before.ServeHTTP(w, r)
+		otherwise.ServeHTTP(w, r)
 	})
 }
 
@@ -268,14 +278,7 @@ func TestAMemberThatCannotDecideEndsNothing(t *testing.T) {
 			g, m, records := lastingGateway(t)
 			_ = g.begin(aWatch, "jane")
 			asked := make(chan struct{})
-			m.mu.Lock()
-			before := m.handler
-			m.mu.Unlock()
-			m.serve(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != selfReviews {
-					before.ServeHTTP(w, r)
-					return
-				}
+			reviewed(m, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 				answer(w, r)
 				select {
 				case asked <- struct{}{}:
@@ -297,9 +300,6 @@ func TestAMemberThatCannotDecideEndsNothing(t *testing.T) {
 func TestTheWatchesOfWhoMayWatchEverythingAreAskedAboutOnce(t *testing.T) {
 	var asked sync.Map
 	g, m, _ := lastingGateway(t, func(c *apiserver.Config) { c.ReviewPeriod = 100 * time.Millisecond })
-	m.mu.Lock()
-	before := m.handler
-	m.mu.Unlock()
 	of := func(user string) map[string]bool {
 		all := map[string]bool{}
 		asked.Range(func(key, _ any) bool {
@@ -310,11 +310,7 @@ func TestTheWatchesOfWhoMayWatchEverythingAreAskedAboutOnce(t *testing.T) {
 		})
 		return all
 	}
-	m.serve(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != selfReviews {
-			before.ServeHTTP(w, r)
-			return
-		}
+	reviewed(m, func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		user := r.Header.Get("Impersonate-User")

@@ -17,8 +17,8 @@ import (
 // kind that was never listed.
 const readTimeout = 5 * time.Second
 
-// Collector makes the metrics of the kinds that the gateway serves.
-type Collector struct {
+// Fleet has the metrics of the kinds that the gateway serves.
+type Fleet struct {
 	// Reader reads from memory: it is asked for all objects of each kind at each reading.
 	Reader client.Reader
 	// Accounts says that ManagedServiceAccounts are served; members and placements always
@@ -26,10 +26,10 @@ type Collector struct {
 	Accounts bool
 }
 
-var _ prometheus.Collector = (*Collector)(nil)
-
-// Run registers the metrics for as long as this replica leads.
-func (c *Collector) Run(ctx context.Context, registerer prometheus.Registerer) error {
+// Run registers the metrics for as long as this replica leads. A reading that is under way
+// ends with it.
+func (f *Fleet) Run(ctx context.Context, registerer prometheus.Registerer) error {
+	c := &collector{fleet: f, leads: func() context.Context { return ctx }}
 	if err := registerer.Register(c); err != nil {
 		return fmt.Errorf("registering the metrics of the fleet: %w", err)
 	}
@@ -38,24 +38,33 @@ func (c *Collector) Run(ctx context.Context, registerer prometheus.Registerer) e
 	return nil
 }
 
+// collector computes the metrics of a fleet at each reading.
+type collector struct {
+	fleet *Fleet
+	// leads is the context that ends when another replica leads.
+	leads func() context.Context
+}
+
+var _ prometheus.Collector = (*collector)(nil)
+
 // Describe says which metrics there are.
-func (c *Collector) Describe(descriptions chan<- *prometheus.Desc) {
+func (c *collector) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, vec := range newSeries().all() {
 		vec.Describe(descriptions)
 	}
 }
 
 // Collect computes them. A kind that cannot be read has none this time.
-func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(c.leads(), readTimeout)
 	defer cancel()
 	s := newSeries()
 	fills := []func(context.Context, client.Reader) error{s.ofMembers, s.ofPlacements, s.ofWorks, s.ofRuns, s.ofEvictions}
-	if c.Accounts {
+	if c.fleet.Accounts {
 		fills = append(fills, s.ofAccounts)
 	}
 	for _, fill := range fills {
-		if err := fill(ctx, c.Reader); err != nil {
+		if err := fill(ctx, c.fleet.Reader); err != nil {
 			log.Log.WithName("fleetmetrics").V(1).Info("Metrics of a kind cannot be computed", "reason", err.Error())
 		}
 	}

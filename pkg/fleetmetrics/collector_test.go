@@ -144,7 +144,7 @@ fleetgate_works{state="failed"} 1
 fleetgate_works{state="pending"} 1
 fleetgate_works{state="unavailable"} 1
 `
-	c := &Collector{Reader: hub(t, interceptor.Funcs{}, fleet()...), Accounts: true}
+	c := &collector{fleet: &Fleet{Reader: hub(t, interceptor.Funcs{}, fleet()...), Accounts: true}, leads: t.Context}
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
@@ -157,7 +157,7 @@ func TestAKindThatIsNotServedIsNotRead(t *testing.T) {
 		}
 		return c.List(ctx, list, options...)
 	}})
-	if n := testutil.CollectAndCount(&Collector{Reader: reader}); n != statesOfAll {
+	if n := testutil.CollectAndCount(&collector{fleet: &Fleet{Reader: reader}, leads: t.Context}); n != statesOfAll {
 		t.Errorf("%d series of an empty fleet, want one of each state", n)
 	}
 }
@@ -173,7 +173,7 @@ func TestAKindThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 		}
 		return c.List(ctx, list, options...)
 	}}, fleet()...)
-	c := &Collector{Reader: reader, Accounts: true}
+	c := &collector{fleet: &Fleet{Reader: reader, Accounts: true}, leads: t.Context}
 	if works, members := testutil.CollectAndCount(c, "fleetgate_works"), testutil.CollectAndCount(c, "fleetgate_members"); works != 0 || members != 5 {
 		t.Errorf("%d series of works and %d of members", works, members)
 	}
@@ -181,7 +181,7 @@ func TestAKindThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 
 func TestOnlyALeaderTells(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	c := &Collector{Reader: hub(t, interceptor.Funcs{})}
+	c := &Fleet{Reader: hub(t, interceptor.Funcs{})}
 	for range 2 { // It may lead again.
 		ctx, end := context.WithCancel(t.Context())
 		done := make(chan error)

@@ -56,13 +56,14 @@ func (s series) ofMembers(ctx context.Context, from client.Reader) error {
 func stateOfMember(member *clusterv1beta1.MemberCluster) string {
 	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	joined := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined)
+	_, silent := member.SilentSince()
 	switch {
 	case member.DeletionTimestamp != nil, joined != nil && joined.Status == metav1.ConditionFalse:
 		return "leaving"
+	case silent:
+		return "silent"
 	case agent == nil, joined == nil:
 		return "waiting"
-	case joined.Status != metav1.ConditionTrue:
-		return "silent"
 	case meta.IsStatusConditionFalse(agent.Conditions, clusterv1beta1.ConditionHealthy):
 		return "unhealthy"
 	}

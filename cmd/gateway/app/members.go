@@ -78,8 +78,8 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 
 // addFleetMetrics has the leader tell how its fleet stands.
 func (g *gateway) addFleetMetrics(mgr ctrl.Manager) error {
-	collector := &fleetmetrics.Collector{Reader: mgr.GetClient(), Accounts: g.Parts.Serves(options.APIMSA)}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return collector.Run(ctx, metrics.Registry) }))
+	fleet := &fleetmetrics.Fleet{Reader: mgr.GetClient(), Accounts: g.Parts.Serves(options.APIMSA)}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return fleet.Run(ctx, metrics.Registry) }))
 }
 
 // membershipControllers join members, and say how they are.

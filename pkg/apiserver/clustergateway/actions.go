@@ -12,10 +12,8 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
@@ -89,20 +87,13 @@ func (a action) String() string {
 type actions struct {
 	serverName string
 	// send gives the member a request with the gateway's token.
-	send   func(out *http.Request, upgrade bool) (*http.Response, error)
-	asking singleflight.Group
-	// answers maps who and what to when it was last allowed or refused.
-	answers *cache.LRUExpireCache
-}
-
-// allowance is a member's answer.
-type allowance struct {
-	allowed bool
-	at      time.Time
+	send func(out *http.Request, upgrade bool) (*http.Response, error)
+	// answers maps who and what to whether it is allowed.
+	answers *answers[bool]
 }
 
 func newActions(serverName string, send func(*http.Request, bool) (*http.Response, error)) *actions {
-	return &actions{serverName: serverName, send: send, answers: cache.NewLRUExpireCache(actionsPerMember)}
+	return &actions{serverName: serverName, send: send, answers: newAnswers[bool](actionsPerMember)}
 }
 
 // allowed reports whether as may do what; the gateway's own account if as is empty. No
@@ -121,25 +112,14 @@ func (a *actions) within(ctx context.Context, as Impersonation, what action, age
 	if err != nil {
 		return false, fmt.Errorf("describing what is done: %w", err)
 	}
-	key = as.key() + key
-	if known, ok := a.answers.Get(key); ok && time.Since(known.(allowance).at) < age {
-		return known.(allowance).allowed, nil
-	}
-	result, err, _ := a.asking.Do(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-		asked := time.Now()
+	keep := func(bool) time.Duration { return age }
+	return a.answers.within(ctx, as.key()+key, age, keep, func(ctx context.Context) (bool, error) {
 		allowed, err := a.ask(ctx, as, what)
 		if err != nil {
-			return nil, err
+			return false, fmt.Errorf("asking the member's API server: %w", err)
 		}
-		a.answers.Add(key, allowance{allowed: allowed, at: asked}, age)
 		return allowed, nil
 	})
-	if err != nil {
-		return false, fmt.Errorf("asking the member's API server: %w", err)
-	}
-	return result.(bool), nil
 }
 
 func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool, error) {

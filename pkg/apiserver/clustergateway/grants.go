@@ -12,11 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/singleflight"
-	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
@@ -33,16 +29,9 @@ const (
 type grants struct {
 	member    string
 	transport *http.Transport
-	asking    singleflight.Group
-	// answers maps Impersonation.key to an answer. A broken connection replaces
-	// it, so that an answer of an earlier session is never found in it.
-	answers atomic.Pointer[cache.LRUExpireCache]
-}
-
-// answer is an agent's decision: a refusal is its text, empty means granted.
-type answer struct {
-	refusal string
-	at      time.Time
+	// answers maps Impersonation.key to a refusal, empty if it was granted. A broken
+	// connection forgets them.
+	answers *answers[string]
 }
 
 // grantRequest is the body of POST /v1/impersonations.
@@ -52,8 +41,7 @@ type grantRequest struct {
 }
 
 func newGrants(member string, dialer Dialer) *grants {
-	g := &grants{member: member}
-	g.forget()
+	g := &grants{member: member, answers: newAnswers[string](grantsPerMember)}
 	g.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -62,7 +50,7 @@ func newGrants(member string, dialer Dialer) *grants {
 			if err != nil {
 				return nil, err
 			}
-			return &watchedConn{Conn: conn, closed: g.forget}, nil
+			return &watchedConn{Conn: conn, closed: g.answers.forget}, nil
 		},
 		MaxConnsPerHost:        2,
 		MaxIdleConnsPerHost:    2,
@@ -82,81 +70,65 @@ func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, 
 
 // within is ensure with an answer that is not older than so long.
 func (g *grants) within(ctx context.Context, as Impersonation, age time.Duration) (refusal string, err error) {
-	answers, key := g.answers.Load(), as.key()
-	if known, ok := answers.Get(key); ok && time.Since(known.(answer).at) < age {
-		return known.(answer).refusal, nil
-	}
-	// The one who asks may go away while others wait for the same answer.
-	result := g.asking.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
-		defer cancel()
-		asked := time.Now()
-		got, err := g.ask(ctx, as)
+	return g.answers.within(ctx, as.key(), age, grantKept, func(ctx context.Context) (string, error) {
+		refusal, err := g.ask(ctx, as)
 		if err != nil {
-			return nil, err
+			return "", fmt.Errorf("asking the agent of member %q: %w", g.member, err)
 		}
-		ttl := grantedFor
-		if got.refusal != "" {
-			ttl = refusedFor
-		}
-		got.at = asked
-		answers.Add(key, got, ttl)
-		return got, nil
+		return refusal, nil
 	})
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case r := <-result:
-		if r.Err != nil {
-			return "", fmt.Errorf("asking the agent of member %q: %w", g.member, r.Err)
-		}
-		return r.Val.(answer).refusal, nil
-	}
 }
 
-func (g *grants) ask(ctx context.Context, as Impersonation) (answer, error) {
+// grantKept is for how long an agent's answer is remembered.
+func grantKept(refusal string) time.Duration {
+	if refusal != "" {
+		return refusedFor
+	}
+	return grantedFor
+}
+
+// ask returns the agent's refusal, empty if it has granted.
+func (g *grants) ask(ctx context.Context, as Impersonation) (string, error) {
 	groups := as.Groups
 	if groups == nil {
 		groups = []string{}
 	}
 	body, err := json.Marshal(grantRequest{User: as.User, Groups: groups})
 	if err != nil {
-		return answer{}, fmt.Errorf("encoding the question: %w", err)
+		return "", fmt.Errorf("encoding the question: %w", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/v1/impersonations", bytes.NewReader(body))
 	if err != nil {
-		return answer{}, fmt.Errorf("making the question: %w", err)
+		return "", fmt.Errorf("making the question: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	res, err := g.transport.RoundTrip(req)
 	if err != nil {
-		return answer{}, err
+		return "", err
 	}
 	defer func() { _ = res.Body.Close() }()
 	return readAnswer(res)
 }
 
-func readAnswer(res *http.Response) (answer, error) {
+func readAnswer(res *http.Response) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(res.Body, 8<<10))
 	switch {
 	case err != nil:
-		return answer{}, fmt.Errorf("reading the answer: %w", err)
+		return "", fmt.Errorf("reading the answer: %w", err)
 	case res.StatusCode == http.StatusNoContent:
-		return answer{}, nil
+		return "", nil
 	case res.StatusCode != http.StatusForbidden:
-		return answer{}, fmt.Errorf("the agent answered %d", res.StatusCode)
+		return "", fmt.Errorf("the agent answered %d", res.StatusCode)
 	}
 	var reply struct {
 		Message string `json:"message"`
 	}
 	if err := json.Unmarshal(content, &reply); err != nil || reply.Message == "" {
 		//lint:ignore nilerr What is no answer of ours holds no reason.
-		return answer{refusal: "the agent gave no reason"}, nil
+		return "the agent gave no reason", nil
 	}
-	return answer{refusal: printable(reply.Message, maxRefusal)}, nil
+	return printable(reply.Message, maxRefusal), nil
 }
-
-func (g *grants) forget() { g.answers.Store(cache.NewLRUExpireCache(grantsPerMember)) }
 
 func (g *grants) close() { g.transport.CloseIdleConnections() }
 

@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -192,14 +191,14 @@ func (r *Reconciler) worksOf(ctx context.Context, b placementv1beta1.BindingObje
 // silence says since when nothing is heard of a member that is expected to answer, in words
 // that follow a sentence; "" if it is heard. The time is the hub's.
 func silence(member *clusterv1beta1.MemberCluster) string {
-	if member == nil || member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) == nil {
-		return "" // It has left, or has yet to join.
-	}
-	joined := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined)
-	if joined == nil || joined.Status != metav1.ConditionUnknown || joined.Reason != clusterv1beta1.ReasonMemberClusterJoinStateUnknown {
+	if member == nil {
 		return ""
 	}
-	return fmt.Sprintf("nothing is heard of member %q since %s: see its condition Joined", member.Name, joined.LastTransitionTime.UTC().Format(time.RFC3339))
+	since, silent := member.SilentSince()
+	if !silent {
+		return ""
+	}
+	return fmt.Sprintf("nothing is heard of member %q since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
 }
 
 // member reads a member; nil if it is gone, or going.

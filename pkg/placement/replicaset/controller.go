@@ -26,6 +26,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -100,18 +101,7 @@ func (r *Reconciler) enqueueSets(placement func(client.Object) string) handler.E
 		if name == "" {
 			return nil
 		}
-		var sets workv1alpha1.ManifestWorkReplicaSetList
-		if err := r.Client.List(ctx, &sets, client.InNamespace(object.GetNamespace()), client.MatchingFields{setsByPlacement: name},
-			client.UnsafeDisableDeepCopy); err != nil {
-			// The list comes from memory: it fails when the gateway stops, only.
-			ctrl.LoggerFrom(ctx).Error(err, "Could not list ManifestWorkReplicaSets after a change of a Placement", "Placement", name)
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(sets.Items))
-		for i := range sets.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
-		}
-		return requests
+		return enqueue.All(ctx, r.Client, &workv1alpha1.ManifestWorkReplicaSetList{}, client.InNamespace(object.GetNamespace()), client.MatchingFields{setsByPlacement: name})
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
 
 // kindsPoll is how often the hub is asked for kinds that it does not serve yet.
@@ -57,19 +59,10 @@ func (w *waiter) missing(ctx context.Context) (string, error) {
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
 		}
-		if err != nil || !established(definition) {
+		if err != nil || availability.OfCustomResourceDefinition(definition).State != availability.Available {
 			//lint:ignore nilerr It is not there: that is an answer.
 			return name, nil
 		}
 	}
 	return "", nil
-}
-
-func established(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, condition := range definition.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established {
-			return condition.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -51,7 +51,8 @@ func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 	known := trouble.Of(before)
 	for _, t := range trouble.Of(after) {
 		told := slices.ContainsFunc(known, func(old trouble.Trouble) bool {
-			return old.Condition == t.Condition && old.Member == t.Member && old.Object == t.Object && old.Message == t.Message && old.Waits == t.Waits
+			old.Others = t.Others
+			return old == t
 		})
 		if !told && !t.Waits {
 			all = append(all, happened{corev1.EventTypeWarning, warnings[t.Condition], t.String()})

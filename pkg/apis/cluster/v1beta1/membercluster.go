@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -318,6 +319,17 @@ type MemberClusterList struct {
 // as waiting for approval.
 func (m *MemberCluster) IsApproved() bool {
 	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
+}
+
+// SilentSince is since when the hub does not know any more whether a member that has
+// reported is joined, by the hub's clock: nothing is heard of its agent. A member that is
+// heard, has yet to report or has left is not silent.
+func (m *MemberCluster) SilentSince() (since metav1.Time, silent bool) {
+	joined := meta.FindStatusCondition(m.Status.Conditions, ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionUnknown || m.Status.AgentStatusOf(MemberAgent) == nil {
+		return metav1.Time{}, false
+	}
+	return joined.LastTransitionTime, true
 }
 
 // AgentStatusOf returns what the agent of that type reported last, or nil if it
