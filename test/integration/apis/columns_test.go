@@ -5,35 +5,15 @@ package apis
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 )
-
-// printed is what kubectl prints of one object: cells by heading, those of -o wide too.
-func printed(ctx context.Context, path string) map[string]string {
-	GinkgoHelper()
-	clientset, err := kubernetes.NewForConfig(hub.Config())
-	Expect(err).NotTo(HaveOccurred())
-	raw, err := clientset.Discovery().RESTClient().Get().AbsPath(path).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
-	Expect(err).NotTo(HaveOccurred())
-	var table metav1.Table
-	Expect(json.Unmarshal(raw, &table)).To(Succeed())
-	Expect(table.Rows).To(HaveLen(1))
-	cells := map[string]string{}
-	for i, column := range table.ColumnDefinitions {
-		cells[column.Name] = fmt.Sprint(table.Rows[0].Cells[i])
-	}
-	return cells
-}
 
 func said(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now()}
@@ -58,7 +38,7 @@ var _ = Describe("What kubectl get prints", func() {
 				said("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "not applied on 1 cluster(s)"),
 			}
 		})
-		Expect(printed(ctx, group+"clusterresourceplacements/columns")).To(And(
+		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
 			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Reason", "ApplyFailed"),
 			HaveKeyWithValue("Why-Not", "not applied on 1 cluster(s)")))
 	})
@@ -69,7 +49,7 @@ var _ = Describe("What kubectl get prints", func() {
 		with(ctx, binding, func() {
 			binding.Status.Conditions = []metav1.Condition{said("WorkSynchronized", metav1.ConditionFalse, "SyncWorkFailed", "no")}
 		})
-		Expect(printed(ctx, group+"clusterresourcebindings/columns-1")).To(And(
+		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourcebindings/columns-1")).To(And(
 			HaveKeyWithValue("Member", "edge"), HaveKeyWithValue("WorkSynchronized", "False"), HaveKeyWithValue("Reason", "SyncWorkFailed")))
 
 		eviction := &placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
@@ -80,7 +60,7 @@ var _ = Describe("What kubectl get prints", func() {
 				said("Executed", metav1.ConditionFalse, "ClusterResourcePlacementEvictionNotExecuted", "the budget does not allow it"),
 			}
 		})
-		Expect(printed(ctx, group+"clusterresourceplacementevictions/columns")).To(And(
+		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacementevictions/columns")).To(And(
 			HaveKeyWithValue("Placement", "shop"), HaveKeyWithValue("Member", "edge"), HaveKeyWithValue("Executed", "False"),
 			HaveKeyWithValue("Reason", "ClusterResourcePlacementEvictionNotExecuted"), HaveKeyWithValue("Why", "the budget does not allow it")))
 	})
@@ -93,7 +73,7 @@ var _ = Describe("What kubectl get prints", func() {
 				said("Available", metav1.ConditionFalse, "SomeManifestsAreNotAvailable", "Deployment shop/web"),
 			}
 		})
-		Expect(printed(ctx, group+"namespaces/"+namespace+"/works/columns")).To(And(
+		Expect(expect.Cells(ctx, hub.Config(), group+"namespaces/"+namespace+"/works/columns")).To(And(
 			HaveKeyWithValue("Applied", "True"), HaveKeyWithValue("Available", "False"), HaveKeyWithValue("Reason", "SomeManifestsAreNotAvailable"),
 			HaveKeyWithValue("Why-Not", "Deployment shop/web")))
 	})

@@ -18,6 +18,7 @@ import (
 
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // reasonsOf are the reasons of the events on an object, by their time.
@@ -97,7 +98,7 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 		}
 		inOrder("NamespaceCreated", "InternalMemberClusterCreated", "RoleCreated", "RoleBindingCreated", "MemberClusterJoined")
 		printed := "/apis/fleet.azure.com/v1alpha1/memberclusters/" + name
-		Expect(cells(ctx, printed)).To(And(HaveKeyWithValue("State", "Join"), HaveKeyWithValue("Joined", "MemberClusterJoined")))
+		Expect(expect.Cells(ctx, hub.Config(), printed)).To(And(HaveKeyWithValue("State", "Join"), HaveKeyWithValue("Joined", "MemberClusterJoined")))
 
 		By("telling it to leave")
 		base := mc.DeepCopy()
@@ -110,7 +111,7 @@ var _ = Describe("A MemberCluster of the first fleets", func() {
 		}).Should(Succeed())
 		expectGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.MemberNamespace(name)}})
 		inOrder("MemberClusterJoined", "InternalMemberClusterSpecUpdated", "NamespaceDeleted", "MemberClusterLeft")
-		Expect(cells(ctx, printed)).To(And(HaveKeyWithValue("State", "Leave"), HaveKeyWithValue("Joined", "MemberClusterLeft")))
+		Expect(expect.Cells(ctx, hub.Config(), printed)).To(And(HaveKeyWithValue("State", "Leave"), HaveKeyWithValue("Joined", "MemberClusterLeft")))
 	})
 
 	It("has a range for the lease, and no state but the two", func(ctx SpecContext) {

@@ -5,15 +5,12 @@ package registration_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -82,38 +79,4 @@ func setHeartbeatPeriod(ctx context.Context, name string, seconds int32) {
 		mc := getMember(ctx, name)
 		g.Expect(expect.Condition(mc.Status.Conditions, clusterv1beta1.ConditionJoined).ObservedGeneration).To(Equal(mc.Generation))
 	}).Should(Succeed())
-}
-
-// columns are the headings that kubectl prints for a path.
-func columns(ctx context.Context, path string) []string {
-	GinkgoHelper()
-	var names []string
-	for _, column := range tableOf(ctx, path).ColumnDefinitions {
-		names = append(names, column.Name)
-	}
-	return names
-}
-
-// cells are what it prints below them for one object.
-func cells(ctx context.Context, path string) map[string]string {
-	GinkgoHelper()
-	table := tableOf(ctx, path)
-	Expect(table.Rows).To(HaveLen(1))
-	printed := map[string]string{}
-	for i, column := range table.ColumnDefinitions {
-		printed[column.Name] = fmt.Sprint(table.Rows[0].Cells[i])
-	}
-	return printed
-}
-
-func tableOf(ctx context.Context, path string) metav1.Table {
-	GinkgoHelper()
-	clientset, err := kubernetes.NewForConfig(hub.Config())
-	Expect(err).NotTo(HaveOccurred())
-	raw, err := clientset.Discovery().RESTClient().Get().AbsPath(path).
-		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
-	Expect(err).NotTo(HaveOccurred())
-	var table metav1.Table
-	Expect(json.Unmarshal(raw, &table)).To(Succeed())
-	return table
 }

@@ -224,10 +224,10 @@ var _ = Describe("Joining", func() {
 		}).Should(Succeed())
 
 		By("asking for tables, as kubectl does")
-		Expect(columns(ctx, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(ContainElements("Name", "Joined", "Age", "Node-Count"))
-		Expect(cells(ctx, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(And(
+		Expect(expect.Columns(ctx, hub.Config(), "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(ContainElements("Name", "Joined", "Age", "Node-Count"))
+		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/"+name)).To(And(
 			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Agent-Version", version.Get())))
-		Expect(columns(ctx, "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters")).To(
+		Expect(expect.Columns(ctx, hub.Config(), "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters")).To(
 			Equal([]string{"Name", "Bundles-Ready", "Nodes-Ready", "Sample-Node", "Last-Seen", "Status"}))
 		Eventually(func() string { return getCluster(ctx, namespace, name).Status.Display.ReadyNodes }).Should(Equal("2/2"))
 		Expect(getCluster(ctx, namespace, name).Status.Display.SampleNode).NotTo(BeEmpty())
