@@ -143,6 +143,7 @@ func newManager(ctx context.Context, config *options.Config, hub *hub, certifica
 	settings := managerOptions(hub, &config.Parts, shutdownGrace)
 	settings.Metrics.BindAddress = config.Process.Metrics
 	settings.HealthProbeBindAddress, settings.LivenessEndpointName = config.Process.HealthProbes, "/livez"
+	settings.PprofBindAddress = config.Process.Profiles
 	if config.Parts.TakesReviews() {
 		server, err := newIntake(ctx, config, hub.clientset, certificates, handover)
 		if err != nil {

@@ -37,3 +37,18 @@ func address(flag, value string, mayBeOff bool) error {
 	}
 	return nil
 }
+
+// loopback is for what anybody who reaches it may read.
+func loopback(flag, value string) error {
+	if value == "0" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(value)
+	if err != nil {
+		return fmt.Errorf("%s %q is not host:port", flag, value)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("%s %q is not an address of loopback, and nobody who asks there is asked who they are: give 127.0.0.1:6060", flag, value)
+	}
+	return nil
+}

@@ -35,6 +35,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"one port twice":          {func(o *Options) { o.Serving.WebhookPort = o.Serving.SecurePort }, []string{"--secure-port and --webhook-port are both 8443"}},
 		"addresses": {func(o *Options) { o.Serving.BindAddress, o.Process.Metrics, o.Process.HealthProbes = "here", "x", "0" },
 			[]string{`--metrics-bind-address "x"`, `--health-probe-bind-address "0"`, `--bind-address "here"`}},
+		"profiles for everybody": {func(o *Options) { o.Process.Profiles = ":6060" }, []string{`--pprof-bind-address ":6060" is not an address of loopback`}},
+		"profiles somewhere":     {func(o *Options) { o.Process.Profiles = "6060" }, []string{`--pprof-bind-address "6060" is not host:port`}},
 		"registration": {func(o *Options) { o.Registration.Namespaces, o.Registration.InfiniteTokenApproval = nil, "always" },
 			[]string{"--registration-namespaces is empty", "--infinite-token-approval does not know always"}},
 		"registration policies": {func(o *Options) { o.Registration.Policy, o.Registration.SelfAssignedLabels = "closed", "drop" },
