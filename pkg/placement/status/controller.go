@@ -107,8 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if going, err := family.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
 		return ctrl.Result{}, err
 	}
-	wait := r.spacing.wait(req.NamespacedName, r.Clock.Now())
-	if wait > 0 && r.spacing.isLarge(req.NamespacedName) {
+	if wait := r.spacing.compute(req.NamespacedName, r.Clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	observed, err := r.observe(ctx, req.NamespacedName, placement)
@@ -116,7 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	status := Compute(observed)
-	if wait > 0 && !isNews(placement, status) {
+	r.spacing.computes(req.NamespacedName, len(status.PlacementStatuses), r.Clock.Now())
+	if wait := r.spacing.write(req.NamespacedName, r.Clock.Now()); wait > 0 && !isNews(placement, status) {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	err = r.write(ctx, placement, status)
@@ -200,7 +200,6 @@ func copied(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
-	members := len(status.PlacementStatuses)
 	if !stands(placement.GetStatus(), status) {
 		trim(placement, status)
 	}
@@ -210,7 +209,7 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 	if equality.Semantic.DeepEqual(before.GetStatus(), status) {
 		return copyErr
 	}
-	r.spacing.writes(client.ObjectKeyFromObject(placement), members, r.Clock.Now())
+	r.spacing.writes(client.ObjectKeyFromObject(placement), r.Clock.Now())
 	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
 	if err := r.Client.Status().Update(ctx, placement); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)

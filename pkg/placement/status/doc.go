@@ -12,7 +12,8 @@
 // something settled, not on the way: while the snapshots for the placement's
 // present generation are not made, or the scheduler has not looked at them, the
 // status stays what it was. Where the resources go, and that all is done, it tells at once;
-// what happens between is gathered for a second (spacing.go).
+// what happens between is gathered for a second, and for ten if there are a thousand
+// members (spacing.go).
 //
 // The one condition it leaves alone is Scheduled=False with reason
 // InvalidResourceSelectors, which package snapshot sets and takes back.

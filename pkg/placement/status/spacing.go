@@ -4,6 +4,7 @@
 package status
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,68 +15,94 @@ import (
 )
 
 const (
-	// hastyMembers is up to how many members a placement's news are written as soon as
-	// they come.
+	// hastyMembers is up to how many members a status is computed as soon as something
+	// changes, which is cheap.
 	hastyMembers = 200
-	// stride is how far apart other writes of a status are: during a rollout every member
-	// changes it several times.
+	// stride is how far apart the writes of a status are, and computing one of many members:
+	// during a rollout every member changes it several times.
 	stride = time.Second
+	// share is what each member adds to how far apart its placement's writes are. A write
+	// costs as much as there are members in it, and goes to all who watch: so a rollout to
+	// ten times as many members costs ten times as much, and not a hundred times.
+	share = 10 * time.Millisecond
 )
 
-// spacing remembers when the statuses of placements were written.
+// spacing remembers when the statuses of placements were computed and written.
 type spacing struct {
-	mu    sync.Mutex
-	wrote map[types.NamespacedName]lastWrite
+	mu   sync.Mutex
+	last map[types.NamespacedName]occasion
 }
 
-type lastWrite struct {
-	at    time.Time
-	large bool
+// occasion is when a status was computed and written last, and of how many members.
+type occasion struct {
+	computed, written time.Time
+	members           int
 }
 
-// wait is for how long the status of a placement has to wait.
-func (p *spacing) wait(placement types.NamespacedName, now time.Time) time.Duration {
+// compute is for how long computing the status of a placement has to wait.
+func (p *spacing) compute(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.wrote[placement]
-	if !ok {
+	last := p.last[placement]
+	if last.members <= hastyMembers {
 		return 0
 	}
-	return max(0, last.at.Add(stride).Sub(now))
+	return max(0, last.computed.Add(stride).Sub(now))
 }
 
-// isLarge reports whether the status that was written last was of many members: each
-// write is large, and so is the work of computing it.
-func (p *spacing) isLarge(placement types.NamespacedName) bool {
+// write is for how long writing it has to wait, if it tells nothing that people wait for.
+func (p *spacing) write(placement types.NamespacedName, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wrote[placement].large
-}
-
-// writes notes that the status of a placement is written.
-func (p *spacing) writes(placement types.NamespacedName, members int, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.wrote == nil {
-		p.wrote = map[types.NamespacedName]lastWrite{}
+	last, ok := p.last[placement]
+	if !ok || last.written.IsZero() {
+		return 0
 	}
-	p.wrote[placement] = lastWrite{at: now, large: members > hastyMembers}
+	apart := max(stride, time.Duration(last.members)*share)
+	return max(0, last.written.Add(apart).Sub(now))
+}
+
+// computes notes that the status of a placement is computed.
+func (p *spacing) computes(placement types.NamespacedName, members int, now time.Time) {
+	p.note(placement, func(o *occasion) { o.computed, o.members = now, members })
+}
+
+// writes notes that it is written.
+func (p *spacing) writes(placement types.NamespacedName, now time.Time) {
+	p.note(placement, func(o *occasion) { o.written = now })
+}
+
+func (p *spacing) note(placement types.NamespacedName, change func(*occasion)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[types.NamespacedName]occasion{}
+	}
+	last := p.last[placement]
+	change(&last)
+	p.last[placement] = last
 }
 
 // forget says that a placement is gone.
 func (p *spacing) forget(placement types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.wrote, placement)
+	delete(p.last, placement)
 }
 
 // isNews reports whether a status tells what people wait for: where the resources go, or
-// that all is done. What comes between is gathered.
+// that all is done; of many members, which are written seldom, also how far it is and what
+// is wrong. What comes between is gathered.
 func isNews(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) bool {
+	if differs(placement, status, placementv1beta1.ConditionScheduled) {
+		return true
+	}
 	stages := stagesOf(placement.GetSpec())
-	return differs(placement, status, placementv1beta1.ConditionScheduled) ||
-		differs(placement, status, stages[len(stages)-1].kind) &&
-			meta.IsStatusConditionTrue(status.Conditions, placement.ConditionType(stages[len(stages)-1].kind))
+	if len(status.PlacementStatuses) > hastyMembers {
+		return slices.ContainsFunc(stages, func(s stage) bool { return differs(placement, status, s.kind) })
+	}
+	last := stages[len(stages)-1].kind
+	return differs(placement, status, last) && meta.IsStatusConditionTrue(status.Conditions, placement.ConditionType(last))
 }
 
 // differs reports whether a condition of the placement says something else than before.

@@ -4,6 +4,7 @@
 package status
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,29 +16,74 @@ import (
 func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
-	if wait := p.wait(key, now); wait != 0 {
+	p.computes(key, 100, now)
+	if wait := p.write(key, now); wait != 0 {
 		t.Errorf("the first write waits %s", wait)
 	}
-	p.writes(key, 201, now)
-	if wait := p.wait(key, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
+	p.writes(key, now)
+	if wait := p.write(key, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
 		t.Errorf("the second write waits %s, want 700ms", wait)
 	}
-	if wait := p.wait(types.NamespacedName{Name: "other"}, now); wait != 0 {
+	if wait := p.write(types.NamespacedName{Name: "other"}, now); wait != 0 {
 		t.Errorf("another placement waits %s", wait)
 	}
-	if wait := p.wait(key, now.Add(stride)); wait != 0 {
+	if wait := p.write(key, now.Add(stride)); wait != 0 {
 		t.Errorf("after a second it waits %s", wait)
 	}
-	if !p.isLarge(key) {
-		t.Error("201 members are few: their news wait for nothing")
-	}
-	p.writes(key, 200, now)
-	if p.isLarge(key) {
-		t.Error("the news of 200 members wait too")
-	}
 	p.forget(key)
-	if wait := p.wait(key, now); wait != 0 || len(p.wrote) != 0 {
-		t.Errorf("a placement that is gone is remembered: %v", p.wrote)
+	if wait := p.write(key, now); wait != 0 || len(p.last) != 0 {
+		t.Errorf("a placement that is gone is remembered: %v", p.last)
+	}
+}
+
+func TestWritesOfManyMembersAreAsFarApartAsTheyAreLarge(t *testing.T) {
+	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
+	var p spacing
+	for _, members := range []int{100, 1000, 5000} {
+		p.computes(key, members, now)
+		p.writes(key, now)
+		if wait, want := p.write(key, now), time.Duration(members)*share; wait != want {
+			t.Errorf("after a write of %d members the next waits %s, want %s", members, wait, want)
+		}
+	}
+}
+
+func TestTheNewsOfFewMembersWaitForNothingAndThoseOfManyASecond(t *testing.T) {
+	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
+	var p spacing
+	p.computes(key, hastyMembers, now)
+	if wait := p.compute(key, now); wait != 0 {
+		t.Errorf("a status of %d members is computed after %s", hastyMembers, wait)
+	}
+	p.computes(key, hastyMembers+1, now)
+	if wait := p.compute(key, now); wait != stride {
+		t.Errorf("a status of %d members is computed after %s, want %s", hastyMembers+1, wait, stride)
+	}
+}
+
+func TestOfManyMembersItIsToldAtOnceHowFarTheyAre(t *testing.T) {
+	members, names := []placementv1beta1.BindingObject{}, []string{}
+	for i := range hastyMembers + 1 {
+		names = append(names, fmt.Sprintf("m-%d", i))
+	}
+	p, policy := placementOf(nil), decided(names...)
+	tell := func(conditions ...string) bool {
+		members = members[:0]
+		for _, name := range names {
+			members = append(members, bound(name, conditions...))
+		}
+		status := Compute(&Observed{Placement: p, Policy: policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: members})
+		news := isNews(p, status)
+		p.Status = *status
+		return news
+	}
+	for n := range wellOff {
+		if !tell(wellOff[:n+1]...) {
+			t.Errorf("that all members are %s is not told at once", wellOff[n])
+		}
+		if tell(wellOff[:n+1]...) {
+			t.Errorf("that all members are still %s is news", wellOff[n])
+		}
 	}
 }
 
