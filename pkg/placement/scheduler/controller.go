@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
-		Watches(&clusterv1beta1.MemberCluster{}, &memberHandler{reader: r.Client, now: r.Clock}).
+		Watches(&clusterv1beta1.MemberCluster{}, &memberHandler{reader: r.Client, now: r.Clock, size: r.members.size}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -265,7 +265,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicyS
 	if equality.Semantic.DeepEqual(before.GetStatus(), s.GetStatus()) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+	// An update, as the whole object is at hand: a patch would be merged and pruned there first.
+	if err := r.Client.Status().Update(ctx, s); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of policy snapshot %q: %w", s.GetName(), err)
 	}
 	return nil

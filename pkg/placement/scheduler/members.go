@@ -57,6 +57,13 @@ func (r *roster) clusters(ctx context.Context, reader client.Reader) ([]framewor
 	return clusters, nil
 }
 
+// size is how many members there were when they were listed last.
+func (r *roster) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.known)
+}
+
 // ClusterOf translates a member.
 func ClusterOf(member *clusterv1beta1.MemberCluster) framework.Cluster {
 	cluster := framework.Cluster{

@@ -24,9 +24,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// measurementDelay is how long changes of members' properties are gathered: each
-// heartbeat can bring some.
-const measurementDelay = 200 * time.Millisecond
+const (
+	// measurementDelay is how long changes of members' properties are gathered: each
+	// heartbeat can bring some.
+	measurementDelay = 200 * time.Millisecond
+	// memberDelay is how long each member of the fleet has decisive changes of others
+	// gathered. What a decision costs grows with the fleet, and many members of a large
+	// one join or change at a time: a thousand are decided about once a second.
+	memberDelay = time.Millisecond
+)
 
 // change is what a change of a member can mean for decisions.
 type change int
@@ -76,6 +82,8 @@ func sameNamespaces(was, is *framework.Cluster) bool {
 type memberHandler struct {
 	reader client.Reader
 	now    clock.PassiveClock
+	// size is how many members there are, more or less.
+	size func() int
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -131,8 +139,9 @@ func silence(before, after *clusterv1beta1.MemberCluster) time.Duration {
 }
 
 func (h *memberHandler) all(ctx context.Context, q queue) {
+	gather := time.Duration(h.size()) * memberDelay
 	family.EachPlacement(ctx, h.reader, func(p placementv1beta1.PlacementObject) {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)}, gather)
 	})
 }
 
