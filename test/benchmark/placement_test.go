@@ -72,42 +72,49 @@ func (p *placementBed) print(b *testing.B) {
 }
 
 func (p *placementBed) measure(b *testing.B) {
-	began := time.Now()
+	joining, began := p.begin(b, "join"), time.Now()
 	p.join(b)
 	p.figure("fleetgate/join", time.Since(began), nil)
+	joining.end(b)
 
 	p.prepare(b)
 	p.settle(b)
-	before, cpu := p.writes(b), cpuOf(b, p.fleet.Gateway.PID())
+	cpu := cpuOf(b, p.fleet.Gateway.PID())
+	placing := p.begin(b, "place")
 	began = time.Now()
 	p.place(b)
 	p.await(b, "bindings", func() bool { return p.bindings.len() >= p.works() })
 	p.figure("fleetgate/scheduled", time.Since(began), nil)
 	p.await(b, "Works", func() bool { return p.agents.works.len() >= p.works() })
 	p.tookWorks = time.Since(began)
+	untilWorks := placing.end(b)
+	reporting := p.begin(b, "report")
 	p.awaitAvailable(b)
 	p.tookAvailable = time.Since(began)
-	untilAvailable := since(before, p.writes(b))
+	untilAvailable := total(untilWorks) + total(reporting.end(b))
 	own := int(p.agents.wrote.Load()) + p.placements
 	p.available = map[string]float64{
-		"writes/work":         float64(total(untilAvailable)) / float64(p.works()),
-		"gateway-writes/work": float64(total(untilAvailable)-own) / float64(p.works()),
+		"writes/work":         float64(untilAvailable) / float64(p.works()),
+		"gateway-writes/work": float64(untilAvailable-own) / float64(p.works()),
 		"gateway-cpu-s":       (cpuOf(b, p.fleet.Gateway.PID()) - cpu).Seconds(),
 		"gateway-MiB":         mebibytes(residentOf(b, p.fleet.Gateway.PID())),
 	}
 	p.settle(b)
 
+	changing := p.begin(b, "change")
 	began = time.Now()
 	p.change(b)
 	p.awaitChange(b)
 	p.figure("fleetgate/change", time.Since(began), nil)
 	p.settle(b)
+	changing.end(b)
 
 	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	p.change(b)
-	before, began = p.writes(b), time.Now()
+	restarting := p.begin(b, "restart")
+	began = time.Now()
 	if err := p.fleet.Gateway.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -116,7 +123,7 @@ func (p *placementBed) measure(b *testing.B) {
 	p.settle(b)
 	p.figure("fleetgate/restart", took, map[string]float64{
 		"gateway-MiB": mebibytes(residentOf(b, p.fleet.Gateway.PID())),
-		"writes":      float64(total(since(before, p.writes(b)))),
+		"writes":      float64(total(restarting.end(b))),
 	})
 }
 

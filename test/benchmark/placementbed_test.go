@@ -66,7 +66,7 @@ type placementBed struct {
 func newPlacementBed(b *testing.B, placements, members int) *placementBed {
 	b.Helper()
 	ctrl.SetLogger(klog.Background())
-	f := startFleet(b, fmt.Sprintf("placement-%d", members))
+	f := startFleetWith(b, fmt.Sprintf("placement-%d", members), fleet.Options{GatewayArgs: profiled()})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -129,18 +129,29 @@ func (p *placementBed) each(b *testing.B, list []string, do func(context.Context
 	}
 }
 
+// measuredPrefix begins the names of the placements that are measured: every fleet has
+// another, of what its administrators may do on members.
+const measuredPrefix = "shop-"
+
 func (p *placementBed) placementNames() []string {
 	var all []string
 	for i := range p.placements {
-		all = append(all, fmt.Sprintf("shop-%02d", i))
+		all = append(all, fmt.Sprintf("%s%02d", measuredPrefix, i))
 	}
 	return all
+}
+
+// isMeasured reports whether a binding or a Work belongs to one of them.
+func isMeasured(object client.Object) bool {
+	return strings.HasPrefix(object.GetLabels()[placementv1beta1.ParentPlacementLabel], measuredPrefix)
 }
 
 // place makes the placements; what they select is made before.
 func (p *placementBed) place(b *testing.B) {
 	see(p.watching, &p.running, p.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("ClusterResourceBindingList")), func(object client.Object) {
-		p.bindings.add(object.GetName())
+		if isMeasured(object) {
+			p.bindings.add(object.GetName())
+		}
 	})
 	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
 		all, second := intstr.FromString("100%"), 1

@@ -30,7 +30,8 @@ type leastWrites struct {
 func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 	var bindings placementv1beta1.ClusterResourceBindingList
 	var works placementv1beta1.WorkList
-	if err := errors.Join(p.hub.List(ctx, &bindings, client.Limit(1)), p.hub.List(ctx, &works, client.Limit(1))); err != nil {
+	measured := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: p.placementNames()[0]}
+	if err := errors.Join(p.hub.List(ctx, &bindings, measured), p.hub.List(ctx, &works, measured)); err != nil {
 		return nil, err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare"}}

@@ -1,0 +1,92 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+const (
+	// profilesVariable names a folder for CPU profiles of the hub's API server and of the
+	// gateway; without it there are none, since taking them costs a part of what is measured.
+	profilesVariable = "FLEETGATE_PROFILES"
+	// gatewayProfiles is where the gateway serves its own then.
+	gatewayProfiles = "127.0.0.1:6060"
+	profilePath     = "/debug/pprof/profile?seconds=5"
+)
+
+// profiled are the flags of a gateway that is profiled.
+func profiled() []string {
+	if os.Getenv(profilesVariable) == "" {
+		return nil
+	}
+	return []string{"--pprof-bind-address=" + gatewayProfiles}
+}
+
+// phase is a part of a run of which one wants to know what the hub was busy with.
+type phase struct {
+	bed    *placementBed
+	name   string
+	before []written
+	done   func()
+}
+
+// begin takes CPU profiles, one after another, until the phase ends, as
+// <hub|gateway>-<name>-<members>-<nth>.pprof: `go tool pprof -top` adds several up.
+func (p *placementBed) begin(b *testing.B, name string) *phase {
+	b.Helper()
+	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), done: func() {}}
+	dir := os.Getenv(profilesVariable)
+	if dir == "" {
+		return ph
+	}
+	ctx, cancel := context.WithCancel(p.watching)
+	var running sync.WaitGroup
+	for whose, from := range map[string]apiClient{"hub": p.api, "gateway": {url: "http://" + gatewayProfiles, http: http.DefaultClient}} {
+		running.Go(func() {
+			for nth := 0; ctx.Err() == nil; nth++ {
+				if err := from.profile(ctx, filepath.Join(dir, fmt.Sprintf("%s-%s-%02d.pprof", whose, ph.name, nth))); err != nil && ctx.Err() == nil {
+					b.Logf("no profile of %s in %s: %v", whose, ph.name, err) // The gateway is away while it starts again.
+					return
+				}
+			}
+		})
+	}
+	ph.done = func() { cancel(); running.Wait() }
+	return ph
+}
+
+// profile writes one profile of five seconds to a file, and leaves none behind that was cut off.
+func (c apiClient) profile(ctx context.Context, path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = c.get(ctx, profilePath, file)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+// end logs what was written meanwhile, by kind and verb with the bytes that were sent, and
+// returns it.
+func (ph *phase) end(b *testing.B) []written {
+	b.Helper()
+	ph.done()
+	more := since(ph.before, ph.bed.writes(b))
+	for _, w := range more {
+		b.Logf("%s: %-7s %7d x %-60s %8d bytes each", ph.name, w.verb, w.count, w.resource, w.bytes/w.count)
+	}
+	return more
+}
