@@ -53,7 +53,11 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 		controllers = append(controllers, g.membershipControllers(mgr)...)
 	}
 	if g.Parts.Serves(options.APIRancher) {
-		controllers = append(controllers, g.registrationControllers(mgr)...)
+		registering, err := g.registrationControllers(mgr)
+		if err != nil {
+			return err
+		}
+		controllers = append(controllers, registering...)
 	}
 	if g.Parts.Serves(options.APIAzure) {
 		controllers = append(controllers, &azurefleet.Reconciler{Client: hub, Recorder: mgr.GetEventRecorder(azurefleet.EventSource)})
@@ -107,7 +111,11 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
 
 // registrationControllers let clusters in: those that ask, those that somebody gives the
 // kubeconfig of, and those of Cluster API.
-func (g *gateway) registrationControllers(mgr ctrl.Manager) []controller {
+func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error) {
+	chart, err := agentChart()
+	if err != nil {
+		return nil, err
+	}
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	namespaces, defaults, labels := g.Registration.Chosen(), g.Registration.Defaults(), g.Registration.LabelRule()
 	return []controller{
@@ -125,14 +133,14 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) []controller {
 		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 		&importer.Reconciler{
 			Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: namespaces,
-			HubURL: g.Hub.URL, HubCA: g.HubCA, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
+			HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
 		},
 		&clusterapi.Importer{
 			Config: g.REST, CacheOptions: cache.Options{Scheme: g.scheme, Mapper: mgr.GetRESTMapper()},
 			Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
 			Namespaces: namespaces, Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 		},
-	}
+	}, nil
 }
 
 // tokenControllers are the hub's part in keeping tokens of members' accounts.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"fleetgate.io/fleetgate/charts"
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/placement"
@@ -42,14 +43,32 @@ func (g *gateway) chartPackages() helmchart.Packages {
 	return oci.NewRegistries(g.Placement.HelmChartRegistries, g.Placement.HelmChartCredentials, clock.RealClock{})
 }
 
-// charts is what renders Helm charts, nil if nobody asked for it.
+// charts is what renders Helm charts that are placed, nil if nobody asked for it.
 func (g *gateway) charts() (helmchart.Engine, error) {
 	if !g.Placement.HelmCharts {
 		return nil, nil
 	}
+	return chartEngine()
+}
+
+// chartEngine renders charts in processes of their own.
+func chartEngine() (helmchart.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("--helm-charts: finding the gateway's own program, which renders them: %w", err)
+		return nil, fmt.Errorf("finding the gateway's own program, which renders charts: %w", err)
 	}
 	return &helmchart.Process{Path: self, Args: []string{commands.RenderChart}}, nil
+}
+
+// agentChart is what the gateway installs on clusters that are imported.
+func agentChart() (*helmchart.Bundled, error) {
+	engine, err := chartEngine()
+	if err != nil {
+		return nil, err
+	}
+	packed, err := charts.Agent()
+	if err != nil {
+		return nil, err
+	}
+	return &helmchart.Bundled{Engine: engine, Package: packed}, nil
 }

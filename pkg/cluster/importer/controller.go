@@ -8,30 +8,21 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -71,6 +62,8 @@ const (
 	ReasonUnreachable = "Unreachable"
 	// ReasonApplyFailed goes with False: the cluster refuses a manifest.
 	ReasonApplyFailed = "ApplyFailed"
+	// ReasonChartFailed goes with False: the agent's chart does not take what the Cluster says.
+	ReasonChartFailed = "ChartNotRendered"
 	// ReasonTokenPending goes with False: the registration token is on its way.
 	ReasonTokenPending = "WaitingForToken"
 	// ReasonNamespace goes with False: clusters do not register in the namespace.
@@ -94,7 +87,8 @@ type Reconciler struct {
 	// again.
 	HubURL string
 	HubCA  []byte
-	// Image is the agent's.
+	// Chart is what is installed, and Image the agent's.
+	Chart Chart
 	Image string
 	// Concurrency is how many Clusters are worked on at a time. Zero means one.
 	Concurrency int
@@ -291,69 +285,6 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 
 // TokenName is the name of the registration token with which a Cluster is imported.
 func TokenName(cluster string) string { return "import-token-" + cluster }
-
-// install applies the manifests.
-func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*outcome, error) {
-	objects, err := manifests(cluster, values, r.Image)
-	if err != nil {
-		return nil, err
-	}
-	config.Timeout = memberTimeout
-	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: mapper()})
-	if err != nil {
-		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
-	}
-	for _, obj := range objects {
-		document, err := json.Marshal(obj)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the agent's manifests: %w", err)
-		}
-		apply := client.RawPatch(types.ApplyPatchType, document)
-		if err := member.Patch(ctx, obj, apply, client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
-			return explain(obj, config.Host, err), nil
-		}
-	}
-	log.FromContext(ctx).Info("Installed the agent on a cluster", "server", config.Host)
-	return &outcome{reason: ReasonImported, message: "the agent is installed; it registers by itself"}, nil
-}
-
-// mapper knows the kinds that are applied, so that nothing has to be discovered.
-func mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
-	for _, name := range []string{"Secret", "ServiceAccount"} {
-		m.Add(corev1.SchemeGroupVersion.WithKind(name), meta.RESTScopeNamespace)
-	}
-	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
-	m.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), meta.RESTScopeRoot)
-	m.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	return m
-}
-
-// explain says what kept the agent from being installed.
-func explain(obj client.Object, server string, err error) *outcome {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return failed(ReasonUnreachable, "the hub does not reach %s (%v): if the cluster is private, let its agent register by itself with a "+
-			"ClusterRegistrationToken and this Cluster's spec.clientID; otherwise check the server in the kubeconfig and the network", server, cause(err))
-	}
-	if apierrors.IsUnauthorized(err) {
-		return failed(ReasonKubeConfigRefused, "%s does not accept the credential in the kubeconfig: it is wrong or has expired; put a new one into the Secret", server)
-	}
-	return failed(ReasonApplyFailed, "%s refuses %s %q: %v", server, obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
-}
-
-// cause leaves out method, path and address, which the message has already.
-func cause(err error) error {
-	var request *url.Error
-	if errors.As(err, &request) {
-		err = request.Err
-	}
-	var network *net.OpError
-	if errors.As(err, &network) {
-		err = network.Err
-	}
-	return err
-}
 
 func desiredStatus(cluster *registrationv1alpha1.Cluster, o *outcome, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {
 	status := *cluster.Status.DeepCopy()

@@ -4,10 +4,12 @@
 package importer
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +17,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	"fleetgate.io/fleetgate/charts"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/enroll"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 )
 
 func TestNeedsAgent(t *testing.T) {
@@ -56,32 +67,121 @@ func TestNeedsAgent(t *testing.T) {
 	}
 }
 
-func TestManifestsFollowTheCluster(t *testing.T) {
-	cluster := &registrationv1alpha1.Cluster{}
-	cluster.Spec.ClientID, cluster.Spec.AgentNamespace, cluster.Spec.PrivateRepoURL = "id", "agents", "registry.local/"
-	cluster.Spec.HostNetwork = ptr.To(true)
-	cluster.Spec.AgentTolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	cluster.Spec.AgentPullSecrets = &[]corev1.LocalObjectReference{{Name: "pull"}}
-	objects, err := manifests(cluster, registrationv1alpha1.AgentValues{Token: "token"}, "fleetgate/agent:v1")
+// inProcess renders without a process of its own.
+type inProcess struct{}
+
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+	answer := engine.Render(r)
+	if answer.Problem != nil {
+		return nil, answer.Problem
+	}
+	return answer, nil
+}
+
+func agentChart(t *testing.T) Chart {
+	t.Helper()
+	packed, err := charts.Agent()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects {
-		if obj.GetObjectKind().GroupVersionKind().Kind == "" {
-			t.Errorf("%T says not what it is", obj)
+	return &helmchart.Bundled{Engine: inProcess{}, Package: packed}
+}
+
+// token are values as a registration token's Secret holds them.
+var token = registrationv1alpha1.AgentValues{
+	ClusterNamespace: "fleet-default", TokenName: "import-token-c", Token: "fleetgate-token", APIServerURL: "https://hub:6443",
+	Internal: &registrationv1alpha1.InternalValues{SystemNamespace: "cattle-fleet-system"},
+}
+
+func TestManifestsFollowTheCluster(t *testing.T) {
+	cluster := &registrationv1alpha1.Cluster{}
+	cluster.Spec.ClientID, cluster.Spec.AgentNamespace, cluster.Spec.PrivateRepoURL = "id", "agents", "registry.local:5000/"
+	cluster.Spec.HostNetwork = ptr.To(true)
+	cluster.Spec.AgentTolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	cluster.Spec.AgentPullSecrets = &[]corev1.LocalObjectReference{{Name: "pull"}}
+	cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}}
+	cluster.Spec.AgentResources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("99Mi")}}
+	cluster.Spec.AgentAffinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	r := &Reconciler{Chart: agentChart(t), Image: "fleetgate/agent:v1"}
+	objects, err := r.manifests(t.Context(), cluster, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := objects[0]; first.GetKind() != "Namespace" || first.GetName() != "agents" {
+		t.Errorf("first is %s %q", first.GetKind(), first.GetName())
+	}
+	known := mapper()
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		mapping, err := known.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Errorf("%s cannot be applied: %v", kind, err)
+		} else if namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace; namespaced != (object.GetNamespace() != "") {
+			t.Errorf("%s %q is in namespace %q", kind.Kind, object.GetName(), object.GetNamespace())
 		}
-		switch obj := obj.(type) {
-		case *corev1.Secret:
-			values := string(obj.Data[registrationv1alpha1.RegistrationValuesKey])
-			if obj.Namespace != "agents" || !strings.Contains(values, "clientID: id\n") || !strings.Contains(values, "token: token\n") {
-				t.Errorf("Secret in %q with values\n%s", obj.Namespace, values)
-			}
-		case *appsv1.Deployment:
-			pod := obj.Spec.Template.Spec
-			if pod.Containers[0].Image != "registry.local/fleetgate/agent:v1" || !pod.HostNetwork || len(pod.Tolerations) != 1 || len(pod.ImagePullSecrets) != 1 {
-				t.Errorf("pod: %+v", pod)
+		if manager, labelled := object.GetLabels()[managedByLabel]; labelled && manager != managedBy {
+			t.Errorf("%s %q is of a release of %s, which there is not", kind.Kind, object.GetName(), manager)
+		}
+		for annotation := range object.GetAnnotations() {
+			if strings.HasPrefix(annotation, hookAnnotations) {
+				t.Errorf("%s %q has annotation %s", kind.Kind, object.GetName(), annotation)
 			}
 		}
+	}
+	var secret corev1.Secret
+	find(t, objects, "Secret", &secret)
+	var bootstrap enroll.Bootstrap
+	if err := yaml.Unmarshal([]byte(secret.StringData[registrationv1alpha1.RegistrationValuesKey]), &bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	if secret.Namespace != "agents" || bootstrap.ClientID != "id" || bootstrap.Token != "fleetgate-token" || bootstrap.ClusterNamespace != "fleet-default" {
+		t.Errorf("Secret in %q with values %+v", secret.Namespace, bootstrap)
+	}
+	last := objects[len(objects)-1]
+	var deployment appsv1.Deployment
+	find(t, objects, "Deployment", &deployment)
+	if last.GetKind() != "Deployment" || deployment.Name != ReleaseName || deployment.Namespace != "agents" {
+		t.Errorf("last is %s %q in %q", last.GetKind(), last.GetName(), last.GetNamespace())
+	}
+	pod := deployment.Spec.Template.Spec
+	container := pod.Containers[0]
+	if container.Image != "registry.local:5000/fleetgate/agent:v1" || !pod.HostNetwork || len(pod.Tolerations) != 1 || len(pod.ImagePullSecrets) != 1 ||
+		pod.Affinity == nil || container.Resources.Limits.Memory().String() != "99Mi" || !slices.Contains(container.Env, cluster.Spec.AgentEnvVars[0]) {
+		t.Errorf("pod: %+v", pod)
+	}
+}
+
+func find(t *testing.T, objects []*unstructured.Unstructured, kind string, into any) {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no %s is applied", kind)
+}
+
+func TestImagesOfPrivateRegistries(t *testing.T) {
+	tests := map[string]struct {
+		registry, image string
+		want            imageValues
+	}{
+		"a tag":                   {"", "ghcr.io/fleetgate/agent:v1", imageValues{Repository: "ghcr.io/fleetgate/agent", Tag: "v1"}},
+		"a digest":                {"", "ghcr.io/fleetgate/agent@sha256:ab", imageValues{Repository: "ghcr.io/fleetgate/agent", Digest: "sha256:ab"}},
+		"both":                    {"", "agent:v1@sha256:ab", imageValues{Repository: "agent", Tag: "v1", Digest: "sha256:ab"}},
+		"neither":                 {"", "localhost:5000/agent", imageValues{Repository: "localhost:5000/agent"}},
+		"a registry with a port":  {"localhost:5000", "fleetgate/agent:v1", imageValues{Repository: "localhost:5000/fleetgate/agent", Tag: "v1"}},
+		"a registry with a slash": {"registry.local/", "agent:v1", imageValues{Repository: "registry.local/agent", Tag: "v1"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := imageAt(tc.registry, tc.image); got != tc.want {
+				t.Errorf("imageAt(%q, %q) = %+v, want %+v", tc.registry, tc.image, got, tc.want)
+			}
+		})
 	}
 }
 
@@ -99,7 +199,9 @@ func TestExplainNamesTheRemedy(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			namespace := &corev1.Namespace{TypeMeta: kind("v1", "Namespace")}
+			namespace := &unstructured.Unstructured{}
+			namespace.SetAPIVersion("v1")
+			namespace.SetKind("Namespace")
 			got := explain(namespace, "https://m", tc.err)
 			if got.reason != tc.reason || !strings.Contains(got.message, tc.part) || got.retry != retryLater {
 				t.Errorf("got %+v, want %s with %q", got, tc.reason, tc.part)

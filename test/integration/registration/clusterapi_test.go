@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,9 +84,6 @@ var _ = Describe("A cluster of Cluster API", Ordered, func() {
 	var namespace, name string
 
 	BeforeAll(func(ctx SpecContext) {
-		DeferCleanup(func(ctx SpecContext) {
-			_ = memberObjects().Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleet-agent-" + clusterv1beta1.SystemNamespace}})
-		})
 		// The gateway runs before there is any Cluster API on the hub.
 		startGateway(gatewayOptions{})
 		_, err := envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{Paths: []string{"testdata/cluster-api.yaml"}, ErrorIfPathMissing: true})

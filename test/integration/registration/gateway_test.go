@@ -135,7 +135,7 @@ func startAnother(o gatewayOptions) *gateway {
 		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
 		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},
 		&importer.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, HubURL: hub.URL, HubCA: hub.CABundle, Image: "agent:test",
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, HubURL: hub.URL, HubCA: hub.CABundle, Chart: agentChart(), Image: "agent:test",
 		},
 		&clusterapi.Importer{
 			Config: o.config, CacheOptions: cache.Options{Scheme: scheme, HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper()},

@@ -9,15 +9,20 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/charts"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/importer"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -59,14 +64,111 @@ func expectImported(ctx context.Context, cluster *registrationv1alpha1.Cluster, 
 		HaveField("Message", ContainSubstring(part)))))
 }
 
+// inProcess renders the agent's chart in this process.
+type inProcess struct{}
+
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+	answer := engine.Render(r)
+	if answer.Problem != nil {
+		return nil, answer.Problem
+	}
+	return answer, nil
+}
+
+func agentChart() importer.Chart {
+	GinkgoHelper()
+	packed, err := charts.Agent()
+	Expect(err).NotTo(HaveOccurred())
+	return &helmchart.Bundled{Engine: inProcess{}, Package: packed}
+}
+
+// ofFormerGateway are the labels of what gateways installed before they had the agent's chart.
+func ofFormerGateway() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "fleet-agent", "app.kubernetes.io/managed-by": "fleetgate"}
+}
+
+// formerAgent is its Deployment, and formerBinding what bound its account.
+func formerAgent(namespace string, labels map[string]string) *appsv1.Deployment {
+	selector := map[string]string{"app.kubernetes.io/name": "fleet-agent"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "fleet-agent", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "agent", Image: "agent:former"}}},
+			},
+		},
+	}
+}
+
+func formerBinding(namespace string, labels map[string]string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "fleet-agent-" + namespace, Labels: labels},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "fleet-agent"}},
+	}
+}
+
 var _ = Describe("Importing a cluster from a kubeconfig", func() {
 	var namespace, agentNamespace string
 
 	BeforeEach(func(ctx SpecContext) {
 		namespace, agentNamespace = makeNamespace(ctx), makeAgentNamespace(ctx)
-		DeferCleanup(func(ctx SpecContext) {
-			_ = memberObjects().Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "fleet-agent-" + agentNamespace}})
-		})
+	})
+
+	It("replaces once what a gateway without the agent's chart had installed", func(ctx SpecContext) {
+		Expect(memberObjects().Create(ctx, formerAgent(agentNamespace, ofFormerGateway()))).To(Succeed())
+		Expect(memberObjects().Create(ctx, formerBinding(agentNamespace, ofFormerGateway()))).To(Succeed())
+		startGateway(gatewayOptions{})
+		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))
+		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
+
+		deployment, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "agent:test")))
+		Expect(deployment.Spec.Selector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/instance", "fleet-agent"), "as of a release of the chart")
+		former := formerBinding(agentNamespace, nil)
+		Expect(apierrors.IsNotFound(memberObjects().Get(ctx, client.ObjectKeyFromObject(former), former))).To(BeTrue())
+		var bindings rbacv1.ClusterRoleBindingList
+		Expect(memberObjects().List(ctx, &bindings)).To(Succeed())
+		Expect(bindings.Items).To(ContainElement(And(HaveField("RoleRef.Name", "cluster-admin"), HaveField("Subjects", ConsistOf(HaveField("Namespace", agentNamespace))))),
+			"the chart's binding is there")
+
+		By("installing it another time, which deletes nothing")
+		Eventually(func() error {
+			again := getCluster(ctx, namespace, cluster.Name)
+			again.Spec.RedeployAgentGeneration++
+			return hubClient.Update(ctx, &again)
+		}).Should(Succeed())
+		Eventually(func() *int64 { return getCluster(ctx, namespace, cluster.Name).Status.AgentDeployedGeneration }).Should(HaveValue(BeEquivalentTo(1)))
+		same, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(same.UID).To(Equal(deployment.UID))
+	})
+
+	It("leaves a Deployment alone that somebody else made under the agent's name, and says so", func(ctx SpecContext) {
+		Expect(memberObjects().Create(ctx, formerAgent(agentNamespace, nil))).To(Succeed())
+		startGateway(gatewayOptions{})
+		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))
+		expectImported(ctx, cluster, corev1.ConditionFalse, importer.ReasonApplyFailed, `refuses Deployment "fleet-agent"`)
+		deployment, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(deployment.Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "agent:former")))
+	})
+
+	It("says that a Cluster asks for what the agent's chart does not take", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		Expect(hubClient.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "my-cluster-kubeconfig"},
+			Data:       map[string][]byte{registrationv1alpha1.KubeConfigKey: memberKubeconfig(func(*clientcmdapi.Config) {})},
+		})).To(Succeed())
+		cluster := &registrationv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "imported-" + namespace},
+			Spec:       registrationv1alpha1.ClusterSpec{KubeConfigSecret: "my-cluster-kubeconfig", AgentNamespace: agentNamespace, PrivateRepoURL: "no such registry"},
+		}
+		Expect(hubClient.Create(ctx, cluster)).To(Succeed())
+		expectImported(ctx, cluster, corev1.ConditionFalse, importer.ReasonChartFailed, "spec.privateRepoURL")
 	})
 
 	It("installs the agent, which registers by itself, and forgets the kubeconfig", func(ctx SpecContext) {

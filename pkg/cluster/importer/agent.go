@@ -1,0 +1,140 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+const (
+	// ReleaseName is the name under which the agent's chart is rendered, so that what is
+	// installed has the names that `helm install fleet-agent` gives.
+	ReleaseName = "fleet-agent"
+	// hookAnnotations begin what tells Helm when to apply an object: here all are at once.
+	hookAnnotations = "helm.sh/hook"
+	// managedByLabel says who keeps an object; managedBy is us, where Helm writes itself.
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedBy      = "fleetgate"
+)
+
+// Chart is the agent's chart.
+type Chart interface {
+	// Render returns the objects of a release of that name in a namespace, with values as
+	// values.yaml describes them, in an order in which they can be applied.
+	Render(ctx context.Context, name, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error)
+}
+
+// agentValues are the chart's values: those of the token, and what the Cluster says of its agent.
+type agentValues struct {
+	registrationv1alpha1.AgentValues `json:",inline"`
+	ClientID                         string                        `json:"clientID"`
+	Image                            imageValues                   `json:"image"`
+	ImagePullSecrets                 []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	HostNetwork                      bool                          `json:"hostNetwork,omitempty"`
+	Tolerations                      []corev1.Toleration           `json:"tolerations,omitempty"`
+	Affinity                         *corev1.Affinity              `json:"affinity,omitempty"`
+	Resources                        *corev1.ResourceRequirements  `json:"resources,omitempty"`
+	ExtraEnv                         []corev1.EnvVar               `json:"extraEnv,omitempty"`
+}
+
+type imageValues struct {
+	Repository string `json:"repository"`
+	Tag        string `json:"tag,omitempty"`
+	Digest     string `json:"digest,omitempty"`
+}
+
+// valuesFor are the values with which the agent is installed on a cluster.
+func valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues, image string) (json.RawMessage, error) {
+	spec := cluster.Spec
+	values, err := json.Marshal(agentValues{
+		AgentValues: token, ClientID: spec.ClientID,
+		Image: imageAt(spec.PrivateRepoURL, image), ImagePullSecrets: ptr.Deref(spec.AgentPullSecrets, nil),
+		HostNetwork: ptr.Deref(spec.HostNetwork, false), Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity,
+		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the values of the agent: %w", err)
+	}
+	return values, nil
+}
+
+// imageAt is the image as a private registry has it, in the parts that the chart takes. A colon
+// before the last slash is that of a registry's port.
+func imageAt(registry, image string) imageValues {
+	if registry != "" {
+		image = strings.TrimSuffix(registry, "/") + "/" + image
+	}
+	repository, digest, _ := strings.Cut(image, "@")
+	values := imageValues{Repository: repository, Digest: digest}
+	if colon := strings.LastIndex(repository, ":"); colon > strings.LastIndex(repository, "/") {
+		values.Repository, values.Tag = repository[:colon], repository[colon+1:]
+	}
+	return values
+}
+
+func agentNamespace(cluster *registrationv1alpha1.Cluster) string {
+	return cmp.Or(cluster.Spec.AgentNamespace, clusterv1beta1.SystemNamespace)
+}
+
+// manifests are what is applied on a cluster, in this order: the agent comes last, when what it
+// needs is there.
+func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
+	values, err := valuesFor(cluster, token, r.Image)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := r.Chart.Render(ctx, ReleaseName, agentNamespace(cluster), values)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the agent's chart: %w", err)
+	}
+	for _, object := range rendered {
+		adopt(object)
+	}
+	slices.SortStableFunc(rendered, func(a, b *unstructured.Unstructured) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+	namespace := &unstructured.Unstructured{}
+	namespace.SetAPIVersion("v1")
+	namespace.SetKind("Namespace")
+	namespace.SetName(agentNamespace(cluster))
+	return append([]*unstructured.Unstructured{namespace}, rendered...), nil
+}
+
+// rank has namespaces first and workloads last.
+func rank(object *unstructured.Unstructured) int {
+	switch object.GetKind() {
+	case "Namespace":
+		return 0
+	case "Deployment":
+		return 2
+	}
+	return 1
+}
+
+// adopt makes an object of a release one of ours: there is no release that Helm could find.
+func adopt(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	for key := range annotations {
+		if strings.HasPrefix(key, hookAnnotations) {
+			delete(annotations, key)
+		}
+	}
+	object.SetAnnotations(annotations)
+	if labels := object.GetLabels(); labels[managedByLabel] != "" {
+		labels[managedByLabel] = managedBy
+		object.SetLabels(labels)
+	}
+}

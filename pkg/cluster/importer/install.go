@@ -1,0 +1,116 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+// install applies the manifests.
+func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*outcome, error) {
+	objects, err := r.manifests(ctx, cluster, values)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return failed(ReasonChartFailed, "%v: the agent's chart takes no such spec.privateRepoURL, spec.agentEnvVars, spec.agentTolerations, spec.agentAffinity, "+
+			"spec.agentResources or spec.agentPullSecrets", err), nil
+	}
+	config.Timeout = memberTimeout
+	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: mapper()})
+	if err != nil {
+		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
+	}
+	for _, object := range objects {
+		if err := apply(ctx, member, object); err != nil {
+			return explain(object, config.Host, err), nil
+		}
+	}
+	if err := removeFormerBinding(ctx, member, agentNamespace(cluster)); err != nil {
+		log.FromContext(ctx).Error(err, "What a former gateway bound on a cluster stays there", "server", config.Host)
+	}
+	log.FromContext(ctx).Info("Installed the agent on a cluster", "server", config.Host)
+	return &outcome{reason: ReasonImported, message: "the agent is installed; it registers by itself"}, nil
+}
+
+// apply writes one object, in the place of a former one where that cannot become it.
+func apply(ctx context.Context, member client.Client, object *unstructured.Unstructured) error {
+	write := func() error {
+		return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	}
+	err := write()
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	if replaced, failed := replace(ctx, member, object); failed != nil || !replaced {
+		return errors.Join(err, failed)
+	}
+	return write()
+}
+
+// mapper knows the kinds that the chart has, so that nothing has to be discovered.
+func mapper() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
+		meta.RESTScopeRoot: {
+			corev1.SchemeGroupVersion.WithKind("Namespace"),
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+		},
+		meta.RESTScopeNamespace: {
+			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("Service"),
+			rbacv1.SchemeGroupVersion.WithKind("Role"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+			appsv1.SchemeGroupVersion.WithKind("Deployment"), policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+			networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+		},
+	} {
+		for _, kind := range kinds {
+			m.Add(kind, scope)
+		}
+	}
+	return m
+}
+
+// explain says what kept the agent from being installed.
+func explain(obj client.Object, server string, err error) *outcome {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return failed(ReasonUnreachable, "the hub does not reach %s (%v): if the cluster is private, let its agent register by itself with a "+
+			"ClusterRegistrationToken and this Cluster's spec.clientID; otherwise check the server in the kubeconfig and the network", server, cause(err))
+	}
+	if apierrors.IsUnauthorized(err) {
+		return failed(ReasonKubeConfigRefused, "%s does not accept the credential in the kubeconfig: it is wrong or has expired; put a new one into the Secret", server)
+	}
+	return failed(ReasonApplyFailed, "%s refuses %s %q: %v", server, obj.GetObjectKind().GroupVersionKind().Kind, obj.GetName(), err)
+}
+
+// cause leaves out method, path and address, which the message has already.
+func cause(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		err = network.Err
+	}
+	return err
+}

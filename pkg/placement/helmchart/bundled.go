@@ -1,0 +1,41 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package helmchart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Bundled is a chart that comes with the program. It is rendered as all are: Helm is in no other
+// process than the one that renders.
+type Bundled struct {
+	Engine Engine
+	// Package is the chart, as helm package writes it.
+	Package []byte
+}
+
+// Render returns the objects of a release, for no member in particular. Values are a JSON object;
+// as there may be credentials among them, nothing quotes them. An error is a Problem if they do
+// not fit the chart.
+func (b *Bundled) Render(ctx context.Context, name, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error) {
+	answer, err := b.Engine.Render(ctx, &Release{
+		Name: name, Namespace: namespace, Package: b.Package, Values: values, Confidential: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(answer.Objects))
+	for _, o := range answer.Objects {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(o.JSON); err != nil {
+			return nil, fmt.Errorf("reading what %s renders to: %w", o.Template, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
