@@ -78,3 +78,24 @@ func compare(t *testing.T, path, want string) {
 		t.Errorf("%s is old, run make update (-want +got):\n%s", strings.TrimPrefix(path, root+"/"), diff)
 	}
 }
+
+// TestHelmFindsNothingWrongWithTheCharts lints each chart as it is, which is what others see of it
+// first, and with each of its examples.
+func TestHelmFindsNothingWrongWithTheCharts(t *testing.T) {
+	for _, name := range names() {
+		examples, err := filepath.Glob(filepath.Join(chart(name), "ci", "*-values.yaml"))
+		if err != nil || len(examples) == 0 {
+			t.Fatalf("the chart %s has no examples in ci/: %v", name, err)
+		}
+		runs := [][]string{{"lint", "--strict", chart(name)}}
+		for _, example := range examples {
+			runs = append(runs, []string{"lint", "--strict", chart(name), "--values=" + example}, []string{"template", "x-agent", chart(name), "--values=" + example})
+		}
+		for _, args := range runs {
+			out, err := helm(t, args...)
+			if err != nil || strings.Contains(out, "[WARNING]") || strings.Contains(out, "recommended") {
+				t.Errorf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+		}
+	}
+}

@@ -75,20 +75,29 @@ func standardOf(t *testing.T, node *yamlv3.Node) string {
 	return "`" + strings.Trim(string(text), `"`) + "`"
 }
 
-// TestTablesOfValuesAreThoseOfTheCharts keeps docs/install.md from telling of values that
-// there are not, and charts from having any that it does not tell of.
+// TestTablesOfValuesAreThoseOfTheCharts keeps docs/install.md and the charts' READMEs from telling
+// of values that there are not, and charts from having any that they do not tell of.
 func TestTablesOfValuesAreThoseOfTheCharts(t *testing.T) {
 	path := root + "/docs/install.md"
 	text := read(t, path)
 	for _, name := range names() {
-		var table strings.Builder
-		table.WriteString("| value | default | meaning |\n|---|---|---|\n")
-		for _, v := range valuesOf(t, name) {
-			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, v.standard, v.meaning)
-		}
-		text = between(t, text, "<!-- values: "+name+".", "<!-- end of values -->", table.String())
+		table := tableOf(t, name)
+		text = between(t, text, "<!-- values: "+name+".", "<!-- end of values -->", table)
+		readme := chart(name) + "/README.md"
+		compare(t, readme, between(t, read(t, readme), "<!-- values: "+name+".", "<!-- end of values -->", table))
 	}
 	compare(t, path, text)
+}
+
+// tableOf is a table of a chart's values.
+func tableOf(t *testing.T, name string) string {
+	t.Helper()
+	var table strings.Builder
+	table.WriteString("| value | default | meaning |\n|---|---|---|\n")
+	for _, v := range valuesOf(t, name) {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, v.standard, v.meaning)
+	}
+	return table.String()
 }
 
 // between replaces what stands between a marker's line and its end.

@@ -184,7 +184,7 @@ func TestBadValuesAreRefusedWithTheReason(t *testing.T) {
 		args  []string
 		want  string
 	}{
-		"no URL of the hub":                {"gateway", nil, "'/hubURL'"},
+		"no URL of the hub":                {"gateway", nil, "hubURL is empty: give the URL"},
 		"a URL without encryption":         {"gateway", []string{"--set=hubURL=http://hub"}, "'/hubURL'"},
 		"a misspelled value":               {"gateway", []string{hubAccess, "--set=replica=3"}, "additional properties 'replica' not allowed"},
 		"no gateway":                       {"gateway", []string{hubAccess, "--set=replicas=0"}, "'/replicas'"},
