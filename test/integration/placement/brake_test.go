@@ -20,6 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/mutation"
 )
 
 // warnings remembers what an API server warned of.
@@ -158,7 +159,7 @@ var _ = Describe("Deleting what many members have", func() {
 // install applies policies as --install does, and takes them away after the spec.
 func install(ctx context.Context, objects []client.Object) {
 	GinkgoHelper()
-	for _, object := range objects {
+	for _, object := range mutation.Left(objects) {
 		have := object.DeepCopyObject().(client.Object)
 		if err := hub.Get(ctx, client.ObjectKeyFromObject(object), have); apierrors.IsNotFound(err) {
 			create(ctx, object)
