@@ -68,7 +68,7 @@ func shownChanged() predicate.Predicate {
 		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
 		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
 		return ok && also && (before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			versionOf(before) != versionOf(after) || !equality.Semantic.DeepEqual(healthOf(before), healthOf(after)))
+			!equality.Semantic.DeepEqual(shownOf(before), shownOf(after)))
 	}}
 }
 
@@ -130,6 +130,9 @@ func (r *Reconciler) withdraw(ctx context.Context, mc *clusterv1beta1.MemberClus
 
 func (r *Reconciler) ensure(ctx context.Context, mc *clusterv1beta1.MemberCluster, profile *multiclusterv1alpha1.ClusterProfile, missing bool) error {
 	base := profile.DeepCopy()
+	if err := publishLabels(profile, mc); err != nil {
+		return err
+	}
 	metav1.SetMetaDataLabel(&profile.ObjectMeta, multiclusterv1alpha1.LabelClusterManager, r.manager())
 	profile.Spec.DisplayName = mc.Name
 	profile.Spec.ClusterManager.Name = r.manager()
@@ -158,7 +161,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.MemberC
 		return err
 	}
 	base := profile.DeepCopy()
-	profile.Status = desiredStatus(profile.Status, mc, provider, profile.Generation)
+	profile.Status = desiredStatus(profile.Status, mc, provider, publishedIn(profile).Properties, profile.Generation)
 	if equality.Semantic.DeepEqual(base.Status, profile.Status) {
 		return nil
 	}

@@ -44,13 +44,16 @@ func proxyURL(hubURL, member string) string {
 		gatewayv1alpha1.Resource + "/" + member + "/" + gatewayv1alpha1.SubresourceProxy
 }
 
-// desiredStatus puts what is ours into a status that others write to as well.
-func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *clusterv1beta1.MemberCluster, provider multiclusterv1alpha1.AccessProviderStatus, generation int64) multiclusterv1alpha1.ClusterProfileStatus {
+// desiredStatus puts what is ours into a status that others write to as well. had are the
+// properties that were published before.
+func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *clusterv1beta1.MemberCluster, provider multiclusterv1alpha1.AccessProviderStatus, had []string, generation int64) multiclusterv1alpha1.ClusterProfileStatus {
 	wanted := *status.DeepCopy()
 	wanted.Version.Kubernetes = versionOf(mc)
-	health := healthOf(mc)
-	health.ObservedGeneration = generation
-	meta.SetStatusCondition(&wanted.Conditions, health)
+	for _, condition := range []metav1.Condition{healthOf(mc), joinedOf(mc)} {
+		condition.ObservedGeneration = generation
+		meta.SetStatusCondition(&wanted.Conditions, condition)
+	}
+	wanted.Properties = desiredProperties(wanted.Properties, mc, had)
 	at := slices.IndexFunc(wanted.AccessProviders, func(p multiclusterv1alpha1.AccessProviderStatus) bool { return p.Name == provider.Name })
 	if at < 0 {
 		wanted.AccessProviders = append(wanted.AccessProviders, provider)
@@ -62,6 +65,16 @@ func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *cluster
 
 func versionOf(mc *clusterv1beta1.MemberCluster) string {
 	return mc.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
+}
+
+// joinedOf is the condition Joined of a member.
+func joinedOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
+	joined := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
+	if joined == nil {
+		return metav1.Condition{Type: multiclusterv1alpha1.ConditionJoined, Status: metav1.ConditionUnknown,
+			Reason: multiclusterv1alpha1.ReasonAgentReportedNoStatus, Message: "the member's agent has not reported yet"}
+	}
+	return metav1.Condition{Type: multiclusterv1alpha1.ConditionJoined, Status: joined.Status, Reason: joined.Reason, Message: joined.Message}
 }
 
 // healthOf is the condition ControlPlaneHealthy of a member.

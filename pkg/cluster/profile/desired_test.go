@@ -4,7 +4,10 @@
 package profile
 
 import (
+	"maps"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,12 +29,12 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 		Conditions:          []metav1.Condition{{Type: "Theirs", Status: metav1.ConditionTrue, Reason: "X"}},
 		AccessProviders:     []multiclusterv1alpha1.AccessProviderStatus{other, stale},
 		CredentialProviders: []multiclusterv1alpha1.AccessProviderStatus{other},
-		Properties:          []multiclusterv1alpha1.Property{{Name: "theirs", Value: "1"}},
+		Properties:          []multiclusterv1alpha1.Property{{Name: "gone", Value: "1"}, {Name: "theirs", Value: "1"}},
 	}
 	mc := &clusterv1beta1.MemberCluster{}
 	mc.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.PropertyKubernetesVersion: {Value: "v1.36.3"}}
 
-	status := desiredStatus(shown, mc, provider, 1)
+	status := desiredStatus(shown, mc, provider, []string{"gone"}, 1)
 	if diff := cmp.Diff([]multiclusterv1alpha1.AccessProviderStatus{other, provider}, status.AccessProviders); diff != "" {
 		t.Errorf("access providers (-want +got):\n%s", diff)
 	}
@@ -41,8 +44,12 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	if want := `{"clusterName":"edge"}`; string(provider.Cluster.Extensions[0].Extension.Raw) != want {
 		t.Errorf("extension %s, want %s", provider.Cluster.Extensions[0].Extension.Raw, want)
 	}
-	if len(status.Conditions) != 2 || status.Conditions[0].Type != "Theirs" || len(status.Properties) != 1 || len(status.CredentialProviders) != 1 {
+	if len(status.Conditions) != 3 || status.Conditions[0].Type != "Theirs" || len(status.CredentialProviders) != 1 {
 		t.Errorf("what others wrote is gone: %+v", status)
+	}
+	want := []multiclusterv1alpha1.Property{{Name: "k8s.io/k8s-version", Value: "v1.36.3"}, {Name: "theirs", Value: "1"}}
+	if diff := cmp.Diff(want, status.Properties); diff != "" {
+		t.Errorf("properties (-want +got):\n%s", diff)
 	}
 	if status.Version.Kubernetes != "v1.36.3" {
 		t.Errorf("version %q", status.Version.Kubernetes)
@@ -81,5 +88,38 @@ func TestHealthOf(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAProfileHasThePropertiesThatStayAndNotThoseThatChangeAllTheTime(t *testing.T) {
+	early, late := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
+	mc := &clusterv1beta1.MemberCluster{}
+	mc.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+		"region": {Value: "west", ObservationTime: late}, "zone": {Value: "b", ObservationTime: late}, "empty": {ObservationTime: late},
+		"long":                           {Value: strings.Repeat("x", maxValue+1), ObservationTime: late},
+		clusterv1beta1.PropertyNodeCount: {Value: "3", ObservationTime: late}, clusterv1beta1.PropertyEntrypoint: {Value: "https://10.0.0.1", ObservationTime: late},
+	}
+	present := []multiclusterv1alpha1.Property{{Name: "region", Value: "west", LastObservedTime: &early}, {Name: "zone", Value: "a", LastObservedTime: &early}}
+	want := []multiclusterv1alpha1.Property{{Name: "region", Value: "west", LastObservedTime: &early}, {Name: "zone", Value: "b", LastObservedTime: &late}}
+	if diff := cmp.Diff(want, desiredProperties(present, mc, []string{"region", "zone"})); diff != "" {
+		t.Errorf("properties (-want +got):\n%s", diff)
+	}
+}
+
+func TestAProfileHasItsMembersLabelsAndKeepsThoseOfOthers(t *testing.T) {
+	profile := &multiclusterv1alpha1.ClusterProfile{}
+	profile.Labels = map[string]string{"headlamp.dev/ignore": "true"}
+	mc := &clusterv1beta1.MemberCluster{}
+	mc.Labels = map[string]string{"env": "dev", "region": "west"}
+	for range 2 {
+		if err := publishLabels(profile, mc); err != nil {
+			t.Fatal(err)
+		}
+		want := maps.Clone(mc.Labels)
+		want["headlamp.dev/ignore"] = "true"
+		if diff := cmp.Diff(want, profile.Labels); diff != "" {
+			t.Errorf("labels (-want +got):\n%s", diff)
+		}
+		delete(mc.Labels, "region")
 	}
 }

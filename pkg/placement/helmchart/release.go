@@ -80,19 +80,12 @@ type Member struct {
 	Properties  map[string]string `json:"properties"`
 }
 
-// restless are properties that change by themselves, all the time. If charts saw them
-// they would be rendered, and perhaps rolled out, as often.
-var restless = map[string]bool{
-	string(clusterv1beta1.PropertyNodeCount):      true,
-	string(clusterv1beta1.PropertyReadyNodeCount): true,
-	string(clusterv1beta1.PropertySampleNode):     true,
-}
-
-// memberFor is the member without what changes by itself.
+// memberFor is the member without what changes by itself, all the time: charts that saw it
+// would be rendered, and perhaps rolled out, as often.
 func memberFor(m override.Member) Member {
 	seen := Member{Name: m.Name, Labels: maps.Clone(m.Labels), Annotations: maps.Clone(m.Annotations), Properties: maps.Clone(m.Properties)}
 	maps.DeleteFunc(seen.Properties, func(name, _ string) bool {
-		return restless[name] || strings.HasPrefix(name, placementv1beta1.ResourcePropertyPrefix)
+		return clusterv1beta1.PropertyName(name).IsRestless() || strings.HasPrefix(name, placementv1beta1.ResourcePropertyPrefix)
 	})
 	delete(seen.Annotations, corev1.LastAppliedConfigAnnotation)
 	return seen

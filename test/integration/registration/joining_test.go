@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -402,6 +403,30 @@ var _ = Describe("A member that has joined", func() {
 			g.Expect(expect.Condition(profile.Status.Conditions, multiclusterv1alpha1.ConditionControlPlaneHealthy).Status).To(Equal(metav1.ConditionTrue))
 		}).Should(Succeed())
 		Expect(profile.Labels).To(HaveKeyWithValue("x-k8s.io/cluster-manager", "fleetgate"))
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
+			g.Expect(expect.Condition(profile.Status.Conditions, multiclusterv1alpha1.ConditionJoined).Status).To(Equal(metav1.ConditionTrue))
+			g.Expect(profile.Status.Properties).To(ContainElement(And(HaveField("Name", "k8s.io/k8s-version"), HaveField("Value", HavePrefix("v1.")))))
+			g.Expect(profile.Status.Properties).NotTo(ContainElement(HaveField("Name", "kubernetes-fleet.io/node-count")), "it changes all the time")
+		}).Should(Succeed())
+
+		By("following the member's labels, which selectors over profiles look for")
+		relabel := func(patch string) {
+			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Expect(hubClient.Patch(ctx, mc, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":`+patch+`}}`)))).To(Succeed())
+		}
+		found := func(selector client.MatchingLabels) func() (int, error) {
+			return func() (int, error) {
+				var list multiclusterv1alpha1.ClusterProfileList
+				err := hubClient.List(ctx, &list, selector)
+				return len(list.Items), err
+			}
+		}
+		relabel(`{"tier":"edge-of-` + name + `"}`)
+		Eventually(found(client.MatchingLabels{"tier": "edge-of-" + name})).Should(Equal(1))
+		relabel(`{"tier":null}`)
+		Eventually(found(client.MatchingLabels{"tier": "edge-of-" + name})).Should(BeZero())
+		Expect(hubClient.Get(ctx, key, profile)).To(Succeed())
 
 		By("letting others add theirs, and take ours away")
 		profile.Status.AccessProviders = []multiclusterv1alpha1.AccessProviderStatus{{Name: "theirs"}}

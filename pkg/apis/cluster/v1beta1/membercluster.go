@@ -67,6 +67,12 @@ const (
 	EventMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
 )
 
+// IsRestless reports whether a property changes by itself, all the time: what is made of a
+// member shall not change as often.
+func (n PropertyName) IsRestless() bool {
+	return n == PropertyNodeCount || n == PropertyReadyNodeCount || n == PropertySampleNode
+}
+
 // AgentType names a kind of agent that reports for a member.
 type AgentType string
 

@@ -25,6 +25,10 @@ const (
 	// gateway.
 	AccessProvider = "cluster-gateway"
 
+	// AnnotationPublished is on a ClusterProfile, with what it has of its MemberCluster: names
+	// of labels and of properties, as JSON. The gateway writes it, to know what others put there.
+	AnnotationPublished = "fleetgate.io/published"
+
 	// ExtensionExec is the name of the extension of an access provider that
 	// client-go hands to an exec plugin as the cluster's configuration.
 	ExtensionExec = "client.authentication.k8s.io/exec"
@@ -33,6 +37,9 @@ const (
 // ConditionControlPlaneHealthy is True while the member's API server is ready
 // and its agent reports, False if either is known not to be, Unknown before.
 const ConditionControlPlaneHealthy = "ControlPlaneHealthy"
+
+// ConditionJoined says whether the member has joined, as its MemberCluster does.
+const ConditionJoined = "Joined"
 
 // Reasons of ControlPlaneHealthy.
 const (
@@ -54,6 +61,7 @@ const (
 // +kubebuilder:resource:scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Manager",type=string,JSONPath=`.spec.clusterManager.name`
+// +kubebuilder:printcolumn:name="Joined",type=string,JSONPath=`.status.conditions[?(@.type=="Joined")].status`
 // +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="ControlPlaneHealthy")].status`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version.kubernetes`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -90,8 +98,10 @@ type ClusterManagerRef struct {
 
 // ClusterProfileStatus is what the manager tells of a cluster.
 type ClusterProfileStatus struct {
-	// conditions are about the cluster: ControlPlaneHealthy.
+	// conditions are about the cluster: ControlPlaneHealthy and Joined.
 	// +optional
+	// +listType=map
+	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// version is what the cluster runs.
@@ -100,16 +110,22 @@ type ClusterProfileStatus struct {
 
 	// properties are facts about the cluster, by name.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	Properties []Property `json:"properties,omitempty"`
 
 	// accessProviders are ways to reach the cluster, each under a name that a
 	// client looks for.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	AccessProviders []AccessProviderStatus `json:"accessProviders,omitempty"`
 
 	// credentialProviders is the former name of accessProviders. fleetgate does
 	// not write it.
 	// +optional
+	// +listType=map
+	// +listMapKey=name
 	CredentialProviders []AccessProviderStatus `json:"credentialProviders,omitempty"`
 }
 
