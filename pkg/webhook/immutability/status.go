@@ -77,15 +77,16 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	for _, condition := range conditionsOf(&policy, served, forbidden, exportErr, r.FailClosed) {
-		condition.ObservedGeneration = policy.Generation
-		apimeta.SetStatusCondition(&wanted.Status.Conditions, condition)
-	}
-	matched := r.matched(&policy)
+	matched, unserved := r.matched(&policy)
 	wanted.Status.MatchedResources = int32(len(matched))
 	wanted.Status.ExpressionWarnings = nil
 	if len(served.problems) == 0 {
 		wanted.Status.ExpressionWarnings = r.typeWarnings(served.compiled, matched)
+	}
+	found := onHub{forbidden: forbidden, notExported: exportErr, matched: len(matched), unserved: unserved, warnings: wanted.Status.ExpressionWarnings}
+	for _, condition := range conditionsOf(&policy, served, found, r.FailClosed) {
+		condition.ObservedGeneration = policy.Generation
+		apimeta.SetStatusCondition(&wanted.Status.Conditions, condition)
 	}
 	if equality.Semantic.DeepEqual(policy.Status, wanted.Status) {
 		return ctrl.Result{RequeueAfter: recheck}, nil
@@ -96,12 +97,46 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
+// onHub is what was found about a policy on this hub.
+type onHub struct {
+	// forbidden is the first lookup that the gateway may not make.
+	forbidden string
+	// notExported is why the API server cannot enforce the policy itself.
+	notExported error
+	// matched counts the resources that the policy matches, and unserved are those that it
+	// names and the hub does not have.
+	matched  int
+	unserved []string
+	// warnings are about fields and types that do not fit what is matched.
+	warnings []admissionregistrationv1.ExpressionWarning
+}
+
+// maxUnserved bounds what a condition names.
+const maxUnserved = 5
+
+// absent names what the hub does not have.
+func (f *onHub) absent() string {
+	names := f.unserved
+	if more := len(names) - maxUnserved; more > 0 {
+		names = append(slices.Clone(names[:maxUnserved]), fmt.Sprintf("%d more", more))
+	}
+	return "the hub has no resource " + strings.Join(names, ", ")
+}
+
 // conditionsOf says whether a policy works, and if not, what to do.
-func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, forbidden string, exportErr error, failClosed sets.Set[string]) []metav1.Condition {
+func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, found onHub, failClosed sets.Set[string]) []metav1.Condition {
 	compiled := metav1.Condition{Type: admissionv1alpha1.ConditionCompiled, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonCompiled,
 		Message: "every path and expression can be evaluated"}
+	if len(found.warnings) > 0 {
+		first := found.warnings[0]
+		compiled.Reason = admissionv1alpha1.ReasonTypesDoNotFit
+		compiled.Message = cut(fmt.Sprintf("every path and expression can be evaluated, but not all fit what is matched (status.expressionWarnings): %s: %s", first.FieldRef, first.Warning), maxAudit)
+	}
 	enforced := metav1.Condition{Type: admissionv1alpha1.ConditionEnforced, Status: metav1.ConditionTrue, Reason: admissionv1alpha1.ReasonEnforced,
 		Message: "requests that break the policy: " + string(policy.Spec.Enforcement)}
+	if len(found.unserved) > 0 {
+		enforced.Message += "; " + found.absent() + ": if that is no matter of time, correct spec.match.resourceRules"
+	}
 	switch {
 	case len(served.problems) > 0:
 		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonCompileError, cut(joined(served.problems), maxAudit)
@@ -110,11 +145,14 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 		if FailsClosed(policy, failClosed) {
 			enforced.Message = "requests are refused: correct what condition Compiled names"
 		}
-	case forbidden != "":
+	case found.forbidden != "":
 		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonLookupForbidden,
-			"the gateway may not make lookup "+forbidden+": grant its account the right to read it"
-	case exportErr != nil:
-		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonNotExportable, exportErr.Error()
+			"the gateway may not make lookup "+found.forbidden+": grant its account the right to read it"
+	case found.matched == 0:
+		enforced.Status, enforced.Reason, enforced.Message = metav1.ConditionFalse, admissionv1alpha1.ReasonNothingMatched,
+			found.absent()+": no request is checked until it does; correct groups, versions and plurals in spec.match.resourceRules, or install the kind"
+	case found.notExported != nil:
+		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonNotExportable, found.notExported.Error()
 	case asksToFail(policy) && !FailsClosed(policy, failClosed) && policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative:
 		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonFailNotAllowed,
 			"enforced while a gateway answers; failurePolicy Fail needs the gateway's flag --fail-closed-groups="+strings.Join(groupsOf(policy), ",")
@@ -189,26 +227,35 @@ func (r *StatusReconciler) forbiddenLookup(ctx context.Context, policy *admissio
 	return "", nil
 }
 
-// matched are the kinds of the hub that a policy matches, without subresources.
-func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy) []schema.GroupVersionResource {
-	found := sets.New[schema.GroupVersionResource]()
+// matched are the kinds of the hub that a policy matches, without subresources, and those that
+// it names and the hub does not have, now: it is looked at again.
+func (r *StatusReconciler) matched(policy *admissionv1alpha1.ImmutabilityPolicy) (found []schema.GroupVersionResource, unserved []string) {
+	all, absent := sets.New[schema.GroupVersionResource](), sets.New[string]()
 	for _, rule := range policy.Spec.Match.ResourceRules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				plural, _, _ := strings.Cut(resource, "/")
-				served, err := r.Mapper.ResourcesFor(schema.GroupVersionResource{Group: group, Resource: plural})
-				if err != nil {
-					continue // Not served, or not now: it is looked at again.
+				served := r.served(group, plural, rule.APIVersions)
+				if len(served) == 0 {
+					absent.Insert(schema.GroupResource{Group: group, Resource: plural}.String() + " in " + strings.Join(rule.APIVersions, ", "))
 				}
-				for _, gvr := range served {
-					if gvr.Group == group && (slices.Contains(rule.APIVersions, "*") || slices.Contains(rule.APIVersions, gvr.Version)) {
-						found.Insert(gvr)
-					}
-				}
+				all.Insert(served...)
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	found = slices.SortedFunc(maps.Keys(all), func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	return found, sets.List(absent)
+}
+
+// served are the versions of a resource that the hub has, of those that a rule names.
+func (r *StatusReconciler) served(group, resource string, versions []string) []schema.GroupVersionResource {
+	served, err := r.Mapper.ResourcesFor(schema.GroupVersionResource{Group: group, Resource: resource})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(served, func(gvr schema.GroupVersionResource) bool {
+		return gvr.Group != group || !slices.Contains(versions, "*") && !slices.Contains(versions, gvr.Version)
+	})
 }
 
 // typeWarnings has Kubernetes check the expressions against the schemas of what the

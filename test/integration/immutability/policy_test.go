@@ -4,6 +4,7 @@
 package immutability_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -66,6 +67,34 @@ var _ = Describe("A policy for one's own kind", Serial, func() {
 			})
 		}).Should(beInvalid("spec.color", "field is immutable", "spec.size", "must be 10 at most"))
 		Expect(change(ctx, masters, subject, set("spec.size", "4"))).To(Succeed())
+	})
+
+	It("says what is misspelt: a field that no schema has, and a kind that the hub has not", func(ctx SpecContext) {
+		says := func(policy *admissionv1alpha1.ImmutabilityPolicy, condition string, status metav1.ConditionStatus, reason, part string) {
+			GinkgoHelper()
+			Eventually(func() ([]metav1.Condition, error) {
+				err := masters.Get(ctx, client.ObjectKeyFromObject(policy), policy)
+				return policy.Status.Conditions, err
+			}).Should(ContainElement(And(HaveField("Type", condition), HaveField("Status", status), HaveField("Reason", reason),
+				HaveField("Message", ContainSubstring(part)))))
+		}
+		policy := policyFrom(widgetPolicy)
+		policy.Name = "misspelt"
+		policy.Spec.Fields[0].Path = "spec.colour"
+		other := *policy.Spec.Match.ResourceRules[0].DeepCopy()
+		other.APIGroups = []string{"exmaple.org"}
+		policy.Spec.Match.ResourceRules = append(policy.Spec.Match.ResourceRules, other)
+		expect.Created(ctx, masters, policy)
+		says(policy, admissionv1alpha1.ConditionCompiled, metav1.ConditionTrue, admissionv1alpha1.ReasonTypesDoNotFit, "undefined field 'colour'")
+		says(policy, admissionv1alpha1.ConditionEnforced, metav1.ConditionTrue, admissionv1alpha1.ReasonEnforced, "the hub has no resource widgets.exmaple.org in *")
+
+		By("matching nothing that the hub has")
+		policy.Spec.Match.ResourceRules = policy.Spec.Match.ResourceRules[1:]
+		Expect(masters.Update(ctx, policy)).To(Succeed())
+		says(policy, admissionv1alpha1.ConditionEnforced, metav1.ConditionFalse, admissionv1alpha1.ReasonNothingMatched, "correct groups, versions and plurals")
+		raw, err := json.Marshal(policy.Status)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(raw)).To(ContainSubstring(`"matchedResources":0`))
 	})
 
 	It("passes with a note in the audit log when it only audits", func(ctx SpecContext) {

@@ -21,6 +21,9 @@ const (
 const (
 	// ReasonCompiled goes with Compiled=True.
 	ReasonCompiled = "Compiled"
+	// ReasonTypesDoNotFit goes with Compiled True: an expression or a path names a field that
+	// what is matched does not have, or takes it for another type.
+	ReasonTypesDoNotFit = "TypesDoNotFit"
 	// ReasonCompileError goes with Compiled=False: the message names the field
 	// and what is wrong with it.
 	ReasonCompileError = "CompileError"
@@ -31,6 +34,9 @@ const (
 	ReasonLookupForbidden = "LookupForbidden"
 	// ReasonNotCompiled goes with Enforced=False.
 	ReasonNotCompiled = "NotCompiled"
+	// ReasonNothingMatched goes with Enforced False: the hub has nothing of what the policy
+	// matches.
+	ReasonNothingMatched = "NothingMatched"
 	// ReasonFailNotAllowed goes with Enforced=True: failurePolicy Fail is not
 	// honoured, the message says for which API groups.
 	ReasonFailNotAllowed = "FailNotAllowed"
@@ -47,6 +53,8 @@ const (
 // +kubebuilder:printcolumn:JSONPath=`.spec.enforcement`,name="Enforcement",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Compiled")].status`,name="Compiled",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Enforced")].status`,name="Enforced",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.matchedResources`,name="Matches",type=integer
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.reason=="TypesDoNotFit")].message`,name="Warning",type=string,priority=1
 // +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="Age",type=date
 type ImmutabilityPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -307,7 +315,7 @@ type ImmutabilityPolicyStatus struct {
 
 	// matchedResources is how many resources of the hub the policy matches.
 	// +optional
-	MatchedResources int32 `json:"matchedResources,omitempty"`
+	MatchedResources int32 `json:"matchedResources"`
 }
 
 // ImmutabilityPolicyList is a list of ImmutabilityPolicies.
