@@ -98,6 +98,9 @@ var _ = Describe("A fleet of the version before", Label("matrix"), func() {
 		out, err := l.launcher(ctx, "-gateway="+buildRevision(ctx, revision, "gateway"), "-agent="+buildRevision(ctx, revision, "agent"), "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 		before := l.settledVersions(ctx)
+		for _, kind := range []string{"hub ClusterResourcePlacement ", "hub Work ", "hub ServiceAccount ", "member-1 AppliedWork ", "member-2 Deployment "} {
+			Expect(before).To(HaveKey(HavePrefix(kind)))
+		}
 
 		l.stopOurs(ctx)
 		out, err = l.launcher(ctx, "up") // Programs of this commit, on the same clusters.
