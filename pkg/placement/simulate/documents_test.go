@@ -17,13 +17,17 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 )
 
-// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md marks each example
-// with a comment, "# simulate:" with the members that it gets in the document's
-// fleet, or "# apply".
+// TestExamplesOfTheDocumentDecideAsItSays: docs/placement.md, and what is about its fleet too,
+// mark each example with a comment, "# simulate:" with the members that it gets in
+// that fleet, or "# apply".
 func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/placement.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"placement.md", "coming-from.md"} {
+		content, err := os.ReadFile("../../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, content...)
 	}
 	var fleet string
 	simulated := 0
@@ -35,7 +39,7 @@ func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
 		case "simulate":
 			simulated++
 			input := &simulate.Input{}
-			if err := input.Parse("docs/placement.md", strings.NewReader(fleet+"\n---\n"+example)); err != nil {
+			if err := input.Parse("docs", strings.NewReader(fleet+"\n---\n"+example)); err != nil {
 				t.Errorf("%v in\n%s", err, example)
 				continue
 			}
@@ -59,7 +63,7 @@ func TestExamplesOfTheDocumentDecideAsItSays(t *testing.T) {
 			t.Errorf("an example is marked %q, which nobody knows", mark)
 		}
 	}
-	if simulated < 8 {
+	if simulated < 12 {
 		t.Errorf("only %d examples are found: this test reads the document wrongly", simulated)
 	}
 }

@@ -5,21 +5,25 @@ package placement
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
-var _ = Describe("The examples of docs/placement.md", func() {
-	It("are accepted as they are, no field unknown", func(ctx SpecContext) {
-		page, err := os.ReadFile("../../../docs/placement.md")
+var _ = Describe("Examples", func() {
+	DescribeTable("of a page are accepted as they are, no field unknown", func(ctx SpecContext, name string) {
+		page, err := os.ReadFile("../../../docs/" + name)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}))).To(Succeed())
 		examples := regexp.MustCompile("(?s)```yaml\n# (?:apply|simulate:[^\n]*)\n(.*?)```").FindAllStringSubmatch(string(page), -1)
@@ -29,6 +33,36 @@ var _ = Describe("The examples of docs/placement.md", func() {
 			object := &unstructured.Unstructured{}
 			Expect(yaml.Unmarshal([]byte(example[1]), &object.Object)).To(Succeed(), example[1])
 			Expect(strict.Create(ctx, object, client.DryRunAll)).To(Succeed(), example[1])
+		}
+	},
+		Entry("on placements", "placement.md"),
+		Entry("for those who come from another product", "coming-from.md"),
+	)
+
+	It("of the folder are accepted as they are, in the order of their files", func(ctx SpecContext) {
+		files, err := filepath.Glob("../../../examples/placement/*.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(files)).To(BeNumerically(">=", 5))
+		strict := client.WithFieldValidation(hub, metav1.FieldValidationStrict)
+		var made []client.Object
+		DeferCleanup(func(ctx SpecContext) {
+			for _, object := range slices.Backward(made) {
+				Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
+			}
+		})
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			for document := range strings.SplitSeq(string(text), "\n---\n") {
+				object := &unstructured.Unstructured{}
+				Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed(), file)
+				err := strict.Create(ctx, object)
+				if apierrors.IsAlreadyExists(err) && object.GetKind() == "Namespace" {
+					continue // Several examples are about one.
+				}
+				Expect(err).NotTo(HaveOccurred(), file)
+				made = append(made, object)
+			}
 		}
 	})
 })

@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+)
+
+// referenceFolder has a page for each API group that is stored.
+const referenceFolder = "docs/reference"
+
+// TestTheReferenceIsThatOfTheTypes keeps the pages that are made from the types' comments.
+func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string][]*apiextensionsv1.CustomResourceDefinition{}
+	for _, crd := range all {
+		groups[crd.Spec.Group] = append(groups[crd.Spec.Group], crd)
+	}
+	pages := map[string]string{referenceFolder + "/README.md": referenceIndex(groups)}
+	for group, kinds := range groups {
+		pages[referenceFolder+"/"+group+".md"] = referencePage(group, kinds)
+	}
+	for name, want := range pages {
+		if *update {
+			if err := os.MkdirAll(filepath.Join(root, referenceFolder), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			write(t, name, want)
+			continue
+		}
+		if diff := cmp.Diff(want, read(t, name)); diff != "" {
+			t.Errorf("%s: run go test ./test/documents -update (-want +got):\n%s", name, diff)
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(root, referenceFolder, "*.md"))
+	if err != nil || len(there) != len(pages) {
+		t.Errorf("%s has %d pages, want %d: one is of a group that is no more (%v)", referenceFolder, len(there), len(pages), err)
+	}
+}
+
+func referenceIndex(groups map[string][]*apiextensionsv1.CustomResourceDefinition) string {
+	var b strings.Builder
+	b.WriteString("# Reference of the API\n\nEvery field of every kind that is stored, made from the types. What acts on each kind is in [api.md](../api.md).\n\n")
+	b.WriteString("| group | kinds |\n|---|---|\n")
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		var kinds []string
+		for _, crd := range groups[group] {
+			kinds = append(kinds, fmt.Sprintf("[%s](%s.md#%s)", crd.Spec.Names.Kind, group, strings.ToLower(crd.Spec.Names.Kind)))
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", group, strings.Join(kinds, ", "))
+	}
+	return b.String()
+}
+
+func referencePage(group string, kinds []*apiextensionsv1.CustomResourceDefinition) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\nMade from the types: go test ./test/documents -update.\n", group)
+	for _, crd := range kinds {
+		version := newest(crd)
+		var served []string
+		for _, v := range crd.Spec.Versions {
+			if v.Served {
+				served = append(served, "`"+v.Name+"`")
+			}
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s; %s.\n\n| field of `%s` | type | meaning |\n|---|---|---|\n",
+			crd.Spec.Names.Kind, oneLine(version.Schema.OpenAPIV3Schema.Description), scopeOf(crd), strings.Join(served, ", "), version.Name)
+		for _, part := range []string{"spec", "status"} {
+			if schema, ok := version.Schema.OpenAPIV3Schema.Properties[part]; ok {
+				writeFields(&b, part, &schema, false)
+			}
+		}
+	}
+	return b.String()
+}
+
+func scopeOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
+		return "In a namespace"
+	}
+	return "In no namespace"
+}
+
+// newest is the version that is stored, which has every field.
+func newest(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Storage {
+			return &crd.Spec.Versions[i]
+		}
+	}
+	return &crd.Spec.Versions[0]
+}
+
+// writeFields writes a row for a field, and one for each below it. What Kubernetes itself
+// defines is named, and described in its own reference.
+func writeFields(b *strings.Builder, path string, schema *apiextensionsv1.JSONSchemaProps, required bool) {
+	shape := schema
+	for shape.Items != nil && shape.Items.Schema != nil {
+		shape, path = shape.Items.Schema, path+"[]"
+	}
+	if shape.AdditionalProperties != nil && shape.AdditionalProperties.Schema != nil && len(shape.Properties) == 0 {
+		shape, path = shape.AdditionalProperties.Schema, path+"{}"
+	}
+	known := ofKubernetes(path, shape)
+	meaning := oneLine(schema.Description)
+	if required {
+		meaning = "**Required.** " + meaning
+	}
+	if len(shape.Enum) > 0 {
+		meaning += " One of " + values(shape.Enum) + "."
+	}
+	if schema.Default != nil {
+		meaning += " Default: " + values([]apiextensionsv1.JSON{*schema.Default}) + "."
+	}
+	kind := known
+	if kind == "" {
+		kind = typeOf(shape)
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s |\n", path, kind, strings.TrimSpace(meaning))
+	if known != "" {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(shape.Properties)) {
+		below := shape.Properties[name]
+		writeFields(b, path+"."+name, &below, slices.Contains(shape.Required, name))
+	}
+}
+
+func typeOf(schema *apiextensionsv1.JSONSchemaProps) string {
+	switch {
+	case schema.XIntOrString:
+		return "integer or text"
+	case schema.XEmbeddedResource, schema.XPreserveUnknownFields != nil && *schema.XPreserveUnknownFields:
+		return "any object"
+	case schema.Format == "date-time":
+		return "time"
+	case schema.Type == "string":
+		return "text"
+	}
+	return schema.Type
+}
+
+// ofKubernetes names a type of Kubernetes' own by its shape, or is empty.
+func ofKubernetes(path string, schema *apiextensionsv1.JSONSchemaProps) string {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { _, ok := schema.Properties[name]; return !ok })
+	}
+	switch {
+	case has("lastTransitionTime", "reason", "status", "type"):
+		return "Condition"
+	case has("matchExpressions", "matchLabels"):
+		return "LabelSelector"
+	case has("nodeAffinity", "podAffinity"):
+		return "Affinity"
+	case has("claims", "limits", "requests"):
+		return "ResourceRequirements"
+	case has("name", "value", "valueFrom"):
+		return "EnvVar"
+	case has("apiGroups", "apiVersions", "operations", "resources"):
+		return "RuleWithOperations"
+	case has("certificate-authority-data", "server"):
+		return "Cluster of a kubeconfig"
+	case has("tolerationSeconds", "operator", "effect") && strings.HasSuffix(path, "agentTolerations[]"):
+		return "Toleration"
+	}
+	return ""
+}
+
+func values(all []apiextensionsv1.JSON) string {
+	var texts []string
+	for _, one := range all {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, one.Raw); err == nil {
+			texts = append(texts, "`"+strings.Trim(compact.String(), `"`)+"`")
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// oneLine fits a comment into a cell.
+func oneLine(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+}
