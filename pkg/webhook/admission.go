@@ -36,7 +36,7 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 		objects = append(objects, policies.Gateway(a.Parameters)...)
 	}
 	if a.Works {
-		objects = append(objects, WorkConfigurations(reviews)...)
+		objects = slices.Concat(objects, WorkConfigurations(reviews), policies.ManifestWorks())
 	}
 	if !a.Fleet {
 		return objects

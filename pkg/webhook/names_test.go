@@ -14,6 +14,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
@@ -39,6 +40,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
 		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},
 		"fleetgate-bypassed-rules":            {placementv1beta1.GroupName, AnnotationBypass, BypassGroup, BypassWebhooks},
+		"fleetgate-manifestworks":             {workv1.GroupName, workv1.ManifestWorkFinalizer, clusterv1beta1.MemberNamespacePrefix},
 		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},
 		"fleetgate-gateway-account":           {clusterv1beta1.MemberNamespacePrefix},

@@ -30,6 +30,7 @@ func allPolicies() []client.Object {
 	all = append(all, policies.Deliveries(parameters)...)
 	all = append(all, policies.MemberBounds()...)
 	all = append(append(all, policies.HelmCharts()...), policies.Authors()...)
+	all = append(all, policies.ManifestWorks()...)
 	for _, mode := range policies.AllGuardRails() {
 		all = append(all, mode.Of(parameters)...)
 	}

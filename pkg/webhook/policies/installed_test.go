@@ -159,7 +159,7 @@ func TestEveryFileIsInASet(t *testing.T) {
 		found.Insert("fleetgate-" + strings.TrimSuffix(path, ".yaml"))
 	}
 	all := setsOf(parameters())
-	all["member-bounds"] = MemberBounds()
+	all["member-bounds"], all["manifestworks"] = MemberBounds(), ManifestWorks()
 	for _, objects := range all {
 		for _, object := range objects {
 			rendered.Insert(object.GetName())

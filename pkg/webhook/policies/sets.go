@@ -37,6 +37,9 @@ func Gateway(p Parameters) []client.Object { return p.objects("gateway-account")
 // HelmCharts returns what asks for a right of its own before a chart is rendered.
 func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
 
+// ManifestWorks returns what keeps ManifestWorks the hub's, where agents may update them.
+func ManifestWorks() []client.Object { return Parameters{}.objects("manifestworks") }
+
 // Authors returns what keeps the answers about the authors of placements the gateway's.
 func Authors() []client.Object { return Parameters{}.objects("placement-authors") }
 

@@ -124,6 +124,45 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(apierrors.IsBadRequest(admin.Update(ctx, good))).To(BeTrue(), "an update too")
 	})
 
+	It("lets an agent hold its ManifestWorks and report on them, and change nothing else", func(ctx SpecContext) {
+		rules := []rbacv1.PolicyRule{may(workv1.GroupName, "manifestworks", "get", "update", "patch"), may(workv1.GroupName, "manifestworks/status", "update", "patch")}
+		agent := as(ctx, bare, admin, "system:open-cluster-management:cluster1:agent", rules...)
+		work := executor(workOf("held", settings))
+		work.Labels = map[string]string{"team": "a"}
+		Expect(admin.Create(ctx, work)).To(Succeed())
+		change := func(how func(*workv1.ManifestWork)) error {
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
+			how(work)
+			return agent.Update(ctx, work)
+		}
+		steal := func(w *workv1.ManifestWork) { w.Spec.Executor = nil }
+		attempt := 0
+		Eventually(func() error {
+			attempt++ // One that the hub still let pass has changed it.
+			return change(func(w *workv1.ManifestWork) {
+				w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(settings, `}}`, fmt.Sprintf(`},"data":{"attempt":"%d"}}`, attempt), 1))
+			})
+		}).Should(MatchError(ContainSubstring("what is in a ManifestWork is the hub's")))
+		for want, how := range map[string]func(*workv1.ManifestWork){
+			"what is in a ManifestWork is the hub's":           steal,
+			"labels, annotations and owners of a ManifestWork": func(w *workv1.ManifestWork) { w.Labels = nil },
+			"an agent holds a ManifestWork, and lets it go, with finalizer cluster.open-cluster-management.io/manifest-work-cleanup only": func(w *workv1.ManifestWork) {
+				w.Finalizers = append(w.Finalizers, "example.com/for-ever")
+			},
+		} {
+			err := change(how)
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", want, err)
+			Expect(err).To(MatchError(ContainSubstring(want)))
+		}
+		Expect(change(func(w *workv1.ManifestWork) { w.Finalizers = []string{workv1.ManifestWorkFinalizer} })).To(Succeed())
+		work.Status.Conditions = []metav1.Condition{{Type: workv1.ConditionApplied, Status: metav1.ConditionTrue, Reason: workv1.ReasonWorkApplied, LastTransitionTime: metav1.Now()}}
+		Expect(agent.Status().Update(ctx, work)).To(Succeed())
+		Expect(change(func(w *workv1.ManifestWork) { w.Finalizers = nil })).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(work), work)).To(Succeed())
+		Expect(work.Spec.Executor).NotTo(BeNil())
+		Expect(work.Status.Conditions).To(HaveLen(1))
+	})
+
 	It("asks whether who names an executor may have it", func(ctx SpecContext) {
 		works := may(workv1.GroupName, "manifestworks", "create", "get", "update")
 		mayNot := as(ctx, bare, admin, "writer", works)
