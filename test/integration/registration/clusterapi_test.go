@@ -96,7 +96,7 @@ var _ = Describe("A cluster of Cluster API", Ordered, func() {
 	})
 
 	It("is imported once its control plane has been up and its kubeconfig is there, with what is known of it", func(ctx SpecContext) {
-		makeObject(ctx, namespace, `
+		infrastructure := makeObject(ctx, namespace, `
 apiVersion: infrastructure.cluster.x-k8s.io/v1beta1
 kind: AzureCluster
 metadata: {name: infra, annotations: {cluster.x-k8s.io/managed-by: others}}
@@ -147,6 +147,10 @@ spec: {infrastructureRef: {apiVersion: infrastructure.cluster.x-k8s.io/v1beta1, 
 				HaveKeyWithValue(clusterv1beta1.PropertyName("infrastructure.fleetgate.io/spot-pool-count"), HaveField("Value", "1")),
 				HaveKey(clusterv1beta1.PropertyNodeCount)))
 		}).Should(Succeed())
+
+		before := infrastructure.GetResourceVersion()
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(infrastructure), infrastructure)).To(Succeed())
+		Expect(infrastructure.GetResourceVersion()).To(Equal(before), "what others manage is read and never written")
 
 		By("learning something new of it")
 		mergeStatus(ctx, origin, `status: {failureDomains: {"3": null}}`)

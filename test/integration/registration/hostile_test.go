@@ -169,6 +169,30 @@ var _ = Describe("A hostile", Label("hostile"), func() {
 		Expect(forged.Status.SealedToken).To(BeEmpty())
 	})
 
+	It("user of the hub cannot say what only the member knows of itself", func(ctx SpecContext) {
+		role := &rbacv1.ClusterRole{ObjectMeta: named("", "relabels-"+namespace), Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{clusterv1beta1.GroupVersion.Group}, Resources: []string{"memberclusters"}, Verbs: []string{"get", "update", "patch"}},
+		}}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role.Name}},
+		}
+		for _, object := range []client.Object{role, binding} {
+			expect.Created(ctx, hubClient, object)
+		}
+		user := asUser(role.Name)
+		property := func() string {
+			return getMember(ctx, name).Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
+		}
+		Eventually(property).Should(HavePrefix("v1."))
+		known := property()
+		lie := `{"metadata":{"annotations":{"seen-by":"user"}},"status":{"properties":{"k8s.io/k8s-version":{"value":"v0.0.0","observationTime":"2026-01-01T00:00:00Z"}}}}`
+		Expect(patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, lie, "")(ctx, user)).To(Succeed(), "the rest of it is theirs")
+		Expect(getMember(ctx, name).Annotations).To(HaveKeyWithValue("seen-by", "user"))
+		Expect(property()).To(Equal(known))
+		attempts{"the status": patching(&clusterv1beta1.MemberCluster{ObjectMeta: named("", name)}, lie, "status")}.expectForbidden(ctx, user)
+	})
+
 	It("member that has joined reaches nothing that is not its own", func(ctx SpecContext) {
 		other := makeMember(ctx, namespace, subject("User", "somebody")).Name
 		expectReadyToJoin(ctx, other)

@@ -299,12 +299,16 @@ var _ = Describe("A member that has joined", func() {
 			return expect.Condition(getMember(ctx, name).Status.Conditions, clusterv1beta1.ConditionJoined).Status
 		}).WithTimeout(6*time.Second).Should(Equal(metav1.ConditionTrue), "its Lease is renewed though nothing else is written")
 		a.end()
-		unreachable := HaveField("Key", clusterv1beta1.TaintUnreachable)
+		var lease coordinationv1.Lease
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(name), Name: clusterv1beta1.AgentLease}, &lease)).To(Succeed())
+		unreachable := And(HaveField("Key", clusterv1beta1.TaintUnreachable), HaveField("Effect", corev1.TaintEffectNoSchedule))
 		Eventually(func(g Gomega) {
 			mc := getMember(ctx, name)
 			joined := expect.Condition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
 			g.Expect(joined.Status).To(Equal(metav1.ConditionUnknown))
 			g.Expect(joined.Message).To(ContainSubstring("sends no heartbeat"))
+			// Times of conditions are whole seconds.
+			g.Expect(joined.LastTransitionTime.Time).To(BeTemporally(">", lease.Spec.RenewTime.Add(3*time.Second)), "it was given the time that it has")
 			g.Expect(mc.Spec.Taints).To(ContainElement(unreachable))
 		}).Should(Succeed())
 		again := startAgent(agentOptions{namespace: a.namespace, clientID: namespace})
