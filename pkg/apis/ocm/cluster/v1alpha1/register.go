@@ -17,6 +17,7 @@ var GroupVersion = schema.GroupVersion{Group: clusterv1.GroupName, Version: "v1a
 // AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
+		&AddOnPlacementScore{}, &AddOnPlacementScoreList{},
 		&ClusterClaim{}, &ClusterClaimList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
