@@ -50,3 +50,25 @@ const (
 	// EventScoreUpdate tells what clusters were given.
 	EventScoreUpdate = "ScoreUpdate"
 )
+
+// Values of a Placement's spec.
+const (
+	// SortByClusterName and SortByScore are of sortBy.
+	SortByClusterName = "ClusterName"
+	SortByScore       = "Score"
+	// ModeAdditive and ModeExact are of prioritizerPolicy.mode.
+	ModeAdditive = "Additive"
+	ModeExact    = "Exact"
+	// CoordinateBuiltIn and CoordinateAddOn are types of a scoreCoordinate.
+	CoordinateBuiltIn = "BuiltIn"
+	CoordinateAddOn   = "AddOn"
+	// TopologyLabel and TopologyClaim are types of a topologyKey.
+	TopologyLabel = "Label"
+	TopologyClaim = "Claim"
+	// DoNotSchedule and ScheduleAnyway are of whenUnsatisfiable.
+	DoNotSchedule  = "DoNotSchedule"
+	ScheduleAnyway = "ScheduleAnyway"
+	// OperatorExists and OperatorEqual are of tolerations.
+	OperatorExists = "Exists"
+	OperatorEqual  = "Equal"
+)
