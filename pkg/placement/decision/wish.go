@@ -103,11 +103,14 @@ func (w *wish) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *c
 }
 
 func (w *wish) lookAt(ofLabels, ofClaims labels.Selector) {
-	for selector, keys := range map[labels.Selector]sets.Set[string]{ofLabels: w.looks.labels, ofClaims: w.looks.claims} {
-		requirements, _ := selector.Requirements()
-		for _, requirement := range requirements {
-			keys.Insert(requirement.Key())
-		}
+	insertKeys(w.looks.labels, ofLabels)
+	insertKeys(w.looks.claims, ofClaims)
+}
+
+func insertKeys(keys sets.Set[string], selector labels.Selector) {
+	requirements, _ := selector.Requirements()
+	for _, requirement := range requirements {
+		keys.Insert(requirement.Key())
 	}
 }
 
