@@ -119,4 +119,3 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return c.RoundTripper.RoundTrip(r)
 }
-

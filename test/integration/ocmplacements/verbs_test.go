@@ -65,9 +65,13 @@ func (b *bed) set(ctx context.Context, name string) {
 
 func (b *bed) bind(ctx context.Context, set string) {
 	GinkgoHelper()
-	expect.Created(ctx, hubClient, &clusterv1beta2.ManagedClusterSetBinding{
+	expect.Created(ctx, hubClient, b.binding(set))
+}
+
+func (b *bed) binding(set string) *clusterv1beta2.ManagedClusterSetBinding {
+	return &clusterv1beta2.ManagedClusterSetBinding{
 		ObjectMeta: build.In(b.namespace, set), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set},
-	})
+	}
 }
 
 // place makes a Placement.
