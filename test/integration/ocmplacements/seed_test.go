@@ -5,8 +5,6 @@ package ocmplacements_test
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -20,27 +18,15 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/program"
 )
 
-// kubectl returns what it prints, as somebody.
-func kubectl(ctx context.Context, user, stdin string, args ...string) string {
-	GinkgoHelper()
-	kubeconfig, err := hub.Kubeconfig(user, "system:masters")
-	if user != "reader" {
-		kubeconfig, err = hub.Kubeconfig(user)
-	}
-	Expect(err).NotTo(HaveOccurred())
-	command := exec.CommandContext(ctx, filepath.Join("..", "..", "..", ".fleetgate", "bin", "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
-	command.Stdin = strings.NewReader(stdin)
-	out, err := command.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(out))
-	return string(out)
-}
-
-// admin runs kubectl as an administrator.
+// admin runs kubectl as an administrator, and returns what it prints.
 func admin(ctx context.Context, stdin string, args ...string) string {
 	GinkgoHelper()
-	return kubectl(ctx, "reader", stdin, args...)
+	out, err := program.Kubectl(ctx, hub, stdin, args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return out
 }
 
 // masked has what differs between two runs replaced.
@@ -236,8 +222,10 @@ spec:
 `, "apply", "-f", "-")
 		// What the generator does: it lists by label, and reads one field of each element.
 		generated := func() []string {
-			return strings.Fields(kubectl(ctx, "system:serviceaccount:argocd:argocd-applicationset-controller", "", "get", "placementdecisions", "-n", "argocd",
-				"-l", "cluster.open-cluster-management.io/placement=guestbook-app-placement", "-o", "jsonpath={.items[*].status.decisions[*].clusterName}"))
+			out, err := program.KubectlAs(ctx, hub, "system:serviceaccount:argocd:argocd-applicationset-controller", nil, "", "get", "placementdecisions", "-n", "argocd",
+				"-l", "cluster.open-cluster-management.io/placement=guestbook-app-placement", "-o", "jsonpath={.items[*].status.decisions[*].clusterName}")
+			Expect(err).NotTo(HaveOccurred(), out)
+			return strings.Fields(out)
 		}
 		Eventually(generated).Should(Equal([]string{"cluster1", "cluster2"}))
 		Eventually(said(ctx, chosenBy)).Should(HaveExactElements(fine, "PlacementSatisfied=False NotAllDecisionsScheduled: 8 cluster decisions unscheduled: 2 of 2 clusters fit"))

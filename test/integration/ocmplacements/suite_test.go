@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
 	hubClient = expect.Client(hub.Config(), kinds())
-	serve(append(crds.Placements(), clusterKinds()...)...)
+	serve(hub, append(crds.Placements(), clusterKinds()...)...)
 	gateway = start()
 	DeferCleanup(func() { gateway.Stop() })
 })
@@ -79,13 +79,13 @@ func clusterKinds() []string {
 	return []string{"managedclusters" + group, "managedclustersets" + group, "managedclustersetbindings" + group}
 }
 
-// serve has the hub serve kinds.
-func serve(names ...string) {
+// serve has a hub serve kinds.
+func serve(at *env.Cluster, names ...string) {
 	GinkgoHelper()
 	wanted, err := crds.Named(names...)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(wanted).To(HaveLen(len(names)))
-	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: wanted, MaxTime: time.Minute})
+	_, err = envtest.InstallCRDs(at.Config(), envtest.CRDInstallOptions{CRDs: wanted, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 }
 

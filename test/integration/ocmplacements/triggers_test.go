@@ -59,7 +59,8 @@ var _ = Describe("A Placement is decided again when", func() {
 			cluster(ctx, b.name(1), held)
 			Expect(hubClient.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(b.name(1))})).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) {
-				cluster(ctx, b.name(1), func(c *clusterv1.ManagedCluster) { c.Finalizers = nil })
+				held := &clusterv1.ManagedCluster{ObjectMeta: build.Named(b.name(1))}
+				Expect(client.IgnoreNotFound(hubClient.Patch(ctx, held, expect.MergePatch(`{"metadata": {"finalizers": null}}`)))).To(Succeed())
 			})
 		}, []int{2}),
 		Entry("the set that a cluster is in", all, []int{1, 2}, func(ctx context.Context, b *bed) { cluster(ctx, b.name(2), label(clusterv1.ClusterSetLabel, "other")) }, []int{1}),
