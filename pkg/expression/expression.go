@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// CallCost and TotalCost bound one expression, and all that are run for one object, in
-	// the units in which API servers bound the rules of a CustomResourceDefinition: about
-	// 0.1 and 1 s.
-	CallCost  = 1_000_000
+	// CallCost bounds one expression, in the units in which API servers bound the rules of
+	// a CustomResourceDefinition: about 0.1 s.
+	CallCost = 1_000_000
+	// TotalCost bounds all that are run for one object: about 1 s.
 	TotalCost = 10_000_000
 	// maxPrograms is how many compiled expressions are kept.
 	maxPrograms = 1024
