@@ -5,6 +5,7 @@ package decision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := r.decide(placement, w, existing)
 	err = r.write(ctx, placement, o, existing)
 	switch {
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err), errors.Is(err, errChanged):
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	case family.RefusedAsGoing(err):
 		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil

@@ -142,6 +142,13 @@ func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.Plac
 	known.expected.version = versionOf(decision)
 }
 
+// lost forgets an object that was not there any more when it was to be removed.
+func (t *tally) lost(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set(key, nil)
+}
+
 // set replaces a record; nil is none.
 func (t *tally) set(key types.NamespacedName, is *record) {
 	if was := t.records[key]; was != nil {

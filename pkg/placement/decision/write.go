@@ -99,6 +99,10 @@ func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	return w.writeStatus(ctx)
 }
 
+// errChanged is returned when somebody else changed a decision while it was written: what
+// they did may have been no news then.
+var errChanged = errors.New("somebody else changes it")
+
 // ensure brings one decision about.
 func (w *round) ensure(ctx context.Context, s *slice) error {
 	is := w.existing[s.name]
@@ -112,6 +116,9 @@ func (w *round) ensure(ctx context.Context, s *slice) error {
 		return err
 	}
 	w.tally.wrote(key, written)
+	if !isAs(written, w.placement, s) {
+		return fmt.Errorf("writing PlacementDecision %s: %w", key, errChanged)
+	}
 	return nil
 }
 
@@ -183,14 +190,17 @@ func (w *round) owner() metav1.OwnerReference {
 }
 
 func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.PlacementDecision) error {
+	key := client.ObjectKeyFromObject(decision)
 	err := w.Client.Delete(ctx, decision, client.Preconditions{UID: &decision.UID})
-	if client.IgnoreNotFound(err) != nil {
-		w.tally.wrote(client.ObjectKeyFromObject(decision), nil)
-		return fmt.Errorf("deleting PlacementDecision %s/%s: %w", decision.Namespace, decision.Name, err)
+	if apierrors.IsNotFound(err) {
+		w.tally.lost(key)
+		return nil
 	}
-	if err == nil {
-		w.tellDelete(decision)
+	if err != nil {
+		w.tally.wrote(key, nil)
+		return fmt.Errorf("deleting PlacementDecision %s: %w", key, err)
 	}
+	w.tellDelete(decision)
 	return nil
 }
 
