@@ -269,6 +269,9 @@ func (r *roster) availableTo(namespace string, w *wish) available {
 	var a available
 	var selectors []labels.Selector
 	a.bound, a.eligible, selectors = r.eligible(namespace, w)
+	if len(selectors) > 0 {
+		a.clusters = make([]framework.Cluster, 0, len(r.order))
+	}
 	for _, e := range r.order {
 		if !e.cluster.Leaving && isIn(e, selectors) {
 			a.clusters = append(a.clusters, e.cluster)
