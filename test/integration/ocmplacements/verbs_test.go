@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -221,16 +222,18 @@ func score(ctx context.Context, cluster string, value int32, until *metav1.Time)
 	Expect(hubClient.Status().Update(ctx, is)).To(Succeed())
 }
 
-// writes is how many the gateway makes until it has settled.
+// writes is how many the gateway makes until it has made none for a while.
 func writes(do func()) int64 {
 	GinkgoHelper()
-	before := written.Load()
+	before, last := written.Load(), int64(-1)
 	do()
-	last := before
 	Eventually(func() bool {
 		settled := written.Load() == last
 		last = written.Load()
 		return settled
-	}).WithPolling(400 * 1e6).Should(BeTrue())
+	}).WithPolling(quiet).Should(BeTrue())
 	return last - before
 }
+
+// quiet is long enough for what is gathered to be decided.
+const quiet = 500 * time.Millisecond
