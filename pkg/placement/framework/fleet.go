@@ -117,3 +117,11 @@ type Taint struct {
 	// Added is when the cluster got it; zero if nobody knows.
 	Added time.Time
 }
+
+// String writes the taint as kubectl does.
+func (t *Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
+}

@@ -42,7 +42,7 @@ func (Rule) Name() string { return Name }
 // Judge implements framework.Rule.
 func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
 	if taint, _ := look(policy, fleet, cluster); taint != nil {
-		return "taint " + text(taint) + " is not tolerated"
+		return "taint " + taint.String() + " is not tolerated"
 	}
 	return ""
 }
@@ -50,7 +50,7 @@ func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 // Brief implements framework.Rule.
 func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
 	if taint, _ := look(policy, fleet, cluster); taint != nil {
-		return "tainted " + text(taint)
+		return "tainted " + taint.String()
 	}
 	return "tainted"
 }
@@ -105,12 +105,4 @@ func matches(toleration *framework.Toleration, taint *framework.Taint) bool {
 		return false
 	}
 	return toleration.Exists || toleration.Value == taint.Value
-}
-
-// text writes a taint as kubectl does.
-func text(taint *framework.Taint) string {
-	if taint.Value == "" {
-		return taint.Key + ":" + taint.Effect
-	}
-	return taint.Key + "=" + taint.Value + ":" + taint.Effect
 }
