@@ -85,6 +85,13 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 	if err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
 	}
+	if config.Parts.ServesOCM(options.OCMPlacement) {
+		placements, err := crds.Named(crds.Placements()...)
+		if err != nil {
+			return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+		}
+		definitions = append(definitions, placements...)
+	}
 	installer := &install.Installer{
 		Client:      direct,
 		Definitions: definitions,

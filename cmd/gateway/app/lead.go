@@ -56,6 +56,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.addMemberControllers,
 		g.addPlacement,
 		g.addOCM,
+		g.addOCMPlacement,
 	} {
 		if err := add(ctx, mgr); err != nil {
 			return err

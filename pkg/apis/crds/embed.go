@@ -26,10 +26,11 @@ import (
 var files embed.FS
 
 // The CRDs that are installed on members, and not on the hub: of the records of what was
-// brought there.
+// brought there, and of what a cluster says of itself.
 const (
 	AppliedWorks         = "appliedworks.placement.kubernetes-fleet.io"
 	AppliedManifestWorks = "appliedmanifestworks.work.open-cluster-management.io"
+	ClusterClaims        = "clusterclaims.cluster.open-cluster-management.io"
 )
 
 // All returns every CRD in the order of its file's name. The caller owns them.
@@ -56,6 +57,18 @@ func ForHub(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, erro
 	})
 }
 
+// Placements are the kinds of what Open Cluster Management's Placements are decided with,
+// beside those of clusters.
+func Placements() []string {
+	const group = ".cluster.open-cluster-management.io"
+	return []string{"placements" + group, "placementdecisions" + group, "addonplacementscores" + group}
+}
+
+// Named returns the CRDs of these names, of those that are there.
+func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Contains(names, crd.Name) })
+}
+
 // ForMember returns the CRDs that belong on a member, of the given API groups.
 func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
@@ -64,7 +77,7 @@ func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, e
 }
 
 func isForMembers(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Name == AppliedWorks || crd.Name == AppliedManifestWorks
+	return slices.Contains([]string{AppliedWorks, AppliedManifestWorks, ClusterClaims}, crd.Name)
 }
 
 func where(keep func(*apiextensionsv1.CustomResourceDefinition) bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {

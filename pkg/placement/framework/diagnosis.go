@@ -57,22 +57,7 @@ func (d Diagnosis) String() string {
 // fleet. It is apart from deciding because few decisions are ever looked at.
 func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diagnosis {
 	fleet = fleet.within(policy.Within)
-	counts := map[string]int{}
-	rules := map[string]Rule{}
-	for _, rule := range p.Rules[policy.Kind] {
-		rules[rule.Name()] = rule
-	}
-	clusters := make(map[string]*Cluster, len(fleet.Clusters))
-	for i := range fleet.Clusters {
-		clusters[fleet.Clusters[i].Name] = &fleet.Clusters[i]
-	}
-	for _, r := range decision.Refusals {
-		if rule := rules[r.Rule]; rule != nil {
-			counts[rule.Brief(policy, fleet, clusters[r.Cluster])]++
-		} else {
-			counts[r.Reason]++
-		}
-	}
+	counts := briefs(p.Rules[policy.Kind], policy, fleet, decision.Refusals)
 	if decision.Outscored > 0 {
 		counts["scored lower"] = decision.Outscored
 	}
@@ -84,7 +69,33 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 			counts["named but out of bounds"]++
 		}
 	}
-	d := Diagnosis{Total: len(fleet.Clusters), Selected: len(decision.Selected)}
+	return diagnosis(len(fleet.Clusters), len(decision.Selected), counts)
+}
+
+// briefs counts refusals by what their rules have to say in a few words.
+func briefs(asked []Rule, policy *Policy, fleet *Fleet, refusals []Refusal) map[string]int {
+	counts := map[string]int{}
+	rules := map[string]Rule{}
+	for _, rule := range asked {
+		rules[rule.Name()] = rule
+	}
+	clusters := make(map[string]*Cluster, len(fleet.Clusters))
+	for i := range fleet.Clusters {
+		clusters[fleet.Clusters[i].Name] = &fleet.Clusters[i]
+	}
+	for _, r := range refusals {
+		if rule := rules[r.Rule]; rule != nil {
+			counts[rule.Brief(policy, fleet, clusters[r.Cluster])]++
+		} else {
+			counts[r.Reason]++
+		}
+	}
+	return counts
+}
+
+// diagnosis brings counts in order.
+func diagnosis(total, selected int, counts map[string]int) Diagnosis {
+	d := Diagnosis{Total: total, Selected: selected}
 	for reason, n := range counts {
 		d.Others = append(d.Others, Count{Clusters: n, Reason: reason})
 	}

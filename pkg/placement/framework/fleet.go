@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -18,6 +19,9 @@ type Fleet struct {
 	// Clusters are all clusters of the fleet, those that are leaving included. A
 	// decision is made fastest if they are in the order of their names.
 	Clusters []Cluster
+	// MostDecided is the largest Decided of any cluster, also of those that are not
+	// among Clusters.
+	MostDecided int
 }
 
 // within is the fleet without the clusters that are not named; nil names all.
@@ -25,7 +29,7 @@ func (f *Fleet) within(names sets.Set[string]) *Fleet {
 	if names == nil {
 		return f
 	}
-	limited := &Fleet{Now: f.Now, Clusters: make([]Cluster, 0, len(names))}
+	limited := &Fleet{Now: f.Now, MostDecided: f.MostDecided, Clusters: make([]Cluster, 0, len(names))}
 	for _, cluster := range f.Clusters {
 		if names.Has(cluster.Name) {
 			limited.Clusters = append(limited.Clusters, cluster)
@@ -61,7 +65,27 @@ type Cluster struct {
 	// Leaving is true once the cluster is on its way out of the fleet.
 	Leaving bool
 	Agent   Agent
+
+	// Capacity and Allocatable are the cluster's resources by name: what there is, and
+	// what of it workloads can have.
+	Capacity, Allocatable map[string]resource.Quantity
+	// Scores are those that others give the cluster, by the name of their sheet.
+	Scores map[string]ScoreSheet
+	// Decided is how many other placements have the cluster now.
+	Decided int
+	// Source is what the cluster was made of, for Terms that the caller compiled.
+	Source any
 }
+
+// ScoreSheet is what somebody has to say of a cluster.
+type ScoreSheet struct {
+	Values map[string]int64
+	// Until is when it ends to be true; zero is never.
+	Until time.Time
+}
+
+// Valid reports whether the sheet is true at a time.
+func (s ScoreSheet) Valid(now time.Time) bool { return s.Until.IsZero() || now.Before(s.Until) }
 
 // Agent is what the cluster's agent last said.
 type Agent struct {
@@ -86,10 +110,18 @@ const (
 	Unhealthy
 )
 
-// Taint repels placements that do not tolerate it. The one effect that there is
-// keeps new picks away.
+// Taint repels placements that do not tolerate it. What its effects are is for the rules
+// to say that judge by it.
 type Taint struct {
 	Key, Value, Effect string
 	// Added is when the cluster got it; zero if nobody knows.
 	Added time.Time
+}
+
+// String writes the taint as kubectl does.
+func (t *Taint) String() string {
+	if t.Value == "" {
+		return t.Key + ":" + t.Effect
+	}
+	return t.Key + "=" + t.Value + ":" + t.Effect
 }

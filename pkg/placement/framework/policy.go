@@ -50,12 +50,20 @@ type Policy struct {
 	Silence time.Duration
 	// Avoid are keys of taints that are not tolerated whatever Tolerations say.
 	Avoid []string
+	// Held are the clusters that a policy picked the last time which is decided anew
+	// each time: Decide has holdings instead.
+	Held sets.Set[string]
 }
 
 // Term asks for labels and properties, all of them at once.
 type Term struct {
 	Labels     labels.Selector
 	Properties []PropertyRequirement
+	// Claims is over properties as they stand; nil asks for nothing.
+	Claims labels.Selector
+	// Matches is what the caller has to say besides; nil is nothing. It must be a pure
+	// function of the cluster. A cluster of which it fails does not match.
+	Matches func(cluster *Cluster) (bool, error)
 }
 
 // PropertyRequirement compares a property, which must read as a quantity, with
@@ -108,6 +116,8 @@ type SpreadConstraint struct {
 	// Label is the name of the label. Clusters without it are in no group, and
 	// the constraint does not concern them.
 	Label string
+	// Claim says that Label is the name of a property instead.
+	Claim bool
 	// MaxSkew is by how many clusters the fullest group may be ahead of the
 	// emptiest.
 	MaxSkew int
@@ -125,4 +135,6 @@ type Toleration struct {
 	Value  string
 	// Effect is the taint's effect; empty means any.
 	Effect string
+	// For is for how long the taint is tolerated since it was added; nil is for ever.
+	For *time.Duration
 }

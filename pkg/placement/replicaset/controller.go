@@ -26,6 +26,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/awaited"
 	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
@@ -55,7 +56,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return mgr.Add(&waiter{live: mgr.GetAPIReader(), then: func() error { return r.start(mgr) }})
+	return mgr.Add(&awaited.Kinds{
+		Live: mgr.GetAPIReader(), Then: func() error { return r.start(mgr) },
+		Names:   []string{"placements.cluster.open-cluster-management.io", "placementdecisions.cluster.open-cluster-management.io"},
+		Missing: "Nothing is made of ManifestWorkReplicaSets until the hub serves Placements",
+	})
 }
 
 func (r *Reconciler) start(mgr ctrl.Manager) error {

@@ -4,76 +4,43 @@
 package manifestwork
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"github.com/google/cel-go/ext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/cel/library"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/expression"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-const (
-	// callCost and totalCost bound one expression, and all for one object, in the units in
-	// which API servers bound the rules of a CustomResourceDefinition: about 0.1 and 1 s.
-	callCost  = 1_000_000
-	totalCost = 10_000_000
-	// maxPrograms is how many compiled expressions are kept.
-	maxPrograms = 1024
-	// longestExpression is in bytes.
-	longestExpression = 16 << 10
-)
-
-var errTooExpensive = errors.New("CEL evaluation budget exceeded")
-
 // ruler makes conditions from objects by rules. It is safe for concurrent use.
 type ruler struct {
 	// rules has the variable object, messages result too.
-	rules, messages *cel.Env
-
-	mu       sync.Mutex // guards programs
-	programs map[expression]compiled
-}
-
-// expression is one, and whether it makes a message.
-type expression struct {
-	text    string
-	message bool
-}
-
-type compiled struct {
-	program cel.Program
-	err     error
+	rules, messages *expression.Compiler
 }
 
 func newRuler() (*ruler, error) {
-	options := []cel.EnvOption{
+	rules, err := expression.NewCompiler(
 		cel.Variable("object", cel.DynType),
-		ext.Strings(ext.StringsVersion(2)), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
-		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(),
 		cel.Function("hasConditions", cel.Overload("status_has_conditions", []*cel.Type{cel.DynType}, cel.BoolType, cel.UnaryBinding(hasConditions))),
-	}
-	rules, err := cel.NewEnv(options...)
+	)
 	if err != nil {
 		return nil, fmt.Errorf("setting up condition rules: %w", err)
 	}
-	messages, err := rules.Extend(cel.Variable("result", cel.BoolType))
+	messages, err := rules.With(cel.Variable("result", cel.BoolType))
 	if err != nil {
 		return nil, fmt.Errorf("setting up condition rules: %w", err)
 	}
-	return &ruler{rules: rules, messages: messages, programs: map[expression]compiled{}}, nil
+	return &ruler{rules: rules, messages: messages}, nil
 }
 
 // hasConditions reports whether a status has any condition.
@@ -94,7 +61,7 @@ func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.Condi
 		object = withoutSecrets(object) // messages could tell what it holds
 	}
 	var all []metav1.Condition
-	budget := uint64(totalCost)
+	budget := uint64(expression.TotalCost)
 	for _, rule := range rules {
 		switch rule.Type {
 		case workv1.ConditionCEL:
@@ -137,7 +104,7 @@ func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (wo
 func (r *ruler) condition(object *unstructured.Unstructured, rule workv1.ConditionRule, budget *uint64) metav1.Condition {
 	c := metav1.Condition{Type: rule.Condition, Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated}
 	for _, text := range rule.CELExpressions {
-		value, err := r.run(expression{text: text}, map[string]any{"object": object.Object}, budget)
+		value, err := run(r.rules, text, map[string]any{"object": object.Object}, budget)
 		holds, isBool := value.(bool)
 		if err == nil && !isBool {
 			err = fmt.Errorf("expected bool result, got %T", value)
@@ -158,7 +125,7 @@ func (r *ruler) condition(object *unstructured.Unstructured, rule workv1.Conditi
 // message is that of a condition; what is wrong with its expression, if that is.
 func (r *ruler) message(object *unstructured.Unstructured, rule workv1.ConditionRule, result bool, budget *uint64) string {
 	if rule.MessageExpression != "" {
-		value, err := r.run(expression{text: rule.MessageExpression, message: true}, map[string]any{"object": object.Object, "result": result}, budget)
+		value, err := run(r.messages, rule.MessageExpression, map[string]any{"object": object.Object, "result": result}, budget)
 		text, isText := value.(string)
 		switch {
 		case err != nil:
@@ -180,53 +147,12 @@ func (r *ruler) message(object *unstructured.Unstructured, rule workv1.Condition
 }
 
 // run evaluates one expression within the budget, of which it takes what that cost.
-func (r *ruler) run(what expression, input map[string]any, budget *uint64) (any, error) {
-	program, err := r.compile(what)
+func run(compiler *expression.Compiler, text string, input map[string]any, budget *uint64) (any, error) {
+	program, err := compiler.Compile(text)
 	if err != nil {
 		return nil, err
 	}
-	out, details, err := program.Eval(input)
-	if details != nil && details.ActualCost() != nil {
-		cost := *details.ActualCost()
-		if cost > *budget {
-			*budget = 0
-			return nil, errors.Join(err, errTooExpensive)
-		}
-		*budget -= cost
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out.Value(), nil
-}
-
-// compile keeps what it has compiled, whether or not that went well.
-func (r *ruler) compile(what expression) (cel.Program, error) {
-	r.mu.Lock()
-	known, is := r.programs[what]
-	r.mu.Unlock()
-	if is {
-		return known.program, known.err
-	}
-	env := r.rules
-	if what.message {
-		env = r.messages
-	}
-	var made compiled
-	if len(what.text) > longestExpression {
-		made.err = fmt.Errorf("the expression has %d bytes, the limit is %d", len(what.text), longestExpression)
-	} else if ast, issues := env.Compile(what.text); issues.Err() != nil {
-		made.err = issues.Err()
-	} else {
-		made.program, made.err = env.Program(ast, cel.CostLimit(callCost), cel.CostTracking(&library.CostEstimator{}))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.programs) >= maxPrograms {
-		clear(r.programs)
-	}
-	r.programs[what] = made
-	return made.program, made.err
+	return program.Run(input, budget)
 }
 
 // byRule reports whether a condition was made by a rule.

@@ -24,6 +24,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 // as is a client of a hub with the name of a user who may do what rules say, everywhere.
@@ -82,7 +83,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		bare, err = env.Start(ctx, env.Options{Name: "bare"})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
-		process = program(ctx, bare, "--install", "--external-name=localhost", "--manifest-limit=2000")
+		process = program.Gateway(ctx, bare, "--ocm=works", "--install", "--external-name=localhost", "--manifest-limit=2000")
 		admin, err = client.New(unlimited(bare.Config()), client.Options{Scheme: kinds()})
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"cluster1", "team-a"} {

@@ -27,22 +27,14 @@ func (Rule) Name() string { return Name }
 // Judge implements framework.Rule.
 func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
 	if taint := untolerated(policy, cluster); taint != nil {
-		return "taint " + text(taint) + " is not tolerated"
+		return "taint " + taint.String() + " is not tolerated"
 	}
 	return ""
 }
 
 // Brief implements framework.Rule.
 func (Rule) Brief(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
-	return "tainted " + text(untolerated(policy, cluster))
-}
-
-// text writes a taint as kubectl does.
-func text(taint *framework.Taint) string {
-	if taint.Value == "" {
-		return taint.Key + ":" + taint.Effect
-	}
-	return taint.Key + "=" + taint.Value + ":" + taint.Effect
+	return "tainted " + untolerated(policy, cluster).String()
 }
 
 // untolerated returns the first taint that is not tolerated, or nil.

@@ -14,6 +14,11 @@
 // whose skew becomes smaller, -1 for each whose skew becomes larger, and -1000
 // for each soft one that it would break. A constraint does not concern clusters
 // without its label.
+//
+// With LimitOnly a cluster's score is 0 as long as no limit is broken, so that
+// within them other scores decide. One that breaks soft limits costs by how much:
+// what breaks the constraint named first costs four times as much as the same of
+// the next.
 package topologyspread
 
 import (
@@ -29,11 +34,17 @@ const Name = "TopologySpreadConstraints"
 // penalty is what breaking a soft constraint costs.
 const penalty = 1000
 
+// maxImportance is how often importance falls from the first constraint to the last.
+const maxImportance = 7
+
 // none is the group of a cluster that a constraint does not concern.
 const none = -1
 
 // Spreader implements framework.Spreader.
-type Spreader struct{}
+type Spreader struct {
+	// LimitOnly has an even spread count up to the limits only, and not beyond.
+	LimitOnly bool
+}
 
 var (
 	_ framework.Spreader = Spreader{}
@@ -44,21 +55,22 @@ var (
 func (Spreader) Name() string { return Name }
 
 // Start implements framework.Spreader.
-func (Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken []*framework.Cluster) framework.Spread {
+func (s Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken []*framework.Cluster) framework.Spread {
 	if len(policy.Spread) == 0 {
 		return nil
 	}
-	s := &spread{classes: map[string]int{}}
+	started := &spread{limitOnly: s.LimitOnly, classes: map[string]int{}}
 	for _, wanted := range policy.Spread {
-		s.constraints = append(s.constraints, newConstraint(wanted, fleet))
+		started.constraints = append(started.constraints, newConstraint(wanted, fleet))
 	}
 	for _, cluster := range taken {
-		s.Take(s.Class(cluster))
+		started.Take(started.Class(cluster))
 	}
-	return s
+	return started
 }
 
 type spread struct {
+	limitOnly   bool
 	constraints []*constraint
 	// classes numbers the combinations of groups that there are.
 	classes map[string]int
@@ -90,6 +102,9 @@ func (s *spread) Class(cluster *framework.Cluster) int {
 
 // Judge implements framework.Spread.
 func (s *spread) Judge(class int) (score int32, reason string) {
+	if s.limitOnly {
+		return s.judgeLimits(class)
+	}
 	for i, c := range s.constraints {
 		group := s.groups[class*len(s.constraints)+i]
 		if group == none {
@@ -109,8 +124,28 @@ func (s *spread) Judge(class int) (score int32, reason string) {
 	return score, ""
 }
 
+// judgeLimits is Judge where nothing but limits counts.
+func (s *spread) judgeLimits(class int) (score int32, reason string) {
+	for i, c := range s.constraints {
+		group := s.groups[class*len(s.constraints)+i]
+		if group == none {
+			continue
+		}
+		switch beyond := c.ahead(group) - c.maxSkew; {
+		case beyond > 0 && !c.soft:
+			return 0, c.reason
+		case beyond > 0:
+			score -= int32(beyond) << (2 * max(0, maxImportance-i))
+		}
+	}
+	return score, ""
+}
+
 // Best implements framework.Spread.
 func (s *spread) Best() int32 {
+	if s.limitOnly {
+		return 0
+	}
 	var best int32
 	for _, c := range s.constraints {
 		best += c.best()
@@ -130,6 +165,7 @@ func (s *spread) Take(class int) {
 // constraint is one constraint with what has been taken.
 type constraint struct {
 	label   string
+	claim   bool
 	maxSkew int
 	soft    bool
 	reason  string
@@ -145,11 +181,11 @@ type constraint struct {
 
 func newConstraint(wanted framework.SpreadConstraint, fleet *framework.Fleet) *constraint {
 	c := &constraint{
-		label: wanted.Label, maxSkew: wanted.MaxSkew, soft: wanted.Soft, groups: map[string]int{},
+		label: wanted.Label, claim: wanted.Claim, maxSkew: wanted.MaxSkew, soft: wanted.Soft, groups: map[string]int{},
 		reason: fmt.Sprintf("violated topology spread constraint %q (max skew %d)", wanted.Label, wanted.MaxSkew),
 	}
 	for i := range fleet.Clusters {
-		value, ok := fleet.Clusters[i].Labels[c.label]
+		value, ok := c.valueOf(&fleet.Clusters[i])
 		if !ok {
 			c.without = true
 			continue
@@ -163,10 +199,28 @@ func newConstraint(wanted framework.SpreadConstraint, fleet *framework.Fleet) *c
 }
 
 func (c *constraint) groupOf(cluster *framework.Cluster) int {
-	if value, ok := cluster.Labels[c.label]; ok {
+	if value, ok := c.valueOf(cluster); ok {
 		return c.groups[value]
 	}
 	return none
+}
+
+func (c *constraint) valueOf(cluster *framework.Cluster) (string, bool) {
+	values := cluster.Labels
+	if c.claim {
+		values = cluster.Properties
+	}
+	value, ok := values[c.label]
+	return value, ok
+}
+
+// ahead is how far ahead of the emptiest group one more cluster brings a group.
+func (c *constraint) ahead(group int) int {
+	count, smallest := c.taken[group]+1, c.smallest
+	if count-1 == smallest && c.with[smallest] == 1 {
+		smallest = count // It was the only one that is emptiest.
+	}
+	return count - smallest
 }
 
 // change is by how much one more cluster of the group changes the skew.

@@ -6,8 +6,8 @@
 //
 // A [Placement] says what clusters have to be like. Its decisions stand in
 // [PlacementDecision]s with label [PlacementLabel], each for up to a hundred clusters of
-// one decision group, which labels number and name. Whoever decides makes them: here they
-// are read.
+// one decision group, which labels number and name. pkg/placement/decision makes them, or
+// another product does: then they are read here.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cluster.open-cluster-management.io

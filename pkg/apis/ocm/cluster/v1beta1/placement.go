@@ -52,12 +52,14 @@ type PlacementSpec struct {
 	// decisionStrategy is how decisions are grouped.
 	// +optional
 	DecisionStrategy DecisionStrategy `json:"decisionStrategy,omitzero"`
-	// sortBy is in which order clusters stand in decisions: by ClusterName or by Score.
+	// sortBy is in which order clusters stand in decisions: by ClusterName, or by Score, the
+	// highest first; then decisions tell the scores.
 	// +kubebuilder:default=ClusterName
 	// +kubebuilder:validation:Enum=ClusterName;Score
 	// +optional
 	SortBy string `json:"sortBy,omitempty"`
-	// scoreRateLimit is how often scores are written at most: a number with h, m or s.
+	// scoreRateLimit is how long after decisions were written they are written again, with
+	// sortBy Score, because of nothing but scores: a number with h, m or s.
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Pattern=`^[0-9]+[hms]$`
 	// +optional
@@ -100,7 +102,8 @@ type ClusterCELSelector struct {
 
 // PrioritizerPolicy is which clusters come first.
 type PrioritizerPolicy struct {
-	// mode is Additive: what configurations do not name counts as usual, or Exact.
+	// mode is Additive: Balance and Steady count 1 each unless configurations say otherwise,
+	// or Exact: nothing counts but what they name.
 	// +kubebuilder:default=Additive
 	// +optional
 	Mode string `json:"mode,omitempty"`
@@ -113,7 +116,7 @@ type PrioritizerPolicy struct {
 type PrioritizerConfig struct {
 	// scoreCoordinate names the score.
 	ScoreCoordinate ScoreCoordinate `json:"scoreCoordinate"`
-	// weight is how much it counts. It defaults to 1.
+	// weight is how much it counts; 0 takes it away. It defaults to 1.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=-10
 	// +kubebuilder:validation:Maximum=10
@@ -127,7 +130,8 @@ type ScoreCoordinate struct {
 	// +kubebuilder:default=BuiltIn
 	// +kubebuilder:validation:Enum=BuiltIn;AddOn
 	Type string `json:"type"`
-	// builtIn is the score's name, with type BuiltIn.
+	// builtIn is the score's name, with type BuiltIn: Balance, Steady, ResourceAllocatableCPU
+	// or ResourceAllocatableMemory.
 	// +optional
 	BuiltIn string `json:"builtIn,omitempty"`
 	// addOn names the score, with type AddOn.

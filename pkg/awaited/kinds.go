@@ -1,7 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package replicaset
+// Package awaited waits for what another product may bring to the hub: kinds that it does
+// not serve yet.
+package awaited
 
 import (
 	"context"
@@ -19,27 +21,32 @@ import (
 // kindsPoll is how often the hub is asked for kinds that it does not serve yet.
 const kindsPoll = 2 * time.Second
 
-// waiter waits until the hub serves what decides about clusters, which may be another
-// product's: a watch of a kind that is not there would fail. Then it starts the controller.
-type waiter struct {
-	live client.Reader
-	then func() error
+// Kinds waits until the hub serves kinds that somebody else may install: a watch of a kind
+// that is not there would fail. It is a manager.Runnable.
+type Kinds struct {
+	Live client.Reader
+	// Names are those of the CustomResourceDefinitions.
+	Names []string
+	// Missing is what the log says while one is not there.
+	Missing string
+	// Then is called once all are served.
+	Then func() error
 }
 
 // Start implements manager.Runnable.
-func (w *waiter) Start(ctx context.Context) error {
+func (k *Kinds) Start(ctx context.Context) error {
 	told := false
 	err := wait.PollUntilContextCancel(ctx, kindsPoll, true, func(ctx context.Context) (bool, error) {
-		missing, err := w.missing(ctx)
+		missing, err := k.missing(ctx)
 		if err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves Placements; trying again")
+			ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves kinds that others install; trying again")
 		}
 		if err != nil {
 			//lint:ignore nilerr It has been told, and is tried again.
 			return false, nil
 		}
 		if missing != "" && !told {
-			ctrl.LoggerFrom(ctx).Info("Nothing is made of ManifestWorkReplicaSets until the hub serves Placements", "missing", missing)
+			ctrl.LoggerFrom(ctx).Info(k.Missing, "missing", missing)
 			told = true
 		}
 		return missing == "", nil
@@ -48,14 +55,14 @@ func (w *waiter) Start(ctx context.Context) error {
 		//lint:ignore nilerr It is the end of the gateway.
 		return nil
 	}
-	return w.then()
+	return k.Then()
 }
 
 // missing names a definition that the hub does not serve, empty if it serves all.
-func (w *waiter) missing(ctx context.Context) (string, error) {
-	for _, name := range []string{"placements.cluster.open-cluster-management.io", "placementdecisions.cluster.open-cluster-management.io"} {
+func (k *Kinds) missing(ctx context.Context) (string, error) {
+	for _, name := range k.Names {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
-		err := w.live.Get(ctx, client.ObjectKey{Name: name}, definition)
+		err := k.Live.Get(ctx, client.ObjectKey{Name: name}, definition)
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
 		}

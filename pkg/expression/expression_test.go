@@ -1,0 +1,62 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+)
+
+func compiler(t *testing.T) *Compiler {
+	t.Helper()
+	c, err := NewCompiler(cel.Variable("n", cel.IntType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestExpressionsSpendTheirBudget(t *testing.T) {
+	program, err := compiler(t).Compile("n + 1 + n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := uint64(10)
+	if got, err := program.Run(map[string]any{"n": 3}, &budget); err != nil || got != int64(7) || budget >= 10 {
+		t.Errorf("%v, %v, and %d is left of 10", got, err, budget)
+	}
+	budget = 1
+	if _, err := program.Run(map[string]any{"n": 3}, &budget); !errors.Is(err, ErrTooExpensive) || budget != 0 {
+		t.Errorf("%v, and %d is left of 1", err, budget)
+	}
+}
+
+func TestACompilerKeepsWhatItCompiledWellOrNot(t *testing.T) {
+	c := compiler(t)
+	for text, want := range map[string]string{"n > 1": "", "m > 1": "undeclared reference to 'm'", strings.Repeat(" ", 20<<10) + "n": "the limit is 16384"} {
+		first, err := c.Compile(text)
+		again, errAgain := c.Compile(text)
+		if first != again || (err == nil) != (want == "") || err != errAgain || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.10q: %v, then %v, want %q", text, err, errAgain, want)
+		}
+	}
+	more, err := c.With(cel.Variable("m", cel.IntType))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := more.Compile("m > n"); err != nil {
+		t.Error(err)
+	}
+	for i := range maxPrograms + 10 {
+		if _, err := c.Compile(strings.Repeat(" ", i) + "n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.programs) > maxPrograms {
+		t.Errorf("%d expressions are kept", len(c.programs))
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustercel
+
+import (
+	"fmt"
+
+	"fleetgate.io/fleetgate/pkg/expression"
+)
+
+// Compiler compiles selectors. It is safe for concurrent use.
+type Compiler struct{ compiler *expression.Compiler }
+
+// NewCompiler makes one.
+func NewCompiler() (*Compiler, error) {
+	compiler, err := expression.NewCompiler(functions()...)
+	if err != nil {
+		return nil, fmt.Errorf("setting up cluster selectors: %w", err)
+	}
+	return &Compiler{compiler: compiler}, nil
+}
+
+// Selector is compiled expressions, all of which have to be true.
+type Selector struct {
+	programs []*expression.Program
+	looks    Looks
+}
+
+// Compile fails for the first expression that cannot be compiled.
+func (c *Compiler) Compile(expressions []string) (*Selector, error) {
+	s := &Selector{}
+	for _, text := range expressions {
+		program, err := c.compiler.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("compilation failed: %w", err)
+		}
+		s.programs = append(s.programs, program)
+		s.looks.add(program.AST())
+	}
+	return s, nil
+}
+
+// Matches reports whether all expressions are true of a cluster. It fails for one that
+// cannot be evaluated, that is none of true and false, or that costs too much.
+func (s *Selector) Matches(cluster *Cluster) (bool, error) {
+	budget := uint64(expression.TotalCost)
+	input := map[string]any{variable: cluster}
+	for _, program := range s.programs {
+		value, err := program.Run(input, &budget)
+		if err != nil {
+			return false, err
+		}
+		holds, ok := value.(bool)
+		if !ok {
+			return false, fmt.Errorf("expected bool result, got %T", value)
+		}
+		if !holds {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Looks is what the expressions look at.
+func (s *Selector) Looks() Looks { return s.looks }

@@ -1,0 +1,222 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+)
+
+// round writes what one decision says.
+type round struct {
+	*Reconciler
+	placement *ocmclusterv1beta1.Placement
+	outcome   *outcome
+	existing  map[string]*ocmclusterv1beta1.PlacementDecision
+	// told is the last decision that clusters came to or left.
+	told *ocmclusterv1beta1.PlacementDecision
+}
+
+// byName are decisions by name.
+func byName(existing []*ocmclusterv1beta1.PlacementDecision) map[string]*ocmclusterv1beta1.PlacementDecision {
+	named := make(map[string]*ocmclusterv1beta1.PlacementDecision, len(existing))
+	for _, decision := range existing {
+		named[decision.Name] = decision
+	}
+	return named
+}
+
+// expect tells the tally what is about to be written.
+func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) {
+	there, wanted := byName(existing), sets.New[string]()
+	for i := range o.slices {
+		s := &o.slices[i]
+		wanted.Insert(s.name)
+		if was := there[s.name]; was == nil || !isAs(was, placement, s) {
+			is := content{placement: placement.Name, group: s.group, index: strconv.Itoa(s.index), owner: placement.UID, decisions: s.decisions}
+			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: s.name}, is, false)
+		}
+	}
+	for name := range there {
+		if !wanted.Has(name) {
+			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: name}, content{placement: placement.Name}, true)
+		}
+	}
+}
+
+// isAs reports whether a decision is what it shall be.
+func isAs(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1beta1.Placement, s *slice) bool {
+	return hasMeta(is, placement, s) && hasStatus(is, s)
+}
+
+func hasStatus(is *ocmclusterv1beta1.PlacementDecision, s *slice) bool {
+	return is.Status.Decisions != nil && slices.EqualFunc(is.Status.Decisions, s.decisions, sameDecision)
+}
+
+func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1beta1.Placement, s *slice) bool {
+	for key, value := range s.labels(placement.Name) {
+		if got, ok := is.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return metav1.IsControlledBy(is, placement)
+}
+
+// write brings the hub's objects to what was decided: decisions first, then the status,
+// only what differs.
+func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) error {
+	w := &round{Reconciler: r, placement: placement, outcome: o, existing: byName(existing)}
+	var errs []error
+	for i := range o.slices {
+		errs = append(errs, w.ensure(ctx, &o.slices[i]))
+		delete(w.existing, o.slices[i].name)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(w.existing), byNumber) {
+		errs = append(errs, w.remove(ctx, w.existing[name]))
+	}
+	if w.told != nil {
+		w.tellScores()
+	}
+	for _, err := range errs {
+		if err != nil {
+			return errors.Join(errs...)
+		}
+	}
+	return w.writeStatus(ctx)
+}
+
+// errChanged is returned when somebody else changed a decision while it was written: what
+// they did may have been no news then.
+var errChanged = errors.New("somebody else changes it")
+
+// ensure brings one decision about.
+func (w *round) ensure(ctx context.Context, s *slice) error {
+	is := w.existing[s.name]
+	if is != nil && isAs(is, w.placement, s) {
+		return nil
+	}
+	written, err := w.bring(ctx, is, s)
+	key := types.NamespacedName{Namespace: w.placement.Namespace, Name: s.name}
+	if err != nil {
+		w.tally.wrote(key, nil)
+		return err
+	}
+	w.tally.wrote(key, written)
+	if !isAs(written, w.placement, s) {
+		return fmt.Errorf("writing PlacementDecision %s: %w", key, errChanged)
+	}
+	return nil
+}
+
+func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
+	is, err := w.bringObject(ctx, is, s)
+	if err != nil || hasStatus(is, s) {
+		return is, err
+	}
+	after := is.DeepCopy()
+	after.Status.Decisions = s.decisions
+	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(is)); err != nil {
+		return nil, fmt.Errorf("writing the status of PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	w.tellUpdate(after)
+	w.told = after
+	return after, nil
+}
+
+// bringObject makes the decision, or gives it its labels and its owner.
+func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
+	if is == nil {
+		made := w.desired(s)
+		err := w.Client.Create(ctx, made)
+		if err == nil {
+			w.tellCreate(made)
+			return made, nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating PlacementDecision %s/%s: %w", made.Namespace, made.Name, err)
+		}
+		is = &ocmclusterv1beta1.PlacementDecision{}
+		if err := w.Live.Get(ctx, client.ObjectKeyFromObject(made), is); err != nil {
+			return nil, fmt.Errorf("reading PlacementDecision %s/%s: %w", made.Namespace, made.Name, err)
+		}
+	}
+	if hasMeta(is, w.placement, s) {
+		return is, nil
+	}
+	if owner := metav1.GetControllerOf(is); owner != nil && (owner.Kind != "Placement" || owner.Name != w.placement.Name) {
+		return nil, fmt.Errorf("PlacementDecision %s/%s belongs to %s %q: remove it, or rename the Placement", is.Namespace, is.Name, owner.Kind, owner.Name)
+	}
+	after := is.DeepCopy()
+	if after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
+	maps.Copy(after.Labels, s.labels(w.placement.Name))
+	// One of an earlier Placement of that name serves this one: nobody misses it meanwhile.
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Kind == "Placement" && ref.Name == w.placement.Name })
+	after.OwnerReferences = append(after.OwnerReferences, w.owner())
+	if err := w.Client.Patch(ctx, after, client.MergeFrom(is)); err != nil {
+		return nil, fmt.Errorf("updating PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	return after, nil
+}
+
+// desired is the decision as it is created. That its status is not taken then is the
+// API server's doing: watchers of the request see what is to come.
+func (w *round) desired(s *slice) *ocmclusterv1beta1.PlacementDecision {
+	return &ocmclusterv1beta1.PlacementDecision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.placement.Namespace, Name: s.name, Labels: s.labels(w.placement.Name), OwnerReferences: []metav1.OwnerReference{w.owner()},
+		},
+		Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: s.decisions},
+	}
+}
+
+func (w *round) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(w.placement, ocmclusterv1beta1.GroupVersion.WithKind("Placement"))
+}
+
+func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.PlacementDecision) error {
+	key := client.ObjectKeyFromObject(decision)
+	err := w.Client.Delete(ctx, decision, client.Preconditions{UID: &decision.UID})
+	if apierrors.IsNotFound(err) {
+		w.tally.lost(key)
+		return nil
+	}
+	if err != nil {
+		w.tally.wrote(key, nil)
+		return fmt.Errorf("deleting PlacementDecision %s: %w", key, err)
+	}
+	w.tellDelete(decision)
+	return nil
+}
+
+func (w *round) writeStatus(ctx context.Context) error {
+	status := w.outcome.status(w.placement, w.Clock.Now())
+	key := client.ObjectKeyFromObject(w.placement)
+	w.statusMu.Lock()
+	w.statuses[key] = &status
+	w.statusMu.Unlock()
+	if equality.Semantic.DeepEqual(status, w.placement.Status) {
+		return nil
+	}
+	after := w.placement.DeepCopy()
+	after.Status = status
+	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(w.placement)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("writing the status of Placement %s: %w", key, err)
+	}
+	return nil
+}

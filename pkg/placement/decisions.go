@@ -1,0 +1,23 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/pkg/placement/decision"
+)
+
+// SetupDecisions registers the controller that decides for Open Cluster Management's
+// Placements, which needs none of the others. The manager's scheme must know that group.
+// Workers is how many Placements it decides for at a time.
+func SetupDecisions(mgr ctrl.Manager, clock clock.PassiveClock, workers int) error {
+	cached, live, err := clients(mgr)
+	if err != nil {
+		return err
+	}
+	decisions := &decision.Reconciler{Client: cached, Live: live, Recorder: mgr.GetEventRecorder(decision.EventSource), Clock: clock, Workers: workers}
+	return decisions.SetupWithManager(mgr)
+}

@@ -1,0 +1,73 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package predicate is the rule "a cluster fits one of the alternatives, all of it":
+// its labels, its claims, and what else was asked of it. Without alternatives every
+// cluster fits.
+package predicate
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// Name is the rule's name in diagnoses.
+const Name = "Predicate"
+
+// Rule implements framework.Rule.
+type Rule struct{}
+
+var _ framework.Rule = Rule{}
+
+// Name implements framework.Rule.
+func (Rule) Name() string { return Name }
+
+// Judge implements framework.Rule.
+func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+	if len(policy.Required) == 0 {
+		return ""
+	}
+	failed := 0
+	var first string
+	for i := range policy.Required {
+		against := mismatch(&policy.Required[i], cluster)
+		if against == "" {
+			return ""
+		}
+		if failed++; failed == 1 {
+			first = against
+		}
+	}
+	if failed > 1 {
+		return fmt.Sprintf("fits none of %d alternatives", failed)
+	}
+	return first
+}
+
+// Brief implements framework.Rule.
+func (r Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	return r.Judge(policy, fleet, cluster)
+}
+
+// mismatch says what a cluster lacks of a term; empty if it has all.
+func mismatch(term *framework.Term, cluster *framework.Cluster) string {
+	if term.Labels != nil && !term.Labels.Matches(labels.Set(cluster.Labels)) {
+		return "lacked label " + term.Labels.String()
+	}
+	if term.Claims != nil && !term.Claims.Matches(labels.Set(cluster.Properties)) {
+		return "lacked claim " + term.Claims.String()
+	}
+	if term.Matches == nil {
+		return ""
+	}
+	switch matches, err := term.Matches(cluster); {
+	case err != nil:
+		return "for which an expression fails"
+	case !matches:
+		return "for which an expression is false"
+	}
+	return ""
+}

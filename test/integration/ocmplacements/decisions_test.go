@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ocmplacements_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+var _ = Describe("Decisions", func() {
+	It("are one empty object when no cluster fits, and say why", func(ctx SpecContext) {
+		b := newBed(ctx, 2)
+		cluster(ctx, b.name(1), taint(clusterv1.TaintEffectNoSelect))
+		nobody := selects(func(s *clusterv1beta1.ClusterSelector) {
+			s.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
+		})
+		p := b.place(ctx, "p", both(wants(3), nobody))
+		Eventually(said(ctx, p)).Should(HaveExactElements(fine,
+			"PlacementSatisfied=False NoManagedClusterMatched: No ManagedCluster matches any of the cluster predicate: 0 of 2 clusters fit: 2 lacked label env=prod"))
+		all := decisions(ctx, p)
+		Expect(all).To(HaveLen(1))
+		Expect(all[0].Status.Decisions).To(BeEmpty())
+		Expect(all[0].Name).To(Equal("p-decision-1"))
+		tolerant := b.place(ctx, "few", wants(3))
+		Eventually(said(ctx, tolerant)).Should(HaveExactElements(fine,
+			"PlacementSatisfied=False NotAllDecisionsScheduled: 2 cluster decisions unscheduled: 1 of 2 clusters fit: 1 tainted maintenance:NoSelect"))
+		elsewhere := b.place(ctx, "elsewhere", func(spec *clusterv1beta1.PlacementSpec) { spec.ClusterSets = []string{"a", "b"} })
+		Eventually(said(ctx, elsewhere)).Should(HaveExactElements(fine, "PlacementSatisfied=False NoIntersection: None of ManagedClusterSets [a,b] is bound to placement namespace"))
+		empty := (&bed{namespace: expect.FreshNamespace(ctx, hubClient)})
+		empty.set(ctx, empty.namespace)
+		empty.bind(ctx, empty.namespace)
+		none := empty.place(ctx, "none", nil)
+		Eventually(said(ctx, none)).Should(HaveExactElements(fine,
+			fmt.Sprintf("PlacementSatisfied=False AllManagedClusterSetsEmpty: All ManagedClusterSets [%s] have no member ManagedCluster", empty.namespace)))
+	})
+
+	DescribeTable("are none, and the condition names what is wrong, with",
+		func(ctx SpecContext, wrong func(*clusterv1beta1.PlacementSpec), message string) {
+			b := newBed(ctx, 1)
+			p := b.place(ctx, "p", wrong)
+			Eventually(said(ctx, p)).Should(HaveExactElements(
+				HavePrefix("PlacementMisconfigured=True Misconfigured: "+message),
+				"PlacementSatisfied=False NoManagedClusterMatched: No ManagedCluster matches any of the cluster predicate"))
+			Eventually(chosen(ctx, p)).Should(BeEmpty())
+			admin(ctx, "", "patch", "placement", "p", "-n", b.namespace, "--type=json", "--patch", `[{"op": "replace", "path": "/spec", "value": {}}]`)
+			Eventually(said(ctx, p)).Should(HaveExactElements(fine, satisfied))
+			Expect(chosen(ctx, p)(Default)).To(Equal(b.names(1)))
+		},
+		Entry("a toleration of every key by value", tolerates(clusterv1beta1.Toleration{Value: "x"}), "TaintToleration:If the key is empty, operator must be Exists."),
+		Entry("a toleration of existence with a value", tolerates(clusterv1beta1.Toleration{Key: "a", Operator: "Exists", Value: "x"}), "TaintToleration:If the operator is Exists, the value should be empty."),
+		Entry("a score that there is not", scores("Luck"), "PrioritizerPolicy:incorrect builtin prioritizer: Luck"),
+		Entry("a mode that there is not", func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = "Free" }, "PrioritizerPolicy:incorrect prioritizer policy mode: Free"),
+		Entry("an expression that does not compile", selects(func(s *clusterv1beta1.ClusterSelector) { s.CELSelector.CELExpressions = []string{"managedCluster."} }), "Predicate:compilation failed: "),
+		Entry("an operator of claims that there is not", selects(func(s *clusterv1beta1.ClusterSelector) {
+			s.ClaimSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
+		}), `Predicate:"Is" is not a valid label selector operator`),
+	)
+
+	It("are brought back when somebody changes or removes them, and those of others are left alone", func(ctx SpecContext) {
+		b := newBed(ctx, 2)
+		p := b.place(ctx, "p", nil)
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+		byHand := &clusterv1beta1.PlacementDecision{ObjectMeta: build.In(b.namespace, "by-hand")}
+		byHand.Labels = map[string]string{clusterv1beta1.PlacementLabel: "nobody"}
+		expect.Created(ctx, hubClient, byHand)
+		Expect(hubClient.Status().Patch(ctx, byHand, expect.MergePatch(`{"status": {"decisions": [{"clusterName": "x", "reason": ""}]}}`))).To(Succeed())
+
+		is := decisions(ctx, p)[0]
+		By("a cluster")
+		Expect(hubClient.Status().Patch(ctx, &is, expect.MergePatch(`{"status": {"decisions": [{"clusterName": "x", "reason": ""}]}}`))).To(Succeed())
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+		By("its labels")
+		Expect(hubClient.Patch(ctx, &is, expect.MergePatch(`{"metadata": {"labels": {"cluster.open-cluster-management.io/placement": "q"}}}`))).To(Succeed())
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+		By("itself")
+		Expect(hubClient.Delete(ctx, &is)).To(Succeed())
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+		By("one too many")
+		extra := &clusterv1beta1.PlacementDecision{ObjectMeta: build.In(b.namespace, "extra")}
+		extra.Labels = map[string]string{clusterv1beta1.PlacementLabel: "p"}
+		expect.Created(ctx, hubClient, extra)
+		Eventually(expect.Gone(ctx, hubClient, extra)).Should(BeTrue())
+		By("the status of the Placement")
+		Expect(hubClient.Status().Patch(ctx, placementOf(b.namespace, "p"), expect.MergePatch(`{"status": {"numberOfSelectedClusters": 7, "conditions": []}}`))).To(Succeed())
+		Eventually(said(ctx, p)).Should(HaveExactElements(fine, satisfied))
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(byHand), byHand)).To(Succeed())
+		Expect(byHand.Status.Decisions).To(HaveLen(1))
+
+		By("a Placement of the same name takes over those of the one before")
+		old := decisions(ctx, p)[0]
+		expect.Removed(ctx, hubClient, placementOf(b.namespace, "p"))
+		again := b.place(ctx, "p", wants(1))
+		Eventually(chosen(ctx, again)).Should(Equal(b.names(1)))
+		taken := decisions(ctx, again)[0]
+		Expect(taken.UID).To(Equal(old.UID))
+		Expect(metav1.IsControlledBy(&taken, again)).To(BeTrue())
+		Expect(taken.OwnerReferences).To(HaveLen(1))
+	})
+
+	It("stay as they are while the annotation says so", func(ctx SpecContext) {
+		b := newBed(ctx, 1)
+		p := b.place(ctx, "p", nil)
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1)))
+		annotate := func(value string) {
+			GinkgoHelper()
+			Expect(hubClient.Patch(ctx, placementOf(b.namespace, "p"), expect.MergePatch(fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}}`, clusterv1beta1.DisableAnnotation, value)))).To(Succeed())
+		}
+		annotate("true")
+		Expect(writes(func() { b.join(ctx, b.name(2)) })).To(BeZero())
+		annotate("false")
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+	})
+
+	It("are grouped, numbered and named", func(ctx SpecContext) {
+		b := newBed(ctx, 5)
+		cluster(ctx, b.name(4), label("canary", "true"))
+		p := b.place(ctx, "p", func(spec *clusterv1beta1.PlacementSpec) {
+			spec.DecisionStrategy.GroupStrategy = clusterv1beta1.GroupStrategy{
+				ClustersPerDecisionGroup: intstr.FromInt32(2),
+				DecisionGroups: []clusterv1beta1.DecisionGroup{{GroupName: "canary", GroupClusterSelector: clusterv1beta1.GroupClusterSelector{
+					LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "true"}},
+				}}},
+			}
+		})
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(4, 1, 2, 3, 5)))
+		var told []string
+		for _, d := range decisions(ctx, p) {
+			told = append(told, strings.Join([]string{d.Name, d.Labels[clusterv1beta1.DecisionGroupIndexLabel], d.Labels[clusterv1beta1.DecisionGroupNameLabel], fmt.Sprint(len(d.Status.Decisions))}, " "))
+		}
+		Expect(told).To(Equal([]string{"p-decision-1 0 canary 1", "p-decision-2 1  2", "p-decision-3 2  2"}))
+		is := placementOf(b.namespace, "p")
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
+		Expect(is.Status.DecisionGroups).To(Equal([]clusterv1beta1.DecisionGroupStatus{
+			{DecisionGroupIndex: 0, DecisionGroupName: "canary", Decisions: []string{"p-decision-1"}, ClustersCount: 1},
+			{DecisionGroupIndex: 1, Decisions: []string{"p-decision-2"}, ClustersCount: 2},
+			{DecisionGroupIndex: 2, Decisions: []string{"p-decision-3"}, ClustersCount: 2},
+		}))
+		By("a group that goes takes its objects along")
+		cluster(ctx, b.name(4), label("canary", "false"))
+		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2, 3, 4, 5)))
+		Expect(decisions(ctx, p)).To(HaveLen(3))
+	})
+
+	It("of many Placements at once are balanced as if they were decided one by one", func(ctx SpecContext) {
+		b := newBed(ctx, 8)
+		var all []*clusterv1beta1.Placement
+		one := int32(1)
+		for i := range 40 {
+			all = append(all, b.place(ctx, fmt.Sprintf("p%d", i), func(spec *clusterv1beta1.PlacementSpec) { spec.NumberOfClusters = &one }))
+		}
+		counts := map[string]int{}
+		for _, p := range all {
+			Eventually(chosen(ctx, p)).Should(HaveLen(1))
+			counts[chosen(ctx, p)(Default)[0]]++
+		}
+		for _, name := range b.names(1, 2, 3, 4, 5, 6, 7, 8) {
+			Expect(counts).To(HaveKeyWithValue(name, 5))
+		}
+	})
+
+	It("are spread, and sorted by score, where that is asked for", func(ctx SpecContext) {
+		b := newBed(ctx, 4)
+		for n, region := range []string{"a", "a", "a", "b"} {
+			cluster(ctx, b.name(n+1), claim("region", region))
+			score(ctx, b.name(n+1), int32(10-n), nil)
+		}
+		spread := func(spec *clusterv1beta1.PlacementSpec) {
+			spec.SpreadPolicy.SpreadConstraints = []clusterv1beta1.SpreadConstraint{{
+				TopologyKey: "region", TopologyKeyType: clusterv1beta1.TopologyClaim, MaxSkew: 1, WhenUnsatisfiable: clusterv1beta1.DoNotSchedule,
+			}}
+		}
+		hard := b.place(ctx, "hard", both(wants(4), spread))
+		Eventually(said(ctx, hard)).Should(HaveExactElements(fine, HavePrefix("PlacementSatisfied=False NotAllDecisionsScheduled: 1 cluster decisions unscheduled: 3 of 4 clusters fit: 1 violated topology spread constraint \"region\" (max skew 1)")))
+		Expect(chosen(ctx, hard)(Default)).To(Equal(b.names(1, 2, 4)))
+
+		sorted := b.place(ctx, "sorted", both(wants(4), scores("usage/cpu"), func(spec *clusterv1beta1.PlacementSpec) {
+			spec.SortBy, spec.ScoreRateLimit = clusterv1beta1.SortByScore, "3s"
+		}))
+		Eventually(chosen(ctx, sorted)).Should(Equal(b.names(1, 2, 3, 4)))
+		Expect(*decisions(ctx, sorted)[0].Status.Decisions[0].Score).To(BeEquivalentTo(10))
+		By("scores alone are told not more often than allowed")
+		score(ctx, b.name(4), 99, nil)
+		Eventually(chosen(ctx, sorted)).Should(Equal(b.names(4, 1, 2, 3)))
+		is := placementOf(b.namespace, "sorted")
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
+		Expect(is.Status.LastScoreUpdateTime).NotTo(BeNil())
+	})
+})

@@ -1,0 +1,249 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ocmplacements_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/program"
+)
+
+// admin runs kubectl as an administrator, and returns what it prints.
+func admin(ctx context.Context, stdin string, args ...string) string {
+	GinkgoHelper()
+	out, err := program.Kubectl(ctx, hub, stdin, args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return out
+}
+
+// masked has what differs between two runs replaced.
+func masked(printed string) string {
+	for pattern, by := range map[string]string{
+		`uid: [0-9a-f-]{36}`: "uid: UID", `resourceVersion: "\d+"`: "resourceVersion: RV", `creationTimestamp: "[^"]+"`: "creationTimestamp: TIME",
+	} {
+		printed = regexp.MustCompile(pattern).ReplaceAllString(printed, by)
+	}
+	return printed
+}
+
+// twoClusters are those of the documents, in set default, which is bound to a namespace.
+func twoClusters(ctx context.Context, namespace string) *bed {
+	GinkgoHelper()
+	b := &bed{namespace: "default"}
+	b.join(ctx, "cluster1")
+	b.join(ctx, "cluster2")
+	b.set(ctx, "default")
+	b.namespace = namespace
+	expect.CreatedForSpec(ctx, hubClient, b.binding("default"))
+	return b
+}
+
+func placementOf(namespace, name string) *clusterv1beta1.Placement {
+	return &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, name)}
+}
+
+// noGarbage takes what a garbage collector would, which this hub has not.
+func noGarbage(of *clusterv1beta1.Placement) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(hubClient.Delete(ctx, of))).To(Succeed())
+		Expect(hubClient.DeleteAllOf(ctx, &clusterv1beta1.PlacementDecision{}, client.InNamespace(of.Namespace))).To(Succeed())
+	})
+}
+
+var _ = Describe("The documents of Open Cluster Management", Serial, func() {
+	It("distribute a workload with clusters that a Placement selects", func(ctx SpecContext) {
+		twoClusters(ctx, "default")
+		chosenBy := placementOf("default", "placement1")
+		noGarbage(chosenBy)
+		admin(ctx, `
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: placement1
+  namespace: default
+spec:
+  numberOfClusters: 2
+  clusterSets:
+    - default
+`, "apply", "-f", "-")
+		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1", "cluster2"}))
+		printed := admin(ctx, "", "get", "placementdecision", "-n", "default", "-l", "cluster.open-cluster-management.io/placement=placement1", "-oyaml")
+		Expect(masked(printed)).To(Equal(`apiVersion: v1
+items:
+- apiVersion: cluster.open-cluster-management.io/v1beta1
+  kind: PlacementDecision
+  metadata:
+    creationTimestamp: TIME
+    generation: 1
+    labels:
+      cluster.open-cluster-management.io/decision-group-index: "0"
+      cluster.open-cluster-management.io/decision-group-name: ""
+      cluster.open-cluster-management.io/placement: placement1
+    name: placement1-decision-1
+    namespace: default
+    ownerReferences:
+    - apiVersion: cluster.open-cluster-management.io/v1beta1
+      blockOwnerDeletion: true
+      controller: true
+      kind: Placement
+      name: placement1
+      uid: UID
+    resourceVersion: RV
+    uid: UID
+  status:
+    decisions:
+    - clusterName: cluster1
+      reason: ""
+    - clusterName: cluster2
+      reason: ""
+kind: List
+metadata:
+  resourceVersion: ""
+`))
+		Expect(admin(ctx, "", "get", "placements", "-n", "default")).To(Equal(
+			"NAME         SUCCEEDED   REASON                  SELECTEDCLUSTERS\nplacement1   True        AllDecisionsScheduled   2\n"))
+		Expect(admin(ctx, "", "get", "placementdecisions", "-n", "default", "--no-headers", "-o", "custom-columns=NAME:.metadata.name")).To(Equal("placement1-decision-1\n"))
+
+		By("selecting only one")
+		Expect(admin(ctx, "", "patch", "placement", "placement1", "-n", "default", "--patch", `{"spec": {"clusterSets": ["default"],"numberOfClusters": 1}}`, "--type=merge")).
+			To(Equal("placement.cluster.open-cluster-management.io/placement1 patched\n"))
+		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
+	})
+
+	It("extend the scheduling with scores of their own, and tell them in events", func(ctx SpecContext) {
+		twoClusters(ctx, "default")
+		for _, name := range []string{"cluster1", "cluster2"} {
+			namespace := &corev1.Namespace{ObjectMeta: build.Named(name)}
+			Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, namespace))).To(Succeed())
+			admin(ctx, `
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: AddOnPlacementScore
+metadata:
+  name: resource-usage-score
+  namespace: `+name+"\n", "apply", "-f", "-")
+			admin(ctx, "", "patch", "addonplacementscore", "resource-usage-score", "-n", name, "--subresource=status", "--type=merge", "--patch",
+				`{"status": {"scores": [{"name": "cpuAvailable", "value": 12}, {"name": "memAvailable", "value": 4}]}}`)
+		}
+		chosenBy := placementOf("default", "placement1")
+		noGarbage(chosenBy)
+		admin(ctx, `
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: placement1
+  namespace: default
+spec:
+  numberOfClusters: 1
+  clusterSets:
+    - default
+  prioritizerPolicy:
+    mode: Exact
+    configurations:
+      - scoreCoordinate:
+          type: AddOn
+          addOn:
+            resourceName: resource-usage-score
+            scoreName: cpuAvailable
+        weight: 1
+`, "apply", "-f", "-")
+		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
+		Expect(admin(ctx, "", "describe", "placementdecision", "-n", "default")).To(ContainSubstring("Status:\n  Decisions:\n    Cluster Name:  cluster1\n    Reason:        \n"))
+		Expect(admin(ctx, "", "get", "addonplacementscore", "-A", `-o=jsonpath={range .items[?(@.metadata.name=="resource-usage-score")]}{.metadata.namespace}{"\t"}{.status.scores}{"\n"}{end}`)).To(Equal(
+			"cluster1\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\ncluster2\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\n"))
+		for _, line := range []string{
+			`Normal +DecisionCreate +\S+ +placementController +Decision placement1-decision-1 is created with placement placement1 in namespace default\n`,
+			`Normal +DecisionUpdate +\S+ +placementController +Decision placement1-decision-1 is updated with placement placement1 in namespace default\n`,
+			`Normal +ScoreUpdate +\S+ +placementController +cluster1:12 cluster2:12 ?\n`,
+		} {
+			Eventually(func() string { return admin(ctx, "", "describe", "placement", "-n", "default", "placement1") }).Should(MatchRegexp(line))
+		}
+		By("refusing a score out of its range")
+		broken := &unstructured.Unstructured{}
+		broken.SetAPIVersion("cluster.open-cluster-management.io/v1alpha1")
+		broken.SetKind("AddOnPlacementScore")
+		broken.SetNamespace("cluster1")
+		broken.SetName("resource-usage-score")
+		err := hubClient.Status().Patch(ctx, broken, expect.MergePatch(`{"status": {"scores": [{"name": "cpuAvailable", "value": 101}]}}`))
+		Expect(expect.StatusOf(err).Code).To(BeEquivalentTo(422))
+	})
+
+	It("let Argo CD read decisions with get and list alone, and move applications from a cluster that is down or maintained", func(ctx SpecContext) {
+		namespace := &corev1.Namespace{ObjectMeta: build.Named("argocd")}
+		Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, namespace))).To(Succeed())
+		twoClusters(ctx, "argocd")
+		chosenBy := placementOf("argocd", "guestbook-app-placement")
+		noGarbage(chosenBy)
+		admin(ctx, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: ocm-placement-consumer
+  namespace: argocd
+rules:
+- apiGroups: ["cluster.open-cluster-management.io"]
+  resources: ["placementdecisions"]
+  verbs: ["get", "list"]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: ocm-placement-consumer:argocd
+  namespace: argocd
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: ocm-placement-consumer
+subjects:
+- kind: ServiceAccount
+  namespace: argocd
+  name: argocd-applicationset-controller
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata:
+  name: guestbook-app-placement
+  namespace: argocd
+spec:
+  numberOfClusters: 10
+`, "apply", "-f", "-")
+		// What the generator does: it lists by label, and reads one field of each element.
+		generated := func() []string {
+			out, err := program.KubectlAs(ctx, hub, "system:serviceaccount:argocd:argocd-applicationset-controller", nil, "", "get", "placementdecisions", "-n", "argocd",
+				"-l", "cluster.open-cluster-management.io/placement=guestbook-app-placement", "-o", "jsonpath={.items[*].status.decisions[*].clusterName}")
+			Expect(err).NotTo(HaveOccurred(), out)
+			return strings.Fields(out)
+		}
+		Eventually(generated).Should(Equal([]string{"cluster1", "cluster2"}))
+		Eventually(said(ctx, chosenBy)).Should(HaveExactElements(fine, "PlacementSatisfied=False NotAllDecisionsScheduled: 8 cluster decisions unscheduled: 2 of 2 clusters fit"))
+
+		admin(ctx, "", "patch", "placement", "-n", "argocd", "guestbook-app-placement", "--patch", `{"spec": {"numberOfClusters": 1}}`, "--type=merge")
+		Eventually(generated).Should(Equal([]string{"cluster1"}))
+		By("cluster1 is unreachable")
+		cluster(ctx, "cluster1", func(c *clusterv1.ManagedCluster) {
+			c.Spec.Taints = []clusterv1.Taint{{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}}
+		})
+		Eventually(generated).Should(Equal([]string{"cluster2"}))
+		By("it is back, which moves nothing")
+		Expect(writes(func() { cluster(ctx, "cluster1", untaint) })).To(BeZero())
+		Expect(generated()).To(Equal([]string{"cluster2"}))
+		By("cluster2 is maintained")
+		Expect(admin(ctx, "", "patch", "managedcluster", "cluster2", "-p", `{"spec":{"taints":[{"effect":"NoSelect","key":"maintenance"}]}}`, "--type=merge")).
+			To(Equal("managedcluster.cluster.open-cluster-management.io/cluster2 patched\n"))
+		Eventually(generated).Should(Equal([]string{"cluster1"}))
+		Expect(admin(ctx, "", "get", "placement", "-n", "argocd", "guestbook-app-placement", "--no-headers")).To(MatchRegexp(`^guestbook-app-placement +True +AllDecisionsScheduled +1\n$`))
+	})
+})

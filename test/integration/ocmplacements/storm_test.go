@@ -1,0 +1,112 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ocmplacements_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// storm changes whatever Placements look at, at random.
+type storm struct {
+	*bed
+	dice *rand.Rand
+	// there are the clusters, by number.
+	there map[int]bool
+}
+
+func (s *storm) change(ctx context.Context) {
+	GinkgoHelper()
+	n := 1 + s.dice.IntN(20)
+	if !s.there[n] {
+		s.join(ctx, s.name(n))
+		s.there[n] = true
+		return
+	}
+	name := s.name(n)
+	switch s.dice.IntN(9) {
+	case 0:
+		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
+		delete(s.there, n)
+	case 1:
+		cluster(ctx, name, taint([]clusterv1.TaintEffect{clusterv1.TaintEffectNoSelect, clusterv1.TaintEffectNoSelectIfNew}[s.dice.IntN(2)]))
+	case 2:
+		cluster(ctx, name, untaint)
+	case 3:
+		cluster(ctx, name, label("env", []string{"prod", "test"}[s.dice.IntN(2)]))
+	case 4:
+		cluster(ctx, name, claim("region", []string{"eu", "us"}[s.dice.IntN(2)]))
+	case 5:
+		cluster(ctx, name, cpu(fmt.Sprint(1+s.dice.IntN(9))))
+	case 6:
+		score(ctx, name, int32(s.dice.IntN(200)-100), nil)
+	case 7:
+		until := metav1.NewTime(time.Now().Add(time.Duration(s.dice.IntN(3)) * time.Second))
+		score(ctx, name, int32(s.dice.IntN(200)-100), &until)
+	case 8:
+		binding := s.binding(s.namespace)
+		if err := hubClient.Create(ctx, binding); err != nil {
+			Expect(client.IgnoreNotFound(hubClient.Delete(ctx, binding))).To(Succeed())
+		}
+	}
+}
+
+var _ = Describe("After a storm of changes", Serial, func() {
+	It("a gateway that begins anew finds every decision as it would make it", func(ctx SpecContext) {
+		seed := uint64(GinkgoRandomSeed())
+		GinkgoWriter.Printf("seed %d\n", seed)
+		s := &storm{bed: newBed(ctx, 0), dice: rand.New(rand.NewPCG(seed, 1)), there: map[int]bool{}}
+		long := int64(3)
+		var all []*clusterv1beta1.Placement
+		for i, spec := range []func(*clusterv1beta1.PlacementSpec){
+			func(*clusterv1beta1.PlacementSpec) {},
+			both(wants(5), scores("usage/cpu")),
+			both(wants(5), scores("ResourceAllocatableCPU")),
+			both(wants(5), scores("Steady"), selects(func(s *clusterv1beta1.ClusterSelector) {
+				s.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
+			})),
+			both(wants(9), tolerates(clusterv1beta1.Toleration{Key: "maintenance", Operator: "Exists", TolerationSeconds: &long})),
+			both(wants(9), selects(func(s *clusterv1beta1.ClusterSelector) {
+				s.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value == "eu")`}
+			})),
+			both(wants(6), func(spec *clusterv1beta1.PlacementSpec) {
+				spec.SpreadPolicy.SpreadConstraints = []clusterv1beta1.SpreadConstraint{{TopologyKey: "region", TopologyKeyType: "Claim", MaxSkew: 1, WhenUnsatisfiable: "DoNotSchedule"}}
+			}),
+		} {
+			// Decisions of others wake nobody: with Balance, who is decided last decides best.
+			all = append(all, s.place(ctx, fmt.Sprintf("p%d", i), both(spec, func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = clusterv1beta1.ModeExact })))
+		}
+		for range 250 {
+			s.change(ctx)
+		}
+		if err := hubClient.Create(ctx, s.binding(s.namespace)); err == nil {
+			By("the set is bound in the end")
+		}
+		// What has an end has ended.
+		Eventually(func() bool { return writes(func() {}) == 0 }).WithPolling(4 * time.Second).Should(BeTrue())
+		gateway.Stop()
+		Expect(writes(func() {
+			gateway = start()
+			By("decides for one that comes, and so has looked at all")
+			last := s.place(ctx, "last", both(wants(0)))
+			Eventually(said(ctx, last)).Should(HaveLen(2))
+			all = append(all, last)
+		})).To(BeEquivalentTo(3), "the last one's decision, its status, and the Placement's")
+		for _, p := range all {
+			Expect(said(ctx, p)(Default)).To(HaveLen(2))
+		}
+	})
+})

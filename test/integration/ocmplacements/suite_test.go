@@ -1,0 +1,121 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ocmplacements_test runs the decisions of Open Cluster Management's Placements
+// (pkg/placement/decision) on a real hub. Clusters are specs that write what a registration
+// would.
+package ocmplacements_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+var (
+	hub       *env.Cluster
+	hubClient client.Client
+	gateway   *expect.Running
+	// written counts what the gateway writes of decisions and of statuses of Placements.
+	written atomic.Int64
+)
+
+func TestPlacements(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real API server")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Placements of Open Cluster Management", Label("integration", "ocmplacements"))
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	var err error
+	hub, err = env.Start(ctx, env.Options{Name: "hub"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+	hubClient = expect.Client(hub.Config(), kinds())
+	serve(hub, append(crds.Placements(), clusterKinds()...)...)
+	gateway = start()
+	DeferCleanup(func() { gateway.Stop() })
+})
+
+// clusterKinds are those that a registration brings.
+func clusterKinds() []string {
+	const group = ".cluster.open-cluster-management.io"
+	return []string{"managedclusters" + group, "managedclustersets" + group, "managedclustersetbindings" + group}
+}
+
+// serve has a hub serve kinds.
+func serve(at *env.Cluster, names ...string) {
+	GinkgoHelper()
+	wanted, err := crds.Named(names...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(wanted).To(HaveLen(len(names)))
+	_, err = envtest.InstallCRDs(at.Config(), envtest.CRDInstallOptions{CRDs: wanted, MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func kinds() *runtime.Scheme {
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme,
+		clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
+}
+
+// start runs the part of a gateway that this suite is about.
+func start() *expect.Running {
+	GinkgoHelper()
+	skip := true
+	return expect.Started(func(context.Context) (func(context.Context) error, error) {
+		counted := build.Unlimited(hub.Config())
+		counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next} })
+		mgr, err := ctrl.NewManager(counted, ctrl.Options{
+			Scheme: kinds(), Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return mgr.Start, placement.SetupDecisions(mgr, clock.RealClock{}, 8)
+	})
+}
+
+type counting struct{ http.RoundTripper }
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/placement") {
+		written.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
+}
