@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/openapi"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 )
 
@@ -107,7 +108,9 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			Connected: c.config.Connected, Serializer: codecs,
 		})
 	}
-	c.configure(generic, scheme, gateway, agents)
+	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: fleetview.New(fleetview.Config{
+		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
+	})})
 	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
@@ -185,7 +188,7 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	return known, err
 }
 
-func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, gateway *clustergateway.Handler, agents *tunnels.Handler) {
+func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	// No loopback client: nothing in this process needs to be privileged.
 	generic.LoopbackClientConfig = &rest.Config{}
@@ -197,8 +200,8 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
-		chain := genericserver.DefaultBuildHandlerChain(intercept(routed, gateway, agents), config)
-		return clustergateway.WithEndpoint(clustergateway.WithParsed(chain))
+		chain := genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
+		return clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)))
 	}
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -234,15 +237,24 @@ func (c CompletedConfig) audit(generic *genericserver.Config) error {
 	return nil
 }
 
+// routes are what takes requests as they are. There are no agents where none are served.
+type routes struct {
+	gateway *clustergateway.Handler
+	views   *fleetview.Handler
+	agents  *tunnels.Handler
+}
+
 // intercept takes the requests that are handed over as they are out of the
 // chain, after every filter.
-func intercept(routed http.Handler, gateway *clustergateway.Handler, agents *tunnels.Handler) http.Handler {
+func (own routes) intercept(routed http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case clustergateway.Handles(r):
-			gateway.ServeHTTP(w, r)
-		case agents != nil && tunnels.Handles(r):
-			agents.ServeHTTP(w, r)
+			own.gateway.ServeHTTP(w, r)
+		case fleetview.Handles(r):
+			own.views.ServeHTTP(w, r)
+		case own.agents != nil && tunnels.Handles(r):
+			own.agents.ServeHTTP(w, r)
 		default:
 			routed.ServeHTTP(w, r)
 		}
@@ -254,6 +266,9 @@ var ordinaryLongRunning = genericfilters.BasicLongRunningRequestCheck(sets.NewSt
 // longRunning classes a request for a member by what it asks there.
 func longRunning(r *http.Request, info *apirequest.RequestInfo) bool {
 	if long, proxied := clustergateway.LongRunning(r.Context()); proxied {
+		return long
+	}
+	if long, viewed := fleetview.LongRunning(r.Context()); viewed {
 		return long
 	}
 	return tunnels.IsTunnel(info) || ordinaryLongRunning(r, info)
