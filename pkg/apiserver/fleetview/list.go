@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 
@@ -30,6 +31,20 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	questions, err := x.questions(header)
 	if err != nil {
 		return err
+	}
+	limit, err := limitOf(x.query)
+	if err != nil {
+		return err
+	}
+	begin, err := x.tokenOf()
+	if err != nil {
+		return err
+	}
+	if limit > 0 || begin != nil {
+		if limit == 0 {
+			limit = math.MaxInt64
+		}
+		return h.page(w, r, x, questions, limit, begin)
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()

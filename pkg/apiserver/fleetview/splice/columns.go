@@ -10,16 +10,23 @@ import (
 	"slices"
 )
 
-// clusterColumn is the one in which a table says whose a row is.
-const clusterColumn = `{"name":"Cluster","type":"string","format":"","description":"the member that has the object","priority":0}`
-
-// column is what of a definition says which cell is which.
+// column is what clients need of a definition to lay a table out. What explains it to
+// people is left out: no client shows that, and a page must have the columns of the one
+// before, which a token carries.
 type column struct {
-	Name, Type, Format string
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Format      string `json:"format"`
+	Description string `json:"description"`
+	Priority    int32  `json:"priority"`
 }
+
+// clusterColumn is the one in which a table says whose a row is.
+var clusterColumn = column{Name: "Cluster", Type: "string", Description: "the member that has the object"}
 
 // Columns are those of an answer: what the first member's table has, behind the member's.
 type Columns struct {
+	// text is as the first member wrote them, so that others alike need not be parsed.
 	text    []byte
 	columns []column
 }
@@ -41,16 +48,15 @@ func parseColumns(definitions []byte) ([]column, error) {
 	if err := json.Unmarshal(definitions, &columns); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSyntax, err)
 	}
+	for i := range columns {
+		columns[i].Description = ""
+	}
 	return columns, nil
 }
 
 // Definitions are the columnDefinitions of the answer.
-func (c *Columns) Definitions() []byte {
-	rest := bytes.TrimSpace(c.text)
-	if len(c.columns) == 0 {
-		return []byte("[" + clusterColumn + "]")
-	}
-	return append([]byte("["+clusterColumn+","), rest[1:]...)
+func (c *Columns) Definitions() ([]byte, error) {
+	return json.Marshal(append([]column{clusterColumn}, c.columns...))
 }
 
 // Fit has the marker put a member's cells under the columns of the answer: a member of
@@ -63,7 +69,7 @@ func (c *Columns) Fit(m *Marker, definitions []byte) error {
 		return nil
 	}
 	theirs, err := parseColumns(definitions)
-	if err != nil {
+	if err != nil || slices.Equal(theirs, c.columns) {
 		return err
 	}
 	m.cells = make([]int, len(c.columns))

@@ -93,14 +93,14 @@ func TestListsBecomeOne(t *testing.T) {
 		"tables of two versions": {
 			qualified: true,
 			replies: []reply{
-				{"a", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[{"name":"Name","type":"string","format":"name"},{"name":"Age","type":"string"},{"name":"N","type":"integer"}],
+				{"a", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[{"name":"Name","type":"string","format":"name","description":"what it is called"},{"name":"Age","type":"string","priority":1},{"name":"N","type":"integer"}],
 					"rows":[{"cells":["x","3d",1],"object":{"metadata":{"name":"x"}}}]}`},
 				{"b", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":[{"name":"New","type":"string"},{"name":"N","type":"string"},{"name":"Name","type":"string","format":"name"},{"name":"Age","type":"string"}],
 					"rows":[{"cells":["?","one","y","4d"],"object":null}]}`},
 			},
 			want: `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"v"},"columnDefinitions":[
 				{"name":"Cluster","type":"string","format":"","description":"the member that has the object","priority":0},
-				{"name":"Name","type":"string","format":"name"},{"name":"Age","type":"string"},{"name":"N","type":"integer"}],
+				{"name":"Name","type":"string","format":"name","description":"","priority":0},{"name":"Age","type":"string","format":"","description":"","priority":1},{"name":"N","type":"integer","format":"","description":"","priority":0}],
 				"rows":[{"cells":["a","a.x","3d",1],"object":{"metadata":{"name":"a.x","labels":{"view.fleetgate.io/member":"a"}}}},
 					{"cells":["b","b.y","4d",null],"object":null}]}`,
 		},

@@ -33,6 +33,34 @@ func NewWriter(out io.Writer, label string, qualified bool) *Writer {
 	return &Writer{out: out, label: label, qualified: qualified}
 }
 
+// Shape is what the pages of one list have in common. It is small: a token carries it.
+type Shape struct {
+	Kind       string          `json:"kind"`
+	APIVersion string          `json:"apiVersion"`
+	Columns    json.RawMessage `json:"columns,omitempty"`
+}
+
+// Shape is that of the answer; its Kind is empty as long as there was no reply.
+func (w *Writer) Shape() (Shape, error) {
+	shape := Shape{Kind: w.kind, APIVersion: w.apiVersion}
+	if !w.table {
+		return shape, nil
+	}
+	var err error
+	shape.Columns, err = json.Marshal(w.columns.columns)
+	return shape, err
+}
+
+// Continue has the answer have the shape of a page before it.
+func (w *Writer) Continue(of Shape) error {
+	w.kind, w.apiVersion, w.table = of.Kind, of.APIVersion, of.Kind == "Table"
+	var err error
+	if w.table {
+		w.columns, err = NewColumns(of.Columns)
+	}
+	return err
+}
+
 // Marker returns what marks the items of a reply that is open. The first reply says of
 // which kind the answer is.
 func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
@@ -89,7 +117,11 @@ func (w *Writer) begin() error {
 	head = appendText(head, w.apiVersion)
 	if w.table {
 		head = append(head, `,"columnDefinitions":`...)
-		head = append(head, w.columns.Definitions()...)
+		definitions, err := w.columns.Definitions()
+		if err != nil {
+			return err
+		}
+		head = append(head, definitions...)
 		head = append(head, `,"rows":[`...)
 	} else {
 		head = append(head, `,"items":[`...)
