@@ -46,6 +46,7 @@ const (
 type Server struct {
 	generic   *genericserver.GenericAPIServer
 	gateway   *clustergateway.Handler
+	views     *fleetview.Handler
 	closing   func() error
 	drainTime time.Duration
 }
@@ -108,9 +109,11 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			Connected: c.config.Connected, Serializer: codecs,
 		})
 	}
-	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: fleetview.New(fleetview.Config{
+	views := fleetview.New(fleetview.Config{
 		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
-	})})
+		ReviewPeriod: c.config.ReviewPeriod,
+	})
+	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views})
 	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
@@ -137,7 +140,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			return nil, fmt.Errorf("building the API server: %w", err)
 		}
 	}
-	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
+	return &Server{generic: built, gateway: gateway, views: views, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
 }
 
 // Address is where the server listens.
@@ -166,6 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTime)
 	defer cancel()
+	s.views.Stop()
 	s.gateway.Drain(ctx)
 }
 

@@ -48,4 +48,10 @@
 // counted in one. Lack a kind: that is no error. Break off: what was not begun is a 502, what
 // was is ended with an error that every client sees, and never silently short. Its bytes
 // are cut into items and nothing else, within bounds.
+//
+// # Watches
+//
+// A watch follows each member by a watch of its own and writes what all of them tell. It
+// remembers of the members nothing but their versions: so a member that leaves, or comes,
+// ends it with 410, and its caller lists again.
 package fleetview

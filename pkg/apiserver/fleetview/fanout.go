@@ -67,14 +67,20 @@ type question struct {
 func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 	replies := make([]*reply, len(all))
 	for i, q := range all {
-		asked, cancel := context.WithCancelCause(ctx)
-		replies[i] = newReply(q.member, cancel)
-		f.group.Go(func() { f.serve(asked, q, replies[i]) })
+		replies[i] = f.start(ctx, q)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.replies = append(f.replies, replies...)
 	return replies
+}
+
+// start asks one member. Whoever does closes the reply, or ends the context.
+func (f *fanout) start(ctx context.Context, q question) *reply {
+	asked, cancel := context.WithCancelCause(ctx)
+	r := newReply(q.member, cancel)
+	f.group.Go(func() { f.serve(asked, q, r) })
+	return r
 }
 
 // close gives up all that is still asked, and returns when nothing of it is left.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +43,7 @@ type Inventory interface {
 	List() ([]*clusterv1beta1.MemberCluster, string)
 }
 
-// Config is what a Handler needs. All but Parallel are required.
+// Config is what a Handler needs. Those up to Serializer are required.
 type Config struct {
 	Gateway   Gateway
 	Inventory Inventory
@@ -54,6 +55,9 @@ type Config struct {
 	// Parallel is how many members are asked at once for one request, by default
 	// DefaultParallel.
 	Parallel int
+	// ReviewPeriod is how often it is asked again whether a watch may go on, by default
+	// DefaultReviewPeriod.
+	ReviewPeriod time.Duration
 }
 
 // Handler answers requests for views. It is behind authentication and authorization, and
@@ -66,19 +70,29 @@ type Handler struct {
 	serializer runtime.NegotiatedSerializer
 	parallel   int
 	documents  *documents
+	reviewed   time.Duration
+	// stopping is closed, once, when watches are to end.
+	stopping chan struct{}
+	stop     sync.Once
 }
 
 // New makes a Handler.
 func New(c Config) *Handler {
 	h := &Handler{
 		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, serializer: c.Serializer,
-		parallel: c.Parallel, documents: newDocuments(),
+		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
 	}
 	if h.parallel <= 0 {
 		h.parallel = DefaultParallel
 	}
+	if h.reviewed <= 0 {
+		h.reviewed = DefaultReviewPeriod
+	}
 	return h
 }
+
+// Stop ends watches: their callers go on with another replica.
+func (h *Handler) Stop() { h.stop.Do(func() { close(h.stopping) }) }
 
 // exchange is one request for a view under way.
 type exchange struct {
@@ -186,7 +200,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, x *exchange) er
 	case !info.IsResourceRequest:
 		return h.describe(w, r, x)
 	case info.Verb == "watch":
-		return notHere(x.request.view, "a view of the fleet is not watched yet")
+		return h.watch(w, r, x)
 	case info.Verb == "list":
 		return h.list(w, r, x)
 	case info.Subresource != "":

@@ -13,7 +13,7 @@ import (
 )
 
 // readVerbs are what a view can do with a kind.
-var readVerbs = []string{"get", "list"}
+var readVerbs = []string{"get", "list", "watch"}
 
 // union is all kinds that a member has. Of the versions of a group the first is the one
 // that most members prefer; of a kind that members describe differently, the description

@@ -153,8 +153,10 @@ func (h *Handler) none(x *exchange, t *tally, failure, forbidden, missing *metav
 func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) error {
 	out := splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified)
 	plainHeaders(w.Header())
+	read := versions{}
 	for _, reply := range replies {
-		err := spliceOne(out, reply)
+		version, err := spliceOne(out, reply)
+		read.set(reply.member, version)
 		switch {
 		case err == nil:
 		case out.Items == 0:
@@ -163,7 +165,7 @@ func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) e
 			panic(http.ErrAbortHandler)
 		}
 	}
-	if err := out.Close(splice.Metadata{}); err != nil {
+	if err := out.Close(splice.Metadata{ResourceVersion: read.encode(x.members)}); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
@@ -178,25 +180,25 @@ func plainHeaders(h http.Header) {
 
 const reasonBadGateway metav1.StatusReason = "BadGateway"
 
-func spliceOne(out *splice.Writer, reply *reply) error {
+func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
 	in := splice.NewReader(reply.body)
 	if err := in.Open(); err != nil {
-		return err
+		return "", err
 	}
 	marker, err := out.Marker(reply.member, in)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for {
 		item, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return in.Metadata.ResourceVersion, nil
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := out.Item(marker, item); err != nil {
-			return err
+			return "", err
 		}
 	}
 }

@@ -42,6 +42,8 @@ type page struct {
 	out  *splice.Writer
 	held *heldWriter
 	t    tally
+	// read is up to where members were; nil if that got lost in a token.
+	read versions
 	// left is how many items the page may still have, next the member where it goes on,
 	// with the member's token.
 	left int64
@@ -70,7 +72,7 @@ func limitOf(query url.Values) (int64, error) {
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, questions []question, limit int64, begin *token) error {
 	held := &heldWriter{w: w}
 	p := &page{
-		h: h, x: x, ask: questions, left: limit, held: held,
+		h: h, x: x, ask: questions, left: limit, held: held, read: versions{},
 		out: splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified),
 	}
 	held.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
@@ -101,6 +103,13 @@ func (p *page) goOn(at *token) error {
 			return errExpired(at.Member, "has left")
 		}
 		p.from = at.Continue
+	}
+	p.read = nil
+	if at.Read != "" {
+		var err error
+		if p.read, err = decodeVersions(at.Read, p.x.members); err != nil {
+			return err
+		}
 	}
 	return p.out.Continue(at.Shape)
 }
@@ -191,6 +200,9 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 	} else if err := p.flow(in, marker); err != nil {
 		return false, badGateway(reply.member, err)
 	}
+	if p.read != nil {
+		p.read.set(reply.member, in.Metadata.ResourceVersion)
+	}
 	p.from = in.Metadata.Continue
 	if p.from != "" {
 		p.next = slices.IndexFunc(p.ask, func(q question) bool { return q.member == reply.member })
@@ -274,8 +286,11 @@ func (p *page) end() error {
 		return p.h.none(p.x, &p.t, p.failure, p.forbidden, p.missing)
 	}
 	var metadata splice.Metadata
+	if p.read != nil {
+		metadata.ResourceVersion = p.read.encode(p.x.members)
+	}
 	if p.next < len(p.ask) {
-		metadata.Continue, err = token{Of: p.x.listKey(), Member: p.ask[p.next].member, Continue: p.from, Shape: shape}.encode()
+		metadata.Continue, err = token{Of: p.x.listKey(), Member: p.ask[p.next].member, Continue: p.from, Shape: shape, Read: metadata.ResourceVersion}.encode()
 		if err != nil {
 			return p.broken(badGateway(p.ask[p.next].member, err))
 		}

@@ -49,6 +49,8 @@ type reply struct {
 	// code and err are there once begun is closed.
 	code int
 	err  error
+	// said is what status has read, for who asks after the body is gone.
+	said *metav1.Status
 }
 
 var _ http.ResponseWriter = (*reply)(nil)
@@ -103,7 +105,13 @@ func (r *reply) close() {
 
 // status is what a reply that is no success says, from its Status or from its text.
 func (r *reply) status() *metav1.Status {
+	if r.said != nil {
+		return r.said
+	}
 	made := &metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Message: fmt.Sprintf("member %q answered %d", r.member, r.code)}
+	if r.body == nil {
+		return made
+	}
 	if r.err != nil {
 		made.Message = fmt.Sprintf("member %q: %v", r.member, r.err)
 		return made

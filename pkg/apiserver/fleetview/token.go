@@ -35,6 +35,9 @@ type token struct {
 	Continue string `json:"c,omitempty"`
 	// Shape is that of the pages before.
 	Shape splice.Shape `json:"s"`
+	// Read is up to where members were read, for who watches then; left out if it is too
+	// large.
+	Read string `json:"r,omitempty"`
 }
 
 // listKey tells one list from another: what members are asked, and through which view.
@@ -54,6 +57,10 @@ func (t token) encode() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return "", err
+	}
+	if len(text) > maxToken && t.Read != "" {
+		t.Read = ""
+		return t.encode()
 	}
 	if len(text) > maxToken {
 		return "", errors.New("a member's token is too large to go on with")
