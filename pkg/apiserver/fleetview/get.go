@@ -9,11 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
@@ -52,6 +54,10 @@ var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.nam
 // unqualified are the queries of a list, for each member that is asked. In a view that
 // qualifies names a selector for one goes to the member that it names.
 func (x *exchange) unqualified(query url.Values) ([]asked, error) {
+	members, query, err := x.labelled(query)
+	if err != nil {
+		return nil, err
+	}
 	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
@@ -62,25 +68,56 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 			if !ok {
 				continue
 			}
-			all := x.named(name)
+			all := slices.DeleteFunc(x.named(name), func(a asked) bool { return !slices.Contains(members, a.member) })
 			for i := range all {
 				all[i].query = withName(query, selector, all[i].name)
 			}
 			return all, nil
 		}
 	}
-	all := make([]asked, 0, len(x.members))
-	for _, member := range x.members {
+	all := make([]asked, 0, len(members))
+	for _, member := range members {
 		all = append(all, asked{member: member, query: query})
 	}
 	return all, nil
 }
 
-func withName(query url.Values, selector fields.Selector, name string) url.Values {
-	changed := url.Values{}
-	for key, values := range query {
-		changed[key] = values
+// labelled are the members that a selector of labels leaves, and the query without what it
+// says of them: the label with the member is on every object that is shown, so it can be
+// selected by, but members do not know it.
+func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
+	text := query.Get("labelSelector")
+	if !strings.Contains(text, viewv1alpha1.LabelMember) {
+		return x.members, query, nil
 	}
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
+	}
+	ours, theirs := labels.NewSelector(), labels.NewSelector()
+	for _, requirement := range requirements {
+		if requirement.Key() == viewv1alpha1.LabelMember {
+			ours = ours.Add(requirement)
+		} else {
+			theirs = theirs.Add(requirement)
+		}
+	}
+	var members []string
+	for _, member := range x.members {
+		if ours.Matches(labels.Set{viewv1alpha1.LabelMember: member}) {
+			members = append(members, member)
+		}
+	}
+	if len(members) == 0 {
+		// Nothing, as members write it.
+		const nothing = viewv1alpha1.LabelMember + ",!" + viewv1alpha1.LabelMember
+		return x.members, copied(query, "labelSelector", nothing), nil
+	}
+	return members, copied(query, "labelSelector", theirs.String()), nil
+}
+
+func withName(query url.Values, selector fields.Selector, name string) url.Values {
+	changed := copied(query)
 	own, err := selector.Transform(func(field, value string) (string, string, error) {
 		for _, f := range nameFields {
 			if f == field {
@@ -140,10 +177,7 @@ func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Head
 }
 
 func withoutVersions(query url.Values) string {
-	kept := url.Values{}
-	for key, values := range query {
-		kept[key] = values
-	}
+	kept := copied(query)
 	for _, key := range notPassed {
 		kept.Del(key)
 	}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,10 +57,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 
 // questions are what members are asked for a list.
 func (x *exchange) questions(header http.Header) ([]question, error) {
-	query := url.Values{}
-	for key, values := range x.query {
-		query[key] = values
-	}
+	query := copied(x.query)
 	for _, key := range notPassed {
 		query.Del(key)
 	}
