@@ -214,6 +214,8 @@ func (j *job) show(ctx context.Context) error {
 		shown = append(shown, table{fmt.Sprintf("Deployments on %s, through the hub", m.Name), kubeconfig, []string{"get", "deployments", "--all-namespaces"}})
 		kubeconfigs = append(kubeconfigs, kubeconfig)
 	}
+	shown = append(shown, table{"Deployments on all members, asked at once, through the hub", j.fleet.FleetKubeconfig(), []string{"get", "deployments", "--all-namespaces"}})
+	kubeconfigs = append(kubeconfigs, j.fleet.FleetKubeconfig())
 	for _, s := range shown {
 		out, err := j.fleet.Kubectl(ctx, s.kubeconfig, "", s.args...)
 		if err != nil {
@@ -238,6 +240,7 @@ func (j *job) suggestions() []string {
 	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig("member-2")
 	return []string{
 		kubectl + " " + hub + " get clustergateways",
+		kubectl + " --kubeconfig=" + j.fleet.FleetKubeconfig() + " get pods --all-namespaces --output=wide",
 		kubectl + " " + member + " --namespace=shop get configmap web --output=yaml",
 		kubectl + " " + hub + ` --namespace=shop patch configmap web --type=merge --patch='{"data":{"greeting":"Hello"}}'`,
 	}

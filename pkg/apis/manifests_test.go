@@ -29,6 +29,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 )
 
 func newScheme(t *testing.T) *runtime.Scheme {
@@ -43,6 +44,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 		multiclusterv1alpha1.AddToScheme(scheme),
 		registrationv1alpha1.AddToScheme(scheme),
 		tunnelv1alpha1.AddToScheme(scheme),
+		viewv1alpha1.AddToScheme(scheme),
 		ocmclusterv1.AddToScheme(scheme),
 		ocmclusterv1alpha1.AddToScheme(scheme),
 		ocmclusterv1beta1.AddToScheme(scheme),

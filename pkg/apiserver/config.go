@@ -18,7 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/rest"
 
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
 // Config is all that the API server is made of.
@@ -72,6 +74,9 @@ type Config struct {
 	// AuthorizeInner has the hub asked about each request on the member too, in
 	// group request.fleetgate.io.
 	AuthorizeInner bool
+	// Views gives the FleetViews through which several members are read; if nil, there are
+	// none but those that need no object.
+	Views fleetview.Views
 	// Recorder keeps a record of each request for a member; nil keeps none.
 	Recorder clustergateway.Recorder
 	// AuditPolicyFile is a policy as a Kubernetes API server takes it, by which audit
@@ -123,6 +128,9 @@ func (c Config) Complete() (CompletedConfig, error) {
 	}
 	if c.Spans == nil {
 		c.Spans = noop.NewTracerProvider()
+	}
+	if c.Views == nil {
+		c.Views = fleetview.ViewsFunc(func(string) (*viewv1alpha1.FleetView, bool) { return nil, false })
 	}
 	var missing []error
 	need := func(present bool, what string) {

@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/openapi"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 )
 
@@ -45,6 +46,7 @@ const (
 type Server struct {
 	generic   *genericserver.GenericAPIServer
 	gateway   *clustergateway.Handler
+	views     *fleetview.Handler
 	closing   func() error
 	drainTime time.Duration
 }
@@ -107,7 +109,11 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			Connected: c.config.Connected, Serializer: codecs,
 		})
 	}
-	c.configure(generic, scheme, gateway, agents)
+	views := fleetview.New(fleetview.Config{
+		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
+		ReviewPeriod: c.config.ReviewPeriod,
+	})
+	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views})
 	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
@@ -134,7 +140,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 			return nil, fmt.Errorf("building the API server: %w", err)
 		}
 	}
-	return &Server{generic: built, gateway: gateway, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
+	return &Server{generic: built, gateway: gateway, views: views, closing: generic.SecureServing.Listener.Close, drainTime: c.config.DrainTime}, nil
 }
 
 // Address is where the server listens.
@@ -163,6 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTime)
 	defer cancel()
+	s.views.Stop()
 	s.gateway.Drain(ctx)
 }
 
@@ -185,7 +192,7 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	return known, err
 }
 
-func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, gateway *clustergateway.Handler, agents *tunnels.Handler) {
+func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	// No loopback client: nothing in this process needs to be privileged.
 	generic.LoopbackClientConfig = &rest.Config{}
@@ -197,8 +204,8 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
-		chain := genericserver.DefaultBuildHandlerChain(intercept(routed, gateway, agents), config)
-		return clustergateway.WithEndpoint(clustergateway.WithParsed(chain))
+		chain := genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
+		return clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)))
 	}
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -234,15 +241,24 @@ func (c CompletedConfig) audit(generic *genericserver.Config) error {
 	return nil
 }
 
+// routes are what takes requests as they are. There are no agents where none are served.
+type routes struct {
+	gateway *clustergateway.Handler
+	views   *fleetview.Handler
+	agents  *tunnels.Handler
+}
+
 // intercept takes the requests that are handed over as they are out of the
 // chain, after every filter.
-func intercept(routed http.Handler, gateway *clustergateway.Handler, agents *tunnels.Handler) http.Handler {
+func (own routes) intercept(routed http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case clustergateway.Handles(r):
-			gateway.ServeHTTP(w, r)
-		case agents != nil && tunnels.Handles(r):
-			agents.ServeHTTP(w, r)
+			own.gateway.ServeHTTP(w, r)
+		case fleetview.Handles(r):
+			own.views.ServeHTTP(w, r)
+		case own.agents != nil && tunnels.Handles(r):
+			own.agents.ServeHTTP(w, r)
 		default:
 			routed.ServeHTTP(w, r)
 		}
@@ -254,6 +270,9 @@ var ordinaryLongRunning = genericfilters.BasicLongRunningRequestCheck(sets.NewSt
 // longRunning classes a request for a member by what it asks there.
 func longRunning(r *http.Request, info *apirequest.RequestInfo) bool {
 	if long, proxied := clustergateway.LongRunning(r.Context()); proxied {
+		return long
+	}
+	if long, viewed := fleetview.LongRunning(r.Context()); viewed {
 		return long
 	}
 	return tunnels.IsTunnel(info) || ordinaryLongRunning(r, info)

@@ -183,6 +183,9 @@ func (f *Fleet) MemberKubeconfig(member string) string {
 	return filepath.Join(f.Dir, member+"-via-hub.kubeconfig")
 }
 
+// FleetKubeconfig is the same again: it leads to all members at once, to read from.
+func (f *Fleet) FleetKubeconfig() string { return filepath.Join(f.Dir, "fleet.kubeconfig") }
+
 // writeKubeconfigs writes those that the fleet's user works with.
 func (f *Fleet) writeKubeconfigs() error {
 	hub, err := os.ReadFile(filepath.Join(f.Hub.Dir, "admin.kubeconfig"))
@@ -192,10 +195,14 @@ func (f *Fleet) writeKubeconfigs() error {
 	if err := os.WriteFile(f.HubKubeconfig(), hub, 0o600); err != nil {
 		return err
 	}
+	const gateway = "/apis/cluster.core.oam.dev/v1alpha1/"
+	paths := map[string]string{f.FleetKubeconfig(): gateway + "fleetviews/all/proxy"}
 	for _, m := range f.Members {
-		url := f.Hub.URL + "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/" + m.Name + "/proxy"
-		via := strings.Replace(string(hub), "server: "+f.Hub.URL, "server: "+url, 1)
-		if err := os.WriteFile(f.MemberKubeconfig(m.Name), []byte(via), 0o600); err != nil {
+		paths[f.MemberKubeconfig(m.Name)] = gateway + "clustergateways/" + m.Name + "/proxy"
+	}
+	for file, path := range paths {
+		via := strings.Replace(string(hub), "server: "+f.Hub.URL, "server: "+f.Hub.URL+path, 1)
+		if err := os.WriteFile(file, []byte(via), 0o600); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/version"
 )
@@ -70,6 +71,7 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
 		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
 		options.APIMSA:       {authenticationv1beta1.GroupVersion.Group},
+		options.APIGateway:   {viewv1alpha1.GroupVersion.Group},
 		options.APIProfile:   {multiclusterv1alpha1.GroupVersion.Group},
 		options.APIAdmission: {admissionv1alpha1.GroupVersion.Group},
 		options.APIAzure:     {azurefleetv1alpha1.GroupVersion.Group},

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -24,7 +25,7 @@ import (
 )
 
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
-func (g *gateway) addProxy(context.Context) error {
+func (g *gateway) addProxy(ctx context.Context) error {
 	if !g.Parts.ServesProxy() {
 		return nil
 	}
@@ -43,7 +44,9 @@ func (g *gateway) addProxy(context.Context) error {
 		return err
 	}
 	serving := make(chan struct{})
-	config, err := g.proxyConfig(tunnels, members, credentials, func() { close(serving) }).Complete()
+	settings := g.proxyConfig(tunnels, members, credentials, func() { close(serving) })
+	settings.Views = g.fleetViews(ctx)
+	config, err := settings.Complete()
 	if err != nil {
 		return err
 	}
@@ -112,6 +115,10 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err := endOnNewIdentity(informer, tunnels.disconnect); err != nil {
 		return err
 	}
+	views, err := g.manager.GetCache().GetInformer(ctx, &viewv1alpha1.FleetView{})
+	if err != nil {
+		return fmt.Errorf("watching FleetViews: %w", err)
+	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -121,7 +128,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-credentials.Synced():
 	}
 	// Who asks for a member that is not known yet would hear that there is none.
-	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), known, views.HasSynced) {
 		return nil
 	}
 	server, err := config.New(ctx)

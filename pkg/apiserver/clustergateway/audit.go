@@ -23,6 +23,9 @@ type Record struct {
 	// User asked; As is whom the member saw, empty if it never saw anybody.
 	User, As string
 	Member   string
+	// View is through which view of the fleet the member was asked; with a View and no
+	// Member, the record is of the request for the view itself.
+	View string
 	// Verb and the rest are those on the member. Path is that of a request that is
 	// for no resource.
 	Verb, APIGroup, Resource, Subresource, Namespace, Name, Path string
@@ -45,7 +48,7 @@ type Recorder func(context.Context, Record)
 // LogRecords writes each record as one line of the log.
 func LogRecords(ctx context.Context, r Record) {
 	klog.FromContext(ctx).WithName("audit").Info("Request for a member", "auditID", r.AuditID, "user", r.User, "as", r.As,
-		"member", r.Member, "verb", r.Verb, "apiGroup", r.APIGroup, "resource", r.Resource, "subresource", r.Subresource,
+		"member", r.Member, "view", r.View, "verb", r.Verb, "apiGroup", r.APIGroup, "resource", r.Resource, "subresource", r.Subresource,
 		"namespace", r.Namespace, "name", r.Name, "path", r.Path, "code", r.Code, "bytes", r.Bytes, "took", r.Took, "ended", r.Ended)
 }
 
@@ -54,7 +57,7 @@ const maxRecorded = 256
 
 // newRecord begins the record of a request.
 func newRecord(r *http.Request, request *Request, began time.Time) Record {
-	record := Record{Member: request.Member, Began: began, AuditID: auditID(r.Context())}
+	record := Record{Member: request.Member, View: printable(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
 	if caller, ok := apirequest.UserFrom(r.Context()); ok {
 		record.User = printable(caller.GetName(), maxRecorded)
 	}
@@ -80,8 +83,12 @@ const (
 )
 
 // annotate puts what the hub's audit format has no field for into the gateway's
-// own audit event, where there is one.
+// own audit event, where there is one. One event cannot name several members: of a request
+// for a view there are the records.
 func annotate(ctx context.Context, r Record) {
+	if r.View != "" {
+		return
+	}
 	audit.AddAuditAnnotationsMap(ctx, map[string]string{
 		AnnotationMember: r.Member,
 		AnnotationAs:     r.As,
@@ -90,7 +97,7 @@ func annotate(ctx context.Context, r Record) {
 
 // annotateEnd adds why the gateway ended a request, if it did.
 func annotateEnd(ctx context.Context, r Record) {
-	if r.Ended != "" {
+	if r.Ended != "" && r.View == "" {
 		audit.AddAuditAnnotation(ctx, AnnotationEnded, r.Ended)
 	}
 }

@@ -29,6 +29,9 @@ type exchange struct {
 	own bool
 	// caller is who asked, as the hub knows them.
 	caller string
+	// fanned is true if the request is part of one for several members, which was counted
+	// for its user.
+	fanned bool
 	// rights are what let the request in.
 	rights rights
 	// ended is why the gateway ended a request that lasts, or why its caller did; nil

@@ -27,17 +27,24 @@ func (h *Handler) limitsOf(request *Request) limits {
 // are too many.
 func (l limits) enter(x *exchange) (leave func(), err error) {
 	member := x.request.Member
-	if !l.perUser.begin(x.caller) {
-		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s of this user under way: %s", l.perUser.most, l.what, l.remedy))
+	leaveUser := func() { l.perUser.end(x.caller) }
+	if x.fanned {
+		leaveUser = func() {}
+	} else if !l.perUser.begin(x.caller) {
+		return nil, tooMany(member, l.tooManyOfUser())
 	}
 	if !l.perMember.begin(member) {
-		l.perUser.end(x.caller)
+		leaveUser()
 		return nil, tooMany(member, fmt.Sprintf("the gateway has %d %s for member %q under way: %s", l.perMember.most, l.what, member, l.remedy))
 	}
 	return func() {
 		l.perMember.end(member)
-		l.perUser.end(x.caller)
+		leaveUser()
 	}, nil
+}
+
+func (l limits) tooManyOfUser() string {
+	return fmt.Sprintf("the gateway has %d %s of this user under way: %s", l.perUser.most, l.what, l.remedy)
 }
 
 // counter knows how many of something are under way for each name. Names without

@@ -277,7 +277,7 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if !ok {
 		return nil, notFound(request.Member)
 	}
-	x := &exchange{request: request, route: h.routes.of(request.Member), caller: outer.GetUser().GetName()}
+	x := &exchange{request: request, route: h.routes.of(request.Member), caller: outer.GetUser().GetName(), fanned: fannedFrom(ctx) != ""}
 	x.rights = rights{caller: outer.GetUser(), asked: asked, route: x.route, action: actionOf(request)}
 	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil

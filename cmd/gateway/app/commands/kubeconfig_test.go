@@ -52,7 +52,11 @@ func writeOwn(t *testing.T) (path string) {
 func runKubeconfig(t *testing.T, member string, o kubeconfigOptions) (*clientcmdapi.Config, error) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := o.run(member, &out, &out); err != nil {
+	to, err := o.target([]string{member})
+	if err != nil {
+		return nil, err
+	}
+	if err := o.run(to, &out, &out); err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.Load(out.Bytes())
@@ -105,7 +109,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 	path := writeOwn(t)
 	o := kubeconfigOptions{Kubeconfig: path, Into: path}
 	for range 2 { // A second time changes nothing.
-		if err := o.run("m1", &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
+		if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -122,7 +126,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 
 	fresh := filepath.Join(t.TempDir(), "new")
 	o.Into = fresh
-	if err := o.run("m1", &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
+	if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(fresh); err != nil || info.Mode().Perm() != 0o600 {
@@ -134,7 +138,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Into = fresh
-	if err := o.run("m1", &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), `has another user "joe"`) || strings.Contains(err.Error(), "secret-of") {
+	if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), `has another user "joe"`) || strings.Contains(err.Error(), "secret-of") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -159,5 +163,38 @@ func TestKubeconfigThatCannotBeMadeIsToldWithTheRemedy(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestKubeconfigOfTheFleet(t *testing.T) {
+	path := writeOwn(t)
+	for view, want := range map[string]string{
+		"all":                                 "https://hub:6443/apis/cluster.core.oam.dev/v1alpha1/fleetviews/all/proxy",
+		"production":                          "https://hub:6443/apis/cluster.core.oam.dev/v1alpha1/fleetviews/production/proxy",
+		"labels:stage=prod":                   "https://hub:6443/apis/cluster.core.oam.dev/v1alpha1/fleetviews/labels:stage=prod/proxy",
+		"qualified:example.com:zone in (a,b)": "https://hub:6443/apis/cluster.core.oam.dev/v1alpha1/fleetviews/qualified:example.com:zone%20in%20%28a%2Cb%29/proxy",
+	} {
+		got, err := runKubeconfig(t, view, kubeconfigOptions{Kubeconfig: path, Fleet: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server := got.Clusters["hub-fleet-"+view].Server; server != want {
+			t.Errorf("the server is %s, want %s", server, want)
+		}
+	}
+	got, err := runKubeconfig(t, "all", kubeconfigOptions{Kubeconfig: path, Fleet: true, Endpoint: "https://gateway:8443"})
+	if err != nil || got.Clusters["hub-fleet-all"].Server != "https://gateway:8443/fleets/all" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if to, err := (&kubeconfigOptions{Fleet: true}).target(nil); err != nil || to.name != "all" {
+		t.Errorf("without a name it is %v, %v", to, err)
+	}
+	for _, bad := range []string{"labels:a=b=c", "labels:example.com/zone=a", "A view"} {
+		if _, err := runKubeconfig(t, bad, kubeconfigOptions{Kubeconfig: path, Fleet: true}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	if _, err := (&kubeconfigOptions{}).target(nil); err == nil {
+		t.Error("nothing is taken for a member")
 	}
 }

@@ -26,6 +26,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 )
 
 // New returns a scheme with the kinds of Kubernetes, of cert-manager and of ours.
@@ -35,6 +36,7 @@ func New() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
 		authenticationv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
+		viewv1alpha1.AddToScheme,
 		azurefleetv1alpha1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme,
 		ocmclusterv1.AddToScheme, ocmclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, ocmclusterv1beta2.AddToScheme,
 	} {

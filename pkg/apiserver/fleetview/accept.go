@@ -1,0 +1,61 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// transformed are the forms of an object, beside itself, that lists can be spliced of.
+var transformed = []string{"", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
+
+// askedHeader is what members are asked with: of the forms that the caller takes, those in
+// JSON. Answers are not compressed on the way here, or they could not be cut.
+func askedHeader(r *http.Request) (http.Header, error) {
+	accepted := strings.Join(r.Header.Values("Accept"), ",")
+	var kept []string
+	for _, clause := range strings.Split(accepted, ",") {
+		if clause = strings.TrimSpace(clause); clause == "" {
+			continue
+		}
+		kind, parameters, err := mime.ParseMediaType(clause)
+		if err != nil {
+			continue
+		}
+		switch kind {
+		case "*/*", "application/*":
+			kept = append(kept, "application/json")
+		case "application/json":
+			if slices.Contains(transformed, parameters["as"]) {
+				kept = append(kept, clause)
+			}
+		}
+	}
+	if len(kept) == 0 && strings.TrimSpace(accepted) != "" {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+			Message: "a view of the fleet answers in application/json, as objects or as tables: none of that is accepted",
+		}}
+	}
+	if len(kept) == 0 {
+		kept = []string{"application/json"}
+	}
+	header := http.Header{"Accept": {strings.Join(kept, ",")}}
+	if agent := r.Header.Get("User-Agent"); agent != "" {
+		header.Set("User-Agent", agent)
+	}
+	return header, nil
+}
+
+// wantsTable is true if the caller would like a table best.
+func wantsTable(header http.Header) bool {
+	first, _, _ := strings.Cut(header.Get("Accept"), ",")
+	return strings.Contains(first, "as=Table")
+}

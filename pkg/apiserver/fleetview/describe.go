@@ -1,0 +1,168 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"crypto/sha512"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// describe answers what clients ask of a server as a whole: which kinds it has, how they
+// are written, which version it is.
+func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	path := strings.TrimSuffix(x.url.Path, "/")
+	switch {
+	case isDiscovery(path):
+		return h.discovery(w, r, x, path)
+	case path == openAPIRoot:
+		return h.openAPI(w, r, x)
+	case strings.HasPrefix(path, "/openapi/"):
+		// A hash is of the description that one member has; another is as good.
+		x.query.Del("hash")
+		return h.anyOf(w, r, x)
+	case slices.Contains([]string{"/version", "/healthz", "/livez", "/readyz"}, path):
+		return h.anyOf(w, r, x)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: fmt.Sprintf("a view of the fleet has no %s: ask one member (gateway kubeconfig MEMBER)", printable(path)),
+	}}
+}
+
+func isDiscovery(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+}
+
+// anyOf passes on what the first member in the order of their names says that says
+// something. Ever more are asked at once, since most often one is enough.
+func (h *Handler) anyOf(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	f := h.newFanout(r, x.request.view, x.deadline)
+	defer f.close()
+	header := http.Header{"Accept": r.Header.Values("Accept")}
+	inner := *x.url
+	inner.RawQuery = x.query.Encode()
+	var last error
+	for begin, some := 0, 1; begin < len(x.members); begin, some = begin+some, min(2*some, h.parallel) {
+		var questions []question
+		for _, member := range x.members[begin:min(begin+some, len(x.members))] {
+			questions = append(questions, question{member: member, url: &inner, header: header})
+		}
+		good, _, err := h.gather(r.Context(), f, x, questions)
+		if err != nil {
+			last = err
+			continue
+		}
+		return passOn(w, good[0])
+	}
+	return last
+}
+
+// passOn writes a reply as it is.
+func passOn(w http.ResponseWriter, of *reply) error {
+	for _, name := range []string{"Content-Type", "Vary"} {
+		if values := of.header.Values(name); len(values) > 0 {
+			w.Header()[name] = values
+		}
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Security-Policy", "sandbox")
+	w.WriteHeader(of.code)
+	_, err := io.Copy(w, of.body)
+	return ignoreGone(err)
+}
+
+// openAPIRoot is where descriptions are listed.
+const openAPIRoot = "/openapi/v3"
+
+// openAPIPaths is the list of descriptions of a server.
+type openAPIPaths struct {
+	Paths map[string]openAPIPath `json:"paths"`
+}
+
+type openAPIPath struct {
+	URL string `json:"serverRelativeURL"`
+}
+
+// openAPI answers with all descriptions that a member has, each as most members have it.
+func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	f := h.newFanout(r, x.request.view, x.deadline)
+	defer f.close()
+	inner := url.URL{Path: openAPIRoot}
+	var questions []question
+	for _, member := range x.members {
+		questions = append(questions, question{member: member, url: &inner, header: http.Header{"Accept": {"application/json"}}})
+	}
+	good, t, err := h.gather(r.Context(), f, x, questions)
+	if err != nil {
+		return err
+	}
+	votes := map[string]map[string]int{}
+	for _, reply := range good {
+		var said openAPIPaths
+		if err := json.NewDecoder(io.LimitReader(reply.body, maxDocument)).Decode(&said); err != nil {
+			t.failing, t.why = append(t.failing, reply.member), "their OpenAPI cannot be read"
+			continue
+		}
+		for path, at := range said.Paths {
+			if votes[path] == nil {
+				votes[path] = map[string]int{}
+			}
+			if strings.HasPrefix(at.URL, openAPIRoot+"/") {
+				votes[path][at.URL]++
+			}
+		}
+	}
+	union := openAPIPaths{Paths: map[string]openAPIPath{}}
+	for path, urls := range votes {
+		if chosen := mostOf(urls); chosen != "" {
+			union.Paths[path] = openAPIPath{URL: chosen}
+		}
+	}
+	t.warn(w.Header(), x.deadline, "read "+openAPIRoot)
+	return document(w, r, "application/json", union)
+}
+
+// mostOf is what most have; of several the first in their order.
+func mostOf(votes map[string]int) string {
+	var chosen string
+	for one, n := range votes {
+		if most := votes[chosen]; chosen == "" || n > most || n == most && one < chosen {
+			chosen = one
+		}
+	}
+	return chosen
+}
+
+// document writes what is the same as long as its content is.
+func document(w http.ResponseWriter, r *http.Request, contentType string, content any) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err))
+	}
+	sum := sha512.Sum512(text)
+	tag := `"` + strings.ToUpper(hex.EncodeToString(sum[:])) + `"`
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Etag", tag)
+	h.Add("Vary", "Accept")
+	h.Set("Cache-Control", "private")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if slices.Contains(r.Header.Values("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	_, err = w.Write(text)
+	return ignoreGone(err)
+}

@@ -1,0 +1,139 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// DefaultDeadline is how long a member may take until its status line.
+	DefaultDeadline = 2 * time.Second
+	// MaxDeadline is how long a request may have it be.
+	MaxDeadline = 30 * time.Second
+	// deadlineParameter is the query's, in seconds.
+	deadlineParameter = "memberTimeoutSeconds"
+	// DefaultParallel is how many members are asked at once for one request.
+	DefaultParallel = 64
+)
+
+// deadlineOf is how long members may take until their status line.
+func deadlineOf(query url.Values) (time.Duration, error) {
+	text := query.Get(deadlineParameter)
+	if text == "" {
+		return DefaultDeadline, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds > 0) || seconds > MaxDeadline.Seconds() {
+		return 0, fmt.Errorf("%s=%q is not a number of seconds above 0 and up to %v", deadlineParameter, text, MaxDeadline.Seconds())
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// fanout asks several members the same.
+type fanout struct {
+	handler  *Handler
+	request  *http.Request
+	view     string
+	deadline time.Duration
+	slots    chan struct{}
+	group    sync.WaitGroup
+
+	mu      sync.Mutex
+	replies []*reply
+}
+
+func (h *Handler) newFanout(r *http.Request, view string, deadline time.Duration) *fanout {
+	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel)}
+}
+
+// question is what one member is asked.
+type question struct {
+	member string
+	url    *url.URL
+	header http.Header
+	// body is nil for requests that only read.
+	body []byte
+}
+
+// ask asks members, and returns their replies in that order, not yet begun.
+func (f *fanout) ask(ctx context.Context, all []question) []*reply {
+	replies := make([]*reply, len(all))
+	for i, q := range all {
+		replies[i] = f.start(ctx, q)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replies = append(f.replies, replies...)
+	return replies
+}
+
+// start asks one member. Whoever does closes the reply, or ends the context.
+func (f *fanout) start(ctx context.Context, q question) *reply {
+	asked, cancel := context.WithCancelCause(ctx)
+	r := newReply(q.member, cancel)
+	f.group.Go(func() { f.serve(asked, q, r) })
+	return r
+}
+
+// close gives up all that is still asked, and returns when nothing of it is left.
+func (f *fanout) close() {
+	f.mu.Lock()
+	for _, r := range f.replies {
+		r.close()
+	}
+	f.mu.Unlock()
+	f.group.Wait()
+}
+
+// serve asks one member: by the same way as its caller would alone.
+func (f *fanout) serve(ctx context.Context, q question, into *reply) {
+	defer into.cancel(nil)
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		into.end(context.Cause(ctx))
+		return
+	}
+	var once sync.Once
+	release := func() { once.Do(func() { <-f.slots }) }
+	defer release()
+	into.onBegin = release
+	slot := time.AfterFunc(slotFor, release)
+	defer slot.Stop()
+	late := time.AfterFunc(f.deadline, func() {
+		into.begin(http.StatusGatewayTimeout, errSilent)
+		if into.err != nil {
+			into.cancel(into.err)
+		}
+	})
+	defer late.Stop()
+	stop := context.AfterFunc(ctx, func() { _ = into.body.CloseWithError(context.Cause(ctx)) })
+	defer stop()
+	into.end(f.forward(ctx, q, into))
+}
+
+// forward returns nil if the reply came to its end.
+func (f *fanout) forward(ctx context.Context, q question, into *reply) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			//lint:ignore errorlint It is panicked with as it is, by net/http.
+			if v != http.ErrAbortHandler {
+				panic(v)
+			}
+			err = fmt.Errorf("the reply of member %q broke off", q.member)
+		}
+	}()
+	r := f.request.Clone(ctx)
+	r.Header = q.header.Clone()
+	setBody(r, q.body)
+	f.handler.gateway.ServeMember(into, r, f.view, q.member, q.url)
+	return nil
+}

@@ -1,0 +1,182 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+)
+
+const (
+	// againAfter is when a member is asked again whose watch has ended; refusedAgain one
+	// that refused, or has no such kind.
+	againAfter   = time.Second
+	refusedAgain = 30 * time.Second
+)
+
+// follower follows one member for a watch: it goes on where the member's watch ended. A
+// member of which nothing was read yet, since it was silent when others were listed, is
+// listed first; what it has is new to the caller.
+type follower struct {
+	watch    *watch
+	question question
+	version  string
+	out      *splice.Member
+	told     bool
+}
+
+// run follows until the context ends.
+func (f *follower) run(ctx context.Context) {
+	defer func() {
+		if !f.told {
+			f.outcome(&reply{member: f.question.member, code: http.StatusServiceUnavailable})
+		}
+	}()
+	for {
+		wait := f.once(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		// Whoever lost the way into the member learns nothing more of it.
+		may, err := f.watch.h.reachable(ctx, f.watch.caller, []string{f.question.member})
+		if err == nil && len(may) == 0 {
+			f.tell(ctx, told{end: errExpired(f.question.member, "you may no longer reach")})
+			return
+		}
+	}
+}
+
+// once lists the member if it has to, and watches it until that ends.
+func (f *follower) once(ctx context.Context) (again time.Duration) {
+	if f.version == "" {
+		if wait, ok := f.list(ctx); !ok {
+			return wait
+		}
+	}
+	r := f.ask(ctx, "watch", "true", "allowWatchBookmarks", "true", "resourceVersion", f.version)
+	defer r.close()
+	if wait, ok := f.begun(ctx, r); !ok {
+		return wait
+	}
+	stream := splice.NewStream(r.body)
+	for {
+		event, err := stream.Next()
+		if err != nil {
+			return againAfter
+		}
+		if event.Type == "ERROR" {
+			if event.Code == http.StatusGone {
+				f.tell(ctx, told{end: errExpired(f.question.member, "has compacted what it would go on with")})
+			}
+			return againAfter
+		}
+		if !f.pass(ctx, event) {
+			return againAfter
+		}
+		if event.ResourceVersion != "" {
+			f.version = event.ResourceVersion
+		}
+	}
+}
+
+// list tells all that the member has as new.
+func (f *follower) list(ctx context.Context) (again time.Duration, ok bool) {
+	r := f.ask(ctx)
+	defer r.close()
+	if wait, ok := f.begun(ctx, r); !ok {
+		return wait, false
+	}
+	in := splice.NewReader(r.body)
+	if !f.tell(ctx, told{listing: 1}) {
+		return againAfter, false
+	}
+	defer f.tell(ctx, told{listing: -1})
+	if err := in.Open(); err != nil {
+		return againAfter, false
+	}
+	for {
+		item, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			f.version = in.Metadata.ResourceVersion
+			return 0, f.tell(ctx, told{version: f.version}) && f.version != ""
+		}
+		if err != nil {
+			return againAfter, false
+		}
+		event, err := in.AsEvents(bytes.Clone(item))
+		if err != nil {
+			return againAfter, false
+		}
+		if !f.tell(ctx, told{kind: event.Kind, apiVersion: event.APIVersion, line: func() ([]byte, error) { return f.out.Event(event) }}) {
+			return againAfter, false
+		}
+	}
+}
+
+// pass hands an event over, and returns when it has been written or will not be. Bookmarks
+// only tell where the member is.
+func (f *follower) pass(ctx context.Context, event splice.Event) bool {
+	of := told{version: event.ResourceVersion, kind: event.Kind, apiVersion: event.APIVersion}
+	if event.Type != "BOOKMARK" {
+		event.Object = bytes.Clone(event.Object)
+		of.line = func() ([]byte, error) { return f.out.Event(event) }
+	}
+	return f.tell(ctx, of)
+}
+
+func (f *follower) tell(ctx context.Context, of told) bool {
+	of.member = f.question.member
+	select {
+	case f.watch.events <- of:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f *follower) ask(ctx context.Context, changes ...string) *reply {
+	inner := *f.question.url
+	inner.RawQuery = copied(inner.Query(), changes...).Encode()
+	q := f.question
+	q.url = &inner
+	return f.watch.fanout.start(ctx, q)
+}
+
+// begun waits for a status line. Only the first is told: the answer begins with it.
+func (f *follower) begun(ctx context.Context, r *reply) (again time.Duration, ok bool) {
+	select {
+	case <-r.begun:
+	case <-ctx.Done():
+		return 0, false
+	}
+	if !f.told {
+		f.outcome(r)
+	}
+	switch {
+	case r.code == http.StatusOK && r.err == nil:
+		return 0, true
+	case r.code == http.StatusGone:
+		f.tell(ctx, told{end: errExpired(f.question.member, "has compacted what it would go on with")})
+	case r.code == http.StatusForbidden || r.code == http.StatusNotFound:
+		return refusedAgain, false
+	}
+	return againAfter, false
+}
+
+// outcome tells how the member began; what a refusal says is read before the reply ends.
+func (f *follower) outcome(r *reply) {
+	f.told = true
+	if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
+		r.said = r.status()
+	}
+	f.watch.outcomes <- r
+}

@@ -1,0 +1,304 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+)
+
+// asked is what one member is asked, where a name says which member it is of.
+type asked struct {
+	member string
+	// name is that on the member.
+	name  string
+	query url.Values
+}
+
+// named are the members that may have the object of a name, each with its own name for it.
+// In a view that qualifies names, whatever is before the name is a member of the view;
+// since members' names may have dots, more than one can fit.
+func (x *exchange) named(name string) []asked {
+	var all []asked
+	for _, member := range x.members {
+		if !x.view.qualified {
+			all = append(all, asked{member: member, name: name})
+			continue
+		}
+		if own, ok := strings.CutPrefix(name, member+"."); ok && own != "" {
+			all = append(all, asked{member: member, name: own})
+		}
+	}
+	return all
+}
+
+// nameFields are the fields of selectors that hold a name as the view shows it: of the
+// object itself, and of what an event is about.
+var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.name"}
+
+// unqualified are the queries of a list, for each member that is asked. In a view that
+// qualifies names a selector for one goes to the member that it names.
+func (x *exchange) unqualified(query url.Values) ([]asked, error) {
+	members, query, err := x.labelled(query)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
+	}
+	if x.view.qualified {
+		for _, field := range nameFields {
+			name, ok := selector.RequiresExactMatch(field)
+			if !ok {
+				continue
+			}
+			all := slices.DeleteFunc(x.named(name), func(a asked) bool { return !slices.Contains(members, a.member) })
+			for i := range all {
+				all[i].query = withName(query, selector, all[i].name)
+			}
+			return all, nil
+		}
+	}
+	all := make([]asked, 0, len(members))
+	for _, member := range members {
+		all = append(all, asked{member: member, query: query})
+	}
+	return all, nil
+}
+
+// labelled are the members that a selector of labels leaves, and the query without what it
+// says of them: the label with the member is on every object that is shown, so it can be
+// selected by, but members do not know it.
+func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
+	text := query.Get("labelSelector")
+	if !strings.Contains(text, viewv1alpha1.LabelMember) {
+		return x.members, query, nil
+	}
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
+	}
+	ours, theirs := labels.NewSelector(), labels.NewSelector()
+	for _, requirement := range requirements {
+		if requirement.Key() == viewv1alpha1.LabelMember {
+			ours = ours.Add(requirement)
+		} else {
+			theirs = theirs.Add(requirement)
+		}
+	}
+	var members []string
+	for _, member := range x.members {
+		if ours.Matches(labels.Set{viewv1alpha1.LabelMember: member}) {
+			members = append(members, member)
+		}
+	}
+	if len(members) == 0 {
+		// Nothing, as members write it.
+		const nothing = viewv1alpha1.LabelMember + ",!" + viewv1alpha1.LabelMember
+		return x.members, copied(query, "labelSelector", nothing), nil
+	}
+	return members, copied(query, "labelSelector", theirs.String()), nil
+}
+
+func withName(query url.Values, selector fields.Selector, name string) url.Values {
+	changed := copied(query)
+	own, err := selector.Transform(func(field, value string) (string, string, error) {
+		for _, f := range nameFields {
+			if f == field {
+				value = name
+			}
+		}
+		return field, value, nil
+	})
+	if err == nil {
+		changed.Set("fieldSelector", own.String())
+	}
+	return changed
+}
+
+// get answers with the object of a name: of the one member that has it, or as rows of all
+// that have.
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	header, err := askedHeader(r)
+	if err != nil {
+		return err
+	}
+	f := h.newFanout(r, x.request.view, x.deadline)
+	defer f.close()
+	good, t, err := h.find(r, f, x, header)
+	if err != nil {
+		return err
+	}
+	t.warn(w.Header(), x.deadline, x.what())
+	if wantsTable(header) {
+		return h.splice(w, x, good)
+	}
+	if len(good) > 1 {
+		return ambiguous(x, good)
+	}
+	return h.object(w, x, good[0])
+}
+
+// find asks who has the object. That nobody has is only said if everybody has answered:
+// who is told that something is gone may act on it.
+func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Header) ([]*reply, *tally, error) {
+	candidates := x.named(x.info.Name)
+	if len(candidates) == 0 {
+		missing := apierrors.NewNotFound(x.groupResource(), x.info.Name)
+		missing.ErrStatus.Message += ": this view shows names as <member>.<name>, and you may reach no member of that name in it"
+		return nil, nil, missing
+	}
+	questions := make([]question, 0, len(candidates))
+	for _, c := range candidates {
+		inner := *x.url
+		inner.RawQuery = withoutVersions(x.query)
+		if err := renamed(&inner, x.info.Parts, x.info.Name, c.name); err != nil {
+			return nil, nil, err
+		}
+		questions = append(questions, question{member: c.member, url: &inner, header: header})
+	}
+	return h.gather(r.Context(), f, x, questions)
+}
+
+func withoutVersions(query url.Values) string {
+	kept := copied(query)
+	for _, key := range notPassed {
+		kept.Del(key)
+	}
+	return kept.Encode()
+}
+
+// renamed puts a name in the place of another, which is the second part of what is behind
+// the namespace.
+func renamed(path *url.URL, parts []string, from, to string) error {
+	if from == to {
+		return nil
+	}
+	tail := strings.Join(parts[1:], "/")
+	base, ok := strings.CutSuffix(path.Path, "/"+tail)
+	if !ok || len(parts) < 2 || parts[1] != from {
+		return apierrors.NewBadRequest("the path cannot be read")
+	}
+	path.Path, path.RawPath = base+"/"+strings.Join(append([]string{to}, parts[2:]...), "/"), ""
+	return nil
+}
+
+// ambiguous is the error for a name that several members have, where only one can be
+// answered with.
+func ambiguous(x *exchange, having []*reply) error {
+	var names []string
+	for _, reply := range having {
+		names = append(names, reply.member)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
+		Message: fmt.Sprintf("%s %q is on %d members (%s): choose one with its own kubeconfig (gateway kubeconfig MEMBER), "+
+			"or use a view that qualifies names", x.info.Resource, x.info.Name, len(names), named(names)),
+		Details: &metav1.StatusDetails{Group: x.info.APIGroup, Kind: x.info.Resource, Name: x.info.Name},
+	}}
+}
+
+// object answers with one object, marked.
+func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
+	content, err := io.ReadAll(io.LimitReader(of.body, splice.MaxItem+1))
+	if err == nil && len(content) > splice.MaxItem {
+		err = splice.ErrTooLarge
+	}
+	marker := &splice.Marker{Member: of.member, Label: viewv1alpha1.LabelMember, Qualified: x.view.qualified}
+	if err == nil {
+		content, err = marker.One(content)
+	}
+	if err != nil {
+		return badGateway(of.member, err)
+	}
+	plainHeaders(w.Header())
+	_, err = w.Write(content)
+	return ignoreGone(err)
+}
+
+// subresource passes on what the one member that has an object says of it: its logs, which
+// may be followed, its scale, its status.
+func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	owner := *x
+	info := *x.info
+	info.Subresource, info.Parts = "", x.info.Parts[:2]
+	request := *x.request
+	request.info = &info
+	path := *x.url
+	base, ok := strings.CutSuffix(x.url.Path, "/"+strings.Join(x.info.Parts[2:], "/"))
+	if !ok {
+		return apierrors.NewBadRequest("the path cannot be read")
+	}
+	path.Path, path.RawPath = base, ""
+	request.url = &path
+	owner.request, owner.query = &request, url.Values{}
+	f := h.newFanout(r, x.request.view, x.deadline)
+	good, _, err := h.find(r, f, &owner, http.Header{"Accept": {"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"}})
+	f.close()
+	if err != nil {
+		return err
+	}
+	if len(good) > 1 {
+		return ambiguous(x, good)
+	}
+	inner := *x.url
+	inner.RawQuery = x.query.Encode()
+	for _, c := range x.named(x.info.Name) {
+		if c.member == good[0].member {
+			if err := renamed(&inner, x.info.Parts, x.info.Name, c.name); err != nil {
+				return err
+			}
+		}
+	}
+	h.gateway.ServeMember(w, r, x.request.view, good[0].member, &inner)
+	return nil
+}
+
+func badGateway(member string, err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway,
+		Message: fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, printable(err.Error())),
+	}}
+}
+
+// silence is the error of members that said nothing, where that is not known to be nothing.
+func silence(x *exchange, t *tally) error {
+	err := apierrors.NewServiceUnavailable(fmt.Sprintf("%d of %d members did not answer within %v, and no other has anything: %s",
+		len(t.silent), t.asked, x.deadline, named(t.silent)))
+	if len(t.silent) < t.asked {
+		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	}
+	return err
+}
+
+// ignoreGone is nil: a caller that has gone needs no answer.
+func ignoreGone(err error) error {
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// errNobody is of a request that no member was asked.
+var errNobody = errors.New("no member answered")
+
+// groupResource is what the request is about, in errors.
+func (x *exchange) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: x.info.APIGroup, Resource: x.info.Resource}
+}

@@ -1,0 +1,255 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+)
+
+// Gateway is the way into one member, as package clustergateway has it.
+type Gateway interface {
+	// ServeMember forwards a request to a member as its caller.
+	ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL)
+	// EnterUser counts a request of a user, once for all members.
+	EnterUser(user, view string, lasts bool) (leave func(), err error)
+	// Record keeps the record of a request for a view.
+	Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time)
+}
+
+// Inventory is the members of the hub.
+type Inventory interface {
+	// List returns all members in the order of their names.
+	List() ([]*clusterv1beta1.MemberCluster, string)
+}
+
+// Config is what a Handler needs. Those up to Serializer are required.
+type Config struct {
+	Gateway   Gateway
+	Inventory Inventory
+	Views     Views
+	// Authorizer is asked which members a caller may reach.
+	Authorizer authorizer.UnconditionalAuthorizer
+	// Serializer writes refusals in the form that the caller asked for.
+	Serializer runtime.NegotiatedSerializer
+	// Parallel is how many members are asked at once for one request, by default
+	// DefaultParallel.
+	Parallel int
+	// ReviewPeriod is how often it is asked again whether a watch may go on, by default
+	// DefaultReviewPeriod.
+	ReviewPeriod time.Duration
+}
+
+// Handler answers requests for views. It is behind authentication and authorization, and
+// in front of it is WithParsed.
+type Handler struct {
+	gateway    Gateway
+	inventory  Inventory
+	views      Views
+	authorizer authorizer.UnconditionalAuthorizer
+	serializer runtime.NegotiatedSerializer
+	parallel   int
+	documents  *documents
+	reviewed   time.Duration
+	// stopping is closed, once, when watches are to end.
+	stopping chan struct{}
+	stop     sync.Once
+}
+
+// New makes a Handler.
+func New(c Config) *Handler {
+	h := &Handler{
+		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, serializer: c.Serializer,
+		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
+	}
+	if h.parallel <= 0 {
+		h.parallel = DefaultParallel
+	}
+	if h.reviewed <= 0 {
+		h.reviewed = DefaultReviewPeriod
+	}
+	return h
+}
+
+// Stop ends watches: their callers go on with another replica.
+func (h *Handler) Stop() { h.stop.Do(func() { close(h.stopping) }) }
+
+// exchange is one request for a view under way.
+type exchange struct {
+	*request
+	view     *view
+	members  []string
+	query    url.Values
+	deadline time.Duration
+}
+
+// ServeHTTP answers a request for a view, or says why not.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p, ok := parsedFrom(r.Context())
+	if !ok || p.err != nil {
+		h.refuse(w, r, apierrors.NewBadRequest(fmt.Sprintf("refusing the request for a view: %v", p.err)))
+		return
+	}
+	began, counted := time.Now(), &countedWriter{ResponseWriter: w}
+	defer func() {
+		h.gateway.Record(r, p.request.view, p.request.info, p.request.url.Path, counted.code, counted.bytes, began)
+	}()
+	x, leave, err := h.admit(r, p.request)
+	if err != nil {
+		h.refuse(counted, r, err)
+		return
+	}
+	defer leave()
+	if err := h.answer(counted, r, x); err != nil {
+		h.refuse(counted, r, err)
+	}
+}
+
+// admit says what is read of which members. Whoever has no right learns nothing of them.
+func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func(), err error) {
+	caller, err := filters.GetAuthorizerAttributes(r.Context())
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading who asks for what: %w", err)
+	}
+	if err := onlyReads(r.Method, of); err != nil {
+		return nil, nil, err
+	}
+	x = &exchange{request: of}
+	if x.view, err = h.viewOf(of.view); err != nil {
+		return nil, nil, err
+	}
+	if x.query, err = url.ParseQuery(of.url.RawQuery); err != nil {
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the query cannot be read: %v", err))
+	}
+	if x.deadline, err = deadlineOf(x.query); err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	x.query.Del(deadlineParameter)
+	if leave, err = h.gateway.EnterUser(caller.GetUser().GetName(), of.view, of.lasts); err != nil {
+		return nil, nil, err
+	}
+	if x.members, err = h.reachable(r.Context(), caller, h.members(x.view)); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	if len(x.members) == 0 {
+		leave()
+		return nil, nil, apierrors.NewForbidden(viewResource, of.view, errors.New(
+			"it shows no member that you may reach: somebody has to give you get on clustergateways/proxy on the hub, for the members that you need"))
+	}
+	return x, leave, nil
+}
+
+var viewResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "fleetviews/proxy"}
+
+// selfReviews are the questions of callers about themselves, which are POSTs.
+var selfReviews = []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}
+
+func isSelfReview(info *apirequest.RequestInfo) bool {
+	return info.IsResourceRequest && info.Verb == "create" && info.Subresource == "" && slices.Contains(selfReviews, info.Resource) &&
+		(info.APIGroup == "authorization.k8s.io" || info.APIGroup == "authentication.k8s.io")
+}
+
+// writing are subresources that do something, whatever their method is.
+var writing = []string{"exec", "attach", "portforward", "proxy"}
+
+func onlyReads(method string, of *request) error {
+	reads := method == http.MethodGet || method == http.MethodPost && isSelfReview(of.info)
+	if reads && !of.upgrade && !slices.Contains(writing, of.info.Subresource) {
+		return nil
+	}
+	return notHere(of.view, "a view of the fleet is read only")
+}
+
+// notHere is a 405 that says how to reach one member.
+func notHere(view, why string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: why + ": reach one member for this, with the kubeconfig that `gateway kubeconfig MEMBER` prints " +
+			"(/apis/cluster.core.oam.dev/v1alpha1/clustergateways/MEMBER/proxy)",
+		Details: &metav1.StatusDetails{Group: "cluster.core.oam.dev", Kind: viewv1alpha1.Resource, Name: view},
+	}}
+}
+
+// answer sends the request where its kind is answered.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	info := x.info
+	switch {
+	case r.Method == http.MethodPost:
+		return h.review(w, r, x)
+	case !info.IsResourceRequest:
+		return h.describe(w, r, x)
+	case info.Verb == "watch":
+		return h.watch(w, r, x)
+	case info.Verb == "list":
+		return h.list(w, r, x)
+	case info.Subresource != "":
+		return h.subresource(w, r, x)
+	}
+	return h.get(w, r, x)
+}
+
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if p, ok := parsedFrom(r.Context()); ok && p.request != nil && isDiscovery(p.request.url.Path) && apierrors.IsForbidden(err) {
+		// Clients begin with discovery, and tell of a refusal there only its plain text.
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	responsewriters.RespondWithError(w, r, err, h.serializer)
+}
+
+// setBody gives a request that the gateway made the body that a member gets.
+func setBody(r *http.Request, body []byte) {
+	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
+	if body != nil {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+}
+
+// countedWriter remembers the code and counts the bytes.
+type countedWriter struct {
+	http.ResponseWriter
+	code  int
+	bytes int64
+}
+
+// WriteHeader remembers the code.
+func (w *countedWriter) WriteHeader(code int) {
+	if w.code == 0 && code >= http.StatusOK {
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write counts.
+func (w *countedWriter) Write(b []byte) (int, error) {
+	if w.code == 0 {
+		w.code = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController flush.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

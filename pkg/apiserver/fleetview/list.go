@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+)
+
+// notPassed are parameters that mean something else, or nothing, to one member.
+var notPassed = []string{"limit", "continue", "resourceVersion", "resourceVersionMatch"}
+
+// list answers with the items of all members.
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	header, err := askedHeader(r)
+	if err != nil {
+		return err
+	}
+	questions, err := x.questions(header)
+	if err != nil {
+		return err
+	}
+	limit, err := limitOf(x.query)
+	if err != nil {
+		return err
+	}
+	begin, err := x.tokenOf()
+	if err != nil {
+		return err
+	}
+	if limit > 0 || begin != nil {
+		if limit == 0 {
+			limit = math.MaxInt64
+		}
+		return h.page(w, r, x, questions, limit, begin)
+	}
+	f := h.newFanout(r, x.request.view, x.deadline)
+	defer f.close()
+	good, t, err := h.gather(r.Context(), f, x, questions)
+	if err != nil {
+		return err
+	}
+	t.warn(w.Header(), x.deadline, x.what())
+	return h.splice(w, x, good)
+}
+
+// questions are what members are asked for a list.
+func (x *exchange) questions(header http.Header) ([]question, error) {
+	query := copied(x.query)
+	for _, key := range notPassed {
+		query.Del(key)
+	}
+	asked, err := x.unqualified(query)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]question, 0, len(asked))
+	for _, a := range asked {
+		inner := *x.url
+		inner.RawQuery = a.query.Encode()
+		all = append(all, question{member: a.member, url: &inner, header: header})
+	}
+	return all, nil
+}
+
+// what is what the request does, in the words of a sentence.
+func (x *exchange) what() string {
+	text := x.info.Verb + " " + x.info.Resource
+	if x.info.APIGroup != "" {
+		text += "." + x.info.APIGroup
+	}
+	if x.info.Namespace != "" {
+		text += " in namespace " + printable(x.info.Namespace)
+	}
+	return printable(text)
+}
+
+// gather waits until each member has sent its status line or is late, and returns the
+// replies with something in them. If there are none, the error says what the caller does
+// best to know.
+func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *tally, error) {
+	t := &tally{asked: len(questions)}
+	var good []*reply
+	var forbidden, missing, failure *metav1.Status
+	for _, reply := range f.ask(ctx, questions) {
+		select {
+		case <-reply.begun:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+		switch code := reply.code; {
+		case (code == http.StatusOK || code == http.StatusCreated) && reply.err == nil:
+			good = append(good, reply)
+		case code == http.StatusForbidden:
+			t.refused = append(t.refused, reply.member)
+			forbidden = first(forbidden, reply)
+		case code == http.StatusNotFound:
+			missing = first(missing, reply)
+		case code >= 500 || code == http.StatusTooManyRequests:
+			t.silent = append(t.silent, reply.member)
+		default:
+			t.failing = append(t.failing, reply.member)
+			failure = first(failure, reply)
+			t.why = failure.Message
+		}
+	}
+	if len(good) > 0 {
+		return good, t, nil
+	}
+	return nil, nil, h.none(x, t, failure, forbidden, missing)
+}
+
+func first(before *metav1.Status, of *reply) *metav1.Status {
+	if before != nil {
+		return before
+	}
+	return of.status()
+}
+
+// none is the error of a request to which no member gave anything.
+func (h *Handler) none(x *exchange, t *tally, failure, forbidden, missing *metav1.Status) error {
+	switch {
+	case failure != nil:
+		return &apierrors.StatusError{ErrStatus: *failure}
+	case len(t.silent) > 0:
+		return silence(x, t)
+	case forbidden != nil:
+		forbidden.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", forbidden.Message, len(t.refused), t.asked)
+		return &apierrors.StatusError{ErrStatus: *forbidden}
+	case missing != nil:
+		return &apierrors.StatusError{ErrStatus: *missing}
+	}
+	return apierrors.NewInternalError(errNobody)
+}
+
+// splice writes the items of replies, in the order of their members. A reply that breaks
+// off ends the answer with an error that every client sees: never silently short.
+func (h *Handler) splice(w http.ResponseWriter, x *exchange, replies []*reply) error {
+	out := splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified)
+	plainHeaders(w.Header())
+	read := versions{}
+	for _, reply := range replies {
+		version, err := spliceOne(out, reply)
+		read.set(reply.member, version)
+		switch {
+		case err == nil:
+		case out.Items == 0:
+			return badGateway(reply.member, err)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+	}
+	if err := out.Close(splice.Metadata{ResourceVersion: read.encode(x.members)}); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// plainHeaders are those of an answer in JSON. It is of its caller and of this moment.
+func plainHeaders(h http.Header) {
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-cache, private")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+const reasonBadGateway metav1.StatusReason = "BadGateway"
+
+func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
+	in := splice.NewReader(reply.body)
+	if err := in.Open(); err != nil {
+		return "", err
+	}
+	marker, err := out.Marker(reply.member, in)
+	if err != nil {
+		return "", err
+	}
+	for {
+		item, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return in.Metadata.ResourceVersion, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if err := out.Item(marker, item); err != nil {
+			return "", err
+		}
+	}
+}

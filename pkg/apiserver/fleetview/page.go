@@ -1,0 +1,339 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+)
+
+const (
+	// firstWave is how many members are asked first for a page; twice as many each time
+	// that they had too little.
+	firstWave = 4
+	// heldOfPage is how much of a page waits until all its members have answered: then
+	// its headers can say who has not.
+	heldOfPage = 4 << 20
+	// heldOfMember is how much of a member's reply is read before it is known whether it
+	// has more than the page may.
+	heldOfMember = 1 << 20
+)
+
+// page is one page of a list. Members are read one after the other, in the order of their
+// names, and asked some at a time; what is behind the page is asked for again with the next.
+type page struct {
+	h    *Handler
+	x    *exchange
+	ask  []question
+	out  *splice.Writer
+	held *heldWriter
+	t    tally
+	// read is up to where members were; nil if that got lost in a token.
+	read versions
+	// left is how many items the page may still have, next the member where it goes on,
+	// with the member's token.
+	left int64
+	next int
+	from string
+	// late is true if a member has to be told of in a header, and headers are out: the next
+	// page begins with it.
+	late                        bool
+	forbidden, missing, failure *metav1.Status
+}
+
+// limitOf is how many items the caller wants at most; 0 is all.
+func limitOf(query url.Values) (int64, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return 0, nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit < 0 {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("limit %q is not a number of items", printable(text)))
+	}
+	return limit, nil
+}
+
+// page answers with at most so many items.
+func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, questions []question, limit int64, begin *token) error {
+	held := &heldWriter{w: w}
+	p := &page{
+		h: h, x: x, ask: questions, left: limit, held: held, read: versions{},
+		out: splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified),
+	}
+	held.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
+	if begin != nil {
+		if err := p.goOn(begin); err != nil {
+			return err
+		}
+	}
+	for wave := firstWave; p.next < len(p.ask) && p.left > 0; wave = min(2*wave, h.parallel) {
+		enough, err := p.wave(r, wave)
+		if err != nil {
+			return p.broken(err)
+		}
+		if enough {
+			break
+		}
+	}
+	return p.end()
+}
+
+// goOn begins where a token says.
+func (p *page) goOn(at *token) error {
+	p.next, _ = slices.BinarySearchFunc(p.ask, at.Member, func(q question, member string) int {
+		return bytes.Compare([]byte(q.member), []byte(member))
+	})
+	if at.Continue != "" {
+		if p.next == len(p.ask) || p.ask[p.next].member != at.Member {
+			return errExpired(at.Member, "has left")
+		}
+		p.from = at.Continue
+	}
+	p.read = nil
+	if at.Read != "" {
+		var err error
+		if p.read, err = decodeVersions(at.Read, p.x.members); err != nil {
+			return err
+		}
+	}
+	return p.out.Continue(at.Shape)
+}
+
+// broken ends a page that cannot be gone on with. What has begun to flow ends with an
+// error that every client sees.
+func (p *page) broken(err error) error {
+	if p.held.flowing {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// wave asks some members, from the next on. It is enough if the page ends there.
+func (p *page) wave(r *http.Request, members int) (enough bool, err error) {
+	f := p.h.newFanout(r, p.x.request.view, p.x.deadline)
+	defer f.close()
+	begin := p.next
+	wave := p.ask[begin:min(begin+members, len(p.ask))]
+	asked := make([]question, len(wave))
+	limit := p.left
+	for i, q := range wave {
+		from := ""
+		if i == 0 {
+			from = p.from
+		}
+		asked[i] = limited(q, limit, from)
+	}
+	for i, reply := range f.ask(r.Context(), asked) {
+		more, err := p.member(r.Context(), f, reply, asked[i], limit)
+		if err != nil || more {
+			return p.left <= 0 || p.late, err
+		}
+		p.next, p.from = begin+i+1, ""
+		if p.left <= 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// limited is the question for a part of a member's list.
+func limited(q question, limit int64, from string) question {
+	query := q.url.Query()
+	query.Set("limit", strconv.FormatInt(limit, 10))
+	if from != "" {
+		query.Set("continue", from)
+	}
+	inner := *q.url
+	inner.RawQuery = query.Encode()
+	q.url = &inner
+	return q
+}
+
+// member adds what a member answered. It has more if the page, or the wave, ends within it.
+func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, limit int64) (more bool, err error) {
+	select {
+	case <-reply.begun:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	p.t.asked++
+	if reply.code != http.StatusOK || reply.err != nil {
+		if p.late = p.held.flowing && reply.code != http.StatusNotFound; p.late {
+			return true, nil
+		}
+		return false, p.without(reply)
+	}
+	in := splice.NewReader(reply.body)
+	if err := in.Open(); err != nil {
+		return false, badGateway(reply.member, err)
+	}
+	marker, err := p.out.Marker(reply.member, in)
+	if err != nil {
+		return false, badGateway(reply.member, err)
+	}
+	if limit > p.left {
+		fits, err := p.whole(in, marker)
+		if err != nil {
+			return false, badGateway(reply.member, err)
+		}
+		if !fits {
+			reply.close()
+			again := f.ask(ctx, []question{limited(q, p.left, "")})[0]
+			p.t.asked--
+			return p.member(ctx, f, again, q, p.left)
+		}
+	} else if err := p.flow(in, marker); err != nil {
+		return false, badGateway(reply.member, err)
+	}
+	if p.read != nil {
+		p.read.set(reply.member, in.Metadata.ResourceVersion)
+	}
+	p.from = in.Metadata.Continue
+	if p.from != "" {
+		p.next = slices.IndexFunc(p.ask, func(q question) bool { return q.member == reply.member })
+	}
+	return p.from != "", nil
+}
+
+// without notes a member that gave nothing. A token that it does not take any more is the
+// end of the list, as it is of one member's.
+func (p *page) without(reply *reply) error {
+	switch code := reply.code; {
+	case code == http.StatusGone && p.from != "":
+		return errExpired(reply.member, "has compacted what it would go on with")
+	case code == http.StatusForbidden:
+		p.t.refused = append(p.t.refused, reply.member)
+		p.forbidden = first(p.forbidden, reply)
+	case code == http.StatusNotFound:
+		p.missing = first(p.missing, reply)
+	case code >= 500 || code == http.StatusTooManyRequests:
+		p.t.silent = append(p.t.silent, reply.member)
+	default:
+		p.t.failing = append(p.t.failing, reply.member)
+		p.failure = first(p.failure, reply)
+		p.t.why = p.failure.Message
+	}
+	return nil
+}
+
+// flow writes items as they come; there are not more than the page may have.
+func (p *page) flow(in *splice.Reader, marker *splice.Marker) error {
+	for {
+		item, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if p.left--; p.left < 0 {
+			return errors.New("it gave more than it was asked for")
+		}
+		if err := p.out.Item(marker, item); err != nil {
+			return err
+		}
+	}
+}
+
+// whole writes all items if the page has room for them, and none otherwise.
+func (p *page) whole(in *splice.Reader, marker *splice.Marker) (fits bool, err error) {
+	var items [][]byte
+	size := 0
+	for {
+		item, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return false, err
+		}
+		if size += len(item); int64(len(items)) >= p.left || size > heldOfMember {
+			return false, nil
+		}
+		items = append(items, bytes.Clone(item))
+	}
+	p.left -= int64(len(items))
+	for _, item := range items {
+		if err := p.out.Item(marker, item); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// end writes what the list says of itself, with where it goes on.
+func (p *page) end() error {
+	shape, err := p.out.Shape()
+	if err != nil {
+		return p.broken(apierrors.NewInternalError(err))
+	}
+	if shape.Kind == "" {
+		return p.h.none(p.x, &p.t, p.failure, p.forbidden, p.missing)
+	}
+	var metadata splice.Metadata
+	if p.read != nil {
+		metadata.ResourceVersion = p.read.encode(p.x.members)
+	}
+	if p.next < len(p.ask) {
+		metadata.Continue, err = token{Of: p.x.listKey(), Member: p.ask[p.next].member, Continue: p.from, Shape: shape, Read: metadata.ResourceVersion}.encode()
+		if err != nil {
+			return p.broken(badGateway(p.ask[p.next].member, err))
+		}
+	}
+	plainHeaders(p.held.w.Header())
+	if err := p.out.Close(metadata); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return p.held.release()
+}
+
+// heldWriter holds the beginning of an answer, so that its headers can be written last.
+type heldWriter struct {
+	w      http.ResponseWriter
+	before func()
+	held   bytes.Buffer
+	// flowing is true once the headers are out.
+	flowing bool
+}
+
+// Write holds, up to a limit.
+func (h *heldWriter) Write(b []byte) (int, error) {
+	if h.flowing {
+		return h.w.Write(b)
+	}
+	if h.held.Len()+len(b) <= heldOfPage {
+		return h.held.Write(b)
+	}
+	plainHeaders(h.w.Header())
+	if err := h.release(); err != nil {
+		return 0, err
+	}
+	return h.w.Write(b)
+}
+
+// release lets flow what was held.
+func (h *heldWriter) release() error {
+	if h.flowing {
+		return nil
+	}
+	h.flowing = true
+	h.before()
+	_, err := h.w.Write(h.held.Bytes())
+	h.held = bytes.Buffer{}
+	return ignoreGone(err)
+}

@@ -1,0 +1,136 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+)
+
+const (
+	// PathPrefix begins the path of every request for a view; the view follows, then
+	// /proxy and the path on the members.
+	PathPrefix = "/apis/cluster.core.oam.dev/v1alpha1/fleetviews/"
+	// EndpointPrefix begins the same at the gateway's own endpoint, where no /proxy is needed.
+	EndpointPrefix = "/fleets/"
+)
+
+// request is one request for a view, read once from what the caller sent.
+type request struct {
+	// view is as it stands in the path, and as the hub authorizes it.
+	view string
+	// url is the path and the query that members get, info what they understand of it.
+	url  *url.URL
+	info *apirequest.RequestInfo
+	// upgrade is true if the caller wants to switch protocols, lasts if the request may.
+	upgrade, lasts bool
+}
+
+// parse returns nil without an error for a request that is for no view, and an error for
+// one that must be refused because two readers could understand its path differently.
+func parse(r *http.Request) (*request, error) {
+	rest, ok := strings.CutPrefix(r.URL.Path, PathPrefix)
+	if !ok {
+		return nil, nil
+	}
+	view, tail, _ := strings.Cut(rest, "/")
+	inner, ok := strings.CutPrefix(tail, gatewayv1alpha1.SubresourceProxy)
+	if view == "" || !ok || inner != "" && inner[0] != '/' {
+		return nil, nil
+	}
+	raw, ok := strings.CutPrefix(r.URL.EscapedPath(), PathPrefix)
+	if !ok {
+		return nil, fmt.Errorf("the path must begin with %q without percent-encoding", PathPrefix)
+	}
+	rawView, rawTail, _ := strings.Cut(raw, "/")
+	rawInner, ok := strings.CutPrefix(rawTail, gatewayv1alpha1.SubresourceProxy)
+	if plain, err := url.PathUnescape(rawView); err != nil || plain != view || !ok {
+		return nil, errors.New("the name of the view contains a separator")
+	}
+	// Of one member's request all is known that is to be known of this one.
+	const of = clustergateway.ProxyPathPrefix + "member/proxy"
+	one, err := clustergateway.Parse(&http.Request{
+		Method: r.Method, Header: r.Header, URL: &url.URL{Path: of + inner, RawPath: of + rawInner, RawQuery: r.URL.RawQuery},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &request{view: view, url: one.URL(), info: one.Info, upgrade: one.Upgrade, lasts: one.LongRunning}, nil
+}
+
+type parsedKey struct{}
+
+type parsed struct {
+	request *request
+	err     error
+}
+
+// WithParsed reads a request for a view before any other handler sees it and leaves the
+// result in its context. It refuses nothing: whoever the caller is must be known before it
+// is told anything. The path of the gateway's own endpoint becomes that of the hub first.
+func WithParsed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = behindEndpoint(r)
+		of, err := parse(r)
+		if of != nil || err != nil {
+			r = r.WithContext(context.WithValue(r.Context(), parsedKey{}, parsed{request: of, err: err}))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// behindEndpoint is the request with the path that an endpoint's path means.
+func behindEndpoint(r *http.Request) *http.Request {
+	if !strings.HasPrefix(r.URL.Path, EndpointPrefix) || !strings.HasPrefix(r.URL.EscapedPath(), EndpointPrefix) {
+		return r
+	}
+	there := func(path string) string {
+		view, inner, more := strings.Cut(strings.TrimPrefix(path, EndpointPrefix), "/")
+		path = PathPrefix + view + "/" + gatewayv1alpha1.SubresourceProxy
+		if more {
+			path += "/" + inner
+		}
+		return path
+	}
+	inner := r.WithContext(r.Context())
+	to := *r.URL
+	to.Path, to.RawPath = there(r.URL.Path), there(r.URL.EscapedPath())
+	inner.URL, inner.RequestURI = &to, to.RequestURI()
+	return inner
+}
+
+func parsedFrom(ctx context.Context) (parsed, bool) {
+	p, ok := ctx.Value(parsedKey{}).(parsed)
+	return p, ok
+}
+
+// LongRunning says whether the request of that context is one for a view that may last. The
+// second result is false if it is for none.
+func LongRunning(ctx context.Context) (longRunning, isView bool) {
+	p, ok := parsedFrom(ctx)
+	return ok && p.request != nil && p.request.lasts, ok
+}
+
+// Handles is true for a request that the hub has authorized as one for the subresource
+// proxy of a view. What was authorized must be what was parsed.
+func Handles(r *http.Request) bool {
+	info, ok := apirequest.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" || info.Namespace != "" ||
+		info.APIGroup != gatewayv1alpha1.GroupName || info.APIVersion != gatewayv1alpha1.GroupVersion.Version ||
+		info.Resource != viewv1alpha1.Resource || info.Subresource != gatewayv1alpha1.SubresourceProxy {
+		return false
+	}
+	p, ok := parsedFrom(r.Context())
+	return ok && (p.err != nil || p.request.view == info.Name)
+}

@@ -1,0 +1,123 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// maxReview bounds a question, and an answer to it.
+const maxReview = 1 << 20
+
+// review answers what a caller asks about itself: who it is, and what it may do. It may do
+// something if a member lets it.
+func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxReview+1))
+	if err != nil || len(body) > maxReview {
+		return apierrors.NewBadRequest("the body cannot be read, or is too large")
+	}
+	header := http.Header{"Accept": {"application/json"}, "Content-Type": r.Header.Values("Content-Type")}
+	inner := *x.url
+	inner.RawQuery = x.query.Encode()
+	var questions []question
+	for _, member := range x.members {
+		questions = append(questions, question{member: member, url: &inner, header: header, body: body})
+	}
+	f := h.newFanout(r, x.request.view, x.deadline)
+	defer f.close()
+	good, t, err := h.gather(r.Context(), f, x, questions)
+	if err != nil {
+		return err
+	}
+	t.warn(w.Header(), x.deadline, x.what())
+	var answer any
+	switch x.info.Resource {
+	case "selfsubjectaccessreviews":
+		answer, err = mayDo(good, t.asked)
+	case "selfsubjectrulesreviews":
+		answer, err = rulesOf(good, t.asked)
+	default:
+		return passOn(w, good[0])
+	}
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err))
+	}
+	plainHeaders(w.Header())
+	w.WriteHeader(http.StatusCreated)
+	_, err = w.Write(text)
+	return ignoreGone(err)
+}
+
+// read decodes a small reply.
+func (r *reply) read(into any) error {
+	if err := json.NewDecoder(io.LimitReader(r.body, maxReview)).Decode(into); err != nil {
+		return badGateway(r.member, err)
+	}
+	return nil
+}
+
+func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessReview, error) {
+	var answer *authorizationv1.SelfSubjectAccessReview
+	allowing := 0
+	for _, reply := range replies {
+		var said authorizationv1.SelfSubjectAccessReview
+		if err := reply.read(&said); err != nil {
+			return nil, err
+		}
+		if said.Status.Allowed {
+			allowing++
+		}
+		if answer == nil {
+			answer = &said
+		}
+	}
+	answer.Status = authorizationv1.SubjectAccessReviewStatus{
+		Allowed: allowing > 0, Reason: fmt.Sprintf("%d of %d members allow it", allowing, asked),
+	}
+	return answer, nil
+}
+
+// rulesOf are the rules of all members, each once.
+func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesReview, error) {
+	var answer *authorizationv1.SelfSubjectRulesReview
+	known := map[string]bool{}
+	isNew := func(rule any) bool {
+		text, err := json.Marshal(rule)
+		before := known[string(text)]
+		known[string(text)] = true
+		return err == nil && !before
+	}
+	for _, reply := range replies {
+		var said authorizationv1.SelfSubjectRulesReview
+		if err := reply.read(&said); err != nil {
+			return nil, err
+		}
+		if answer == nil {
+			answer = &authorizationv1.SelfSubjectRulesReview{TypeMeta: said.TypeMeta, ObjectMeta: said.ObjectMeta, Spec: said.Spec}
+			answer.Status.Incomplete = len(replies) < asked
+		}
+		for _, rule := range said.Status.ResourceRules {
+			if isNew(rule) {
+				answer.Status.ResourceRules = append(answer.Status.ResourceRules, rule)
+			}
+		}
+		for _, rule := range said.Status.NonResourceRules {
+			if isNew(rule) {
+				answer.Status.NonResourceRules = append(answer.Status.NonResourceRules, rule)
+			}
+		}
+		answer.Status.Incomplete = answer.Status.Incomplete || said.Status.Incomplete
+	}
+	return answer, nil
+}

@@ -1,0 +1,216 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splice
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// MaxItem is how many bytes one item may have: an API server stores 1.5 MiB, JSON may
+	// take more than that.
+	MaxItem = 8 << 20
+	// maxHead is how many bytes each of the other fields of a list may have.
+	maxHead = 1 << 20
+	// window is what is read at once.
+	window = 32 << 10
+)
+
+// Metadata is what a list says of itself.
+type Metadata struct {
+	ResourceVersion    string `json:"resourceVersion,omitempty"`
+	Continue           string `json:"continue,omitempty"`
+	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+}
+
+// Reader cuts one reply into its items. Open comes first, then Next until io.EOF; then
+// Metadata is complete.
+type Reader struct {
+	// Kind and APIVersion are those of the list. Table is true for a table, whose items
+	// are rows.
+	Kind, APIVersion string
+	Table            bool
+	// Columns are the columnDefinitions of a table.
+	Columns []byte
+	// Metadata is the list's own.
+	Metadata Metadata
+
+	source source
+	item   []byte
+	// inside is true between the first and the last item; first before the first.
+	inside, first, read bool
+}
+
+// NewReader reads a reply.
+func NewReader(in io.Reader) *Reader {
+	return &Reader{source: source{bufio.NewReaderSize(in, window)}}
+}
+
+// Open reads up to the first item. What is no list is an error.
+func (r *Reader) Open() error {
+	if err := r.source.take('{'); err != nil {
+		return err
+	}
+	r.first = true
+	if err := r.toItems(); err != nil {
+		return err
+	}
+	if !r.read {
+		return fmt.Errorf("%w: it has no items", errSyntax)
+	}
+	return nil
+}
+
+// Next returns the bytes of the next item; they are valid until it is called again. After
+// the last it returns io.EOF. Any other error means that the reply broke off or is no list.
+func (r *Reader) Next() ([]byte, error) {
+	if !r.inside {
+		return nil, io.EOF
+	}
+	c, err := r.source.next()
+	if err != nil {
+		return nil, err
+	}
+	if c == ']' {
+		if err := r.source.take(']'); err != nil {
+			return nil, err
+		}
+		r.inside, r.first = false, false
+		if err := r.toItems(); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	}
+	if !r.first {
+		if err := r.source.take(','); err != nil {
+			return nil, err
+		}
+	}
+	r.first = false
+	r.item, err = r.source.value(r.item[:0], MaxItem)
+	return r.item, err
+}
+
+// toItems reads fields up to the array of items, or the end of the list.
+func (r *Reader) toItems() error {
+	for {
+		c, err := r.source.next()
+		if err != nil {
+			return err
+		}
+		if c == '}' {
+			return r.end()
+		}
+		if !r.first {
+			if err := r.source.take(','); err != nil {
+				return err
+			}
+		}
+		r.first = false
+		key, err := r.key()
+		if err != nil {
+			return err
+		}
+		if key == "items" || key == "rows" {
+			if begun, err := r.begin(key); begun || err != nil {
+				return err
+			}
+			continue
+		}
+		value, err := r.source.value(nil, maxHead)
+		if err != nil {
+			return err
+		}
+		if err := r.set(key, value); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Reader) key() (string, error) {
+	text, err := r.source.value(nil, maxHead)
+	if err != nil {
+		return "", err
+	}
+	var key string
+	if err := json.Unmarshal(text, &key); err != nil {
+		return "", fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	return key, r.source.take(':')
+}
+
+// begin enters the array of items. A list without items may say null.
+func (r *Reader) begin(key string) (begun bool, err error) {
+	if r.read || key == "rows" != r.Table {
+		return false, fmt.Errorf("%w: unexpected %q", errSyntax, key)
+	}
+	r.read = true
+	c, err := r.source.next()
+	if err != nil {
+		return false, err
+	}
+	if c == 'n' {
+		null, err := r.source.value(nil, maxHead)
+		if err != nil {
+			return false, err
+		}
+		if string(null) != "null" {
+			return false, errSyntax
+		}
+		return false, nil
+	}
+	if err := r.source.take('['); err != nil {
+		return false, err
+	}
+	r.inside, r.first = true, true
+	return true, nil
+}
+
+// set keeps a field of the list. The kind comes before the items: every API server writes
+// it so, and whose columns the rows have must be known before them.
+func (r *Reader) set(key string, value []byte) error {
+	var into any
+	switch key {
+	case "kind":
+		if r.read || r.Kind != "" {
+			return fmt.Errorf("%w: its kind comes late or twice", errSyntax)
+		}
+		into = &r.Kind
+	case "apiVersion":
+		into = &r.APIVersion
+	case "metadata":
+		into = &r.Metadata
+	case "columnDefinitions":
+		if r.read || r.Columns != nil {
+			return fmt.Errorf("%w: its columns come late or twice", errSyntax)
+		}
+		r.Columns = value
+		return nil
+	default:
+		return nil
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	r.Table = r.Kind == "Table"
+	return nil
+}
+
+// end reads the brace that ends the list, behind which nothing may come.
+func (r *Reader) end() error {
+	if err := r.source.take('}'); err != nil {
+		return err
+	}
+	switch _, err := r.source.next(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%w: there is something behind it", errSyntax)
+}

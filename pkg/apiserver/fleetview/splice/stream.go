@@ -1,0 +1,218 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package splice
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Event is one event of a member's watch.
+type Event struct {
+	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
+	Type string
+	// Object is the object of the event, or a table with one row; it is valid until the
+	// next event is read.
+	Object []byte
+	// Kind and APIVersion are the object's, ResourceVersion is where the member's watch is
+	// with this event.
+	Kind, APIVersion, ResourceVersion string
+	// Code is that of the Status which is the object of an ERROR.
+	Code int
+}
+
+// Stream reads the events of one member's watch.
+type Stream struct {
+	source source
+	text   []byte
+}
+
+// NewStream reads a watch.
+func NewStream(in io.Reader) *Stream {
+	return &Stream{source: source{bufio.NewReaderSize(in, watchWindow)}}
+}
+
+// watchWindow is what a watch holds while nothing happens.
+const watchWindow = 4 << 10
+
+// described is what of an object says where a watch is.
+type described struct {
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Metadata   Metadata `json:"metadata"`
+	Code       int      `json:"code"`
+	Rows       []struct {
+		Object struct {
+			Metadata Metadata `json:"metadata"`
+		} `json:"object"`
+	} `json:"rows"`
+}
+
+// Next returns the next event, or io.EOF if the watch has ended between two.
+func (s *Stream) Next() (Event, error) {
+	if _, err := s.source.next(); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return Event{}, io.EOF
+		}
+		return Event{}, err
+	}
+	var err error
+	if s.text, err = s.source.value(s.text[:0], MaxItem); err != nil {
+		return Event{}, err
+	}
+	var said struct {
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}
+	if err := json.Unmarshal(s.text, &said); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	var of described
+	if err := json.Unmarshal(said.Object, &of); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	event := Event{Type: said.Type, Object: said.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code, ResourceVersion: of.Metadata.ResourceVersion}
+	if event.ResourceVersion == "" && len(of.Rows) == 1 {
+		event.ResourceVersion = of.Rows[0].Object.Metadata.ResourceVersion
+	}
+	return event, nil
+}
+
+// Events writes the events of many members as one watch: tables, if the members send
+// tables, with the columns in the first only.
+type Events struct {
+	label     string
+	qualified bool
+	columns   *Columns
+	told      bool
+}
+
+// NewEvents writes events; label is the key of the label that says whose an object is.
+func NewEvents(label string, qualified bool) *Events {
+	return &Events{label: label, qualified: qualified}
+}
+
+// Member writes the events of one member. Only the first table of a member has columns.
+type Member struct {
+	events *Events
+	marker Marker
+}
+
+// Member returns what writes the events of a member.
+func (e *Events) Member(name string) *Member {
+	return &Member{events: e, marker: Marker{Member: name, Label: e.label, Qualified: e.qualified, name: -1}}
+}
+
+// Event returns an event as it is passed on. Those of all members are written by one
+// goroutine.
+func (m *Member) Event(of Event) ([]byte, error) {
+	out := append([]byte(`{"type":`), appendText(nil, of.Type)...)
+	out = append(out, `,"object":`...)
+	var err error
+	if of.Kind == "Table" {
+		out, err = m.table(out, of.Object)
+	} else {
+		out, err = m.marker.Object(out, of.Object)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return append(out, '}', '\n'), nil
+}
+
+// table is a table whose rows are marked.
+func (m *Member) table(into, object []byte) ([]byte, error) {
+	var of struct {
+		APIVersion        string            `json:"apiVersion"`
+		Metadata          Metadata          `json:"metadata"`
+		ColumnDefinitions json.RawMessage   `json:"columnDefinitions"`
+		Rows              []json.RawMessage `json:"rows"`
+	}
+	if err := json.Unmarshal(object, &of); err != nil {
+		return nil, fmt.Errorf("%w: %w", errSyntax, err)
+	}
+	if err := m.fit(of.ColumnDefinitions); err != nil {
+		return nil, err
+	}
+	into = append(into, `{"kind":"Table","apiVersion":`...)
+	into = appendText(into, of.APIVersion)
+	into = append(into, `,"metadata":{"resourceVersion":`...)
+	into = append(appendText(into, of.Metadata.ResourceVersion), '}')
+	if !m.events.told && m.events.columns != nil {
+		definitions, err := m.events.columns.Definitions()
+		if err != nil {
+			return nil, err
+		}
+		into = append(append(into, `,"columnDefinitions":`...), definitions...)
+		m.events.told = true
+	} else {
+		into = append(into, `,"columnDefinitions":null`...)
+	}
+	into = append(into, `,"rows":[`...)
+	for i, row := range of.Rows {
+		if i > 0 {
+			into = append(into, ',')
+		}
+		var err error
+		if into, err = m.marker.Row(into, row); err != nil {
+			return nil, err
+		}
+	}
+	return append(into, ']', '}'), nil
+}
+
+func (m *Member) fit(definitions []byte) error {
+	if len(definitions) == 0 || string(definitions) == "null" || string(definitions) == "[]" {
+		return nil
+	}
+	if m.events.columns == nil {
+		columns, err := NewColumns(definitions)
+		if err != nil {
+			return err
+		}
+		m.events.columns = columns
+	}
+	return m.events.columns.Fit(&m.marker, definitions)
+}
+
+// AsEvents makes of an item of a list the event that it is there, as a watch would tell it.
+func (r *Reader) AsEvents(item []byte) (Event, error) {
+	event := Event{Type: "ADDED", Object: item, Kind: strings.TrimSuffix(r.Kind, "List"), APIVersion: r.APIVersion}
+	if !r.Table {
+		var err error
+		event.Object, err = typed(item, event.Kind, event.APIVersion)
+		return event, err
+	}
+	table, err := json.Marshal(map[string]any{
+		"kind": r.Kind, "apiVersion": r.APIVersion, "metadata": struct{}{},
+		"columnDefinitions": json.RawMessage(orNull(r.Columns)), "rows": []json.RawMessage{item},
+	})
+	event.Object = table
+	return event, err
+}
+
+// typed is an object that says what it is: items of a list leave that to the list.
+func typed(item []byte, kind, apiVersion string) ([]byte, error) {
+	all, err := fields(item)
+	if err != nil {
+		return nil, err
+	}
+	if known, err := only(all, "kind"); known != nil || err != nil {
+		return item, err
+	}
+	object := appendText([]byte(`{"kind":`), kind)
+	object = appendText(append(object, `,"apiVersion":`...), apiVersion)
+	return appendFields(object, item, all), nil
+}
+
+func orNull(text []byte) []byte {
+	if len(text) == 0 {
+		return []byte("null")
+	}
+	return text
+}

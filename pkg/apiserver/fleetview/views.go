@@ -1,0 +1,112 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+)
+
+const (
+	// selectorPrefix begins the name of a view that is a selector of labels, and of no
+	// object: no object's name has a colon.
+	selectorPrefix = "labels:"
+	// qualifiedPrefix is the same of a view that qualifies names.
+	qualifiedPrefix = "qualified:"
+)
+
+// Views gives the FleetViews of the hub, from memory.
+type Views interface {
+	// FleetView returns the view of that name, or false if there is none.
+	FleetView(name string) (*viewv1alpha1.FleetView, bool)
+}
+
+// ViewsFunc is a function that gives FleetViews.
+type ViewsFunc func(name string) (*viewv1alpha1.FleetView, bool)
+
+// FleetView calls f.
+func (f ViewsFunc) FleetView(name string) (*viewv1alpha1.FleetView, bool) { return f(name) }
+
+// view is which members are read, and how.
+type view struct {
+	name      string
+	selector  labels.Selector
+	qualified bool
+}
+
+// viewOf is the view that a name in a path means.
+func (h *Handler) viewOf(name string) (*view, error) {
+	if name == viewv1alpha1.AllMembers {
+		return &view{name: name, selector: labels.Everything()}, nil
+	}
+	made, err := selecting(name)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if made != nil {
+		return made, nil
+	}
+	object, ok := h.views.FleetView(name)
+	if !ok {
+		return nil, apierrors.NewNotFound(viewv1alpha1.GroupVersion.WithResource(viewv1alpha1.Resource).GroupResource(), name)
+	}
+	selector := labels.Everything()
+	if object.Spec.MemberSelector != nil {
+		var err error
+		if selector, err = metav1.LabelSelectorAsSelector(object.Spec.MemberSelector); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("FleetView %q has a selector that cannot be read: %v", name, err))
+		}
+	}
+	return &view{name: name, selector: selector, qualified: object.Spec.Names == viewv1alpha1.NamesQualified}, nil
+}
+
+// selecting is the view of a name that is a selector, or nil if it is none.
+func selecting(name string) (*view, error) {
+	for _, prefix := range []string{selectorPrefix, qualifiedPrefix} {
+		text, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		// A slash would end the name: in selectors there is no other colon.
+		selector, err := labels.Parse(strings.ReplaceAll(text, ":", "/"))
+		if err != nil {
+			return nil, fmt.Errorf("the view %q is no selector of labels (a colon stands for the slash of a key): %w", name, err)
+		}
+		return &view{name: name, selector: selector, qualified: prefix == qualifiedPrefix}, nil
+	}
+	return nil, nil
+}
+
+// ValidateName says what is wrong with the name of a view, before anybody is asked for it.
+func ValidateName(name string) error {
+	if made, err := selecting(name); made != nil || err != nil {
+		if strings.Contains(name, "/") {
+			return fmt.Errorf("the view %q has a slash: write a colon for that of a label's key", name)
+		}
+		return err
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return fmt.Errorf("%q is neither the name of a FleetView nor %sSELECTOR: %s", name, selectorPrefix, strings.Join(problems, ", "))
+	}
+	return nil
+}
+
+// members are the names of the members of a view, in their order.
+func (h *Handler) members(of *view) []string {
+	all, _ := h.inventory.List()
+	var names []string
+	for _, member := range all {
+		if of.selector.Matches(labels.Set(member.Labels)) {
+			names = append(names, member.Name)
+		}
+	}
+	return names
+}
