@@ -21,7 +21,10 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	ocmclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	ocmclusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
@@ -40,7 +43,10 @@ func newScheme(t *testing.T) *runtime.Scheme {
 		multiclusterv1alpha1.AddToScheme(scheme),
 		registrationv1alpha1.AddToScheme(scheme),
 		tunnelv1alpha1.AddToScheme(scheme),
+		ocmclusterv1.AddToScheme(scheme),
+		ocmclusterv1alpha1.AddToScheme(scheme),
 		ocmclusterv1beta1.AddToScheme(scheme),
+		ocmclusterv1beta2.AddToScheme(scheme),
 		workv1.AddToScheme(scheme),
 		workv1alpha1.AddToScheme(scheme),
 	); err != nil {

@@ -26,10 +26,11 @@ import (
 var files embed.FS
 
 // The CRDs that are installed on members, and not on the hub: of the records of what was
-// brought there.
+// brought there, and of what a cluster says of itself.
 const (
 	AppliedWorks         = "appliedworks.placement.kubernetes-fleet.io"
 	AppliedManifestWorks = "appliedmanifestworks.work.open-cluster-management.io"
+	ClusterClaims        = "clusterclaims.cluster.open-cluster-management.io"
 )
 
 // All returns every CRD in the order of its file's name. The caller owns them.
@@ -64,7 +65,7 @@ func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, e
 }
 
 func isForMembers(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return crd.Name == AppliedWorks || crd.Name == AppliedManifestWorks
+	return slices.Contains([]string{AppliedWorks, AppliedManifestWorks, ClusterClaims}, crd.Name)
 }
 
 func where(keep func(*apiextensionsv1.CustomResourceDefinition) bool) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -130,6 +130,13 @@ func TestHubAndMemberGetTheirCRDs(t *testing.T) {
 	if member := names(ForMember(works)); !slices.Equal(member, []string{AppliedManifestWorks}) {
 		t.Errorf("a member with ManifestWorks gets %v, want %s only", member, AppliedManifestWorks)
 	}
+	const clusters = "cluster.open-cluster-management.io"
+	if hub := names(ForHub(clusters)); !slices.Contains(hub, "managedclusters."+clusters) || slices.Contains(hub, ClusterClaims) {
+		t.Errorf("a hub with ManagedClusters gets %v, want them and not %s", hub, ClusterClaims)
+	}
+	if member := names(ForMember(clusters)); !slices.Equal(member, []string{ClusterClaims}) {
+		t.Errorf("a member of a ManagedCluster gets %v, want %s only", member, ClusterClaims)
+	}
 	if none := append(names(ForHub()), names(ForMember())...); len(none) > 0 {
 		t.Errorf("without any group there are %v", none)
 	}

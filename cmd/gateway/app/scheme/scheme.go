@@ -18,7 +18,10 @@ import (
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	ocmclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	ocmclusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -32,7 +35,8 @@ func New() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme,
 		authenticationv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
-		azurefleetv1alpha1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme,
+		azurefleetv1alpha1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme,
+		ocmclusterv1.AddToScheme, ocmclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, ocmclusterv1beta2.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)

@@ -1,0 +1,23 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupName is the API group of ManagedClusters.
+const GroupName = "cluster.open-cluster-management.io"
+
+// GroupVersion is the version that is stored and served.
+var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
+
+// AddToScheme registers the kinds of this package with a scheme.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &ManagedCluster{}, &ManagedClusterList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,41 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ClusterClaim stands on a cluster, and is something that the cluster says of itself: its
+// name and its value. The hub has it in the status of the ManagedCluster.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:storageversion
+type ClusterClaim struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec holds the value.
+	// +optional
+	Spec ClusterClaimSpec `json:"spec,omitzero"`
+}
+
+// ClusterClaimSpec holds a value.
+type ClusterClaimSpec struct {
+	// value is what the cluster says under the claim's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// ClusterClaimList is a list of ClusterClaims.
+//
+// +kubebuilder:object:root=true
+type ClusterClaimList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the claims.
+	Items []ClusterClaim `json:"items"`
+}
