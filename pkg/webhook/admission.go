@@ -27,6 +27,8 @@ type Admission struct {
 	Reviewed bool
 	// Works says that a gateway answers reviews of ManifestWorks.
 	Works bool
+	// Klusterlets says that clusters with agents of Open Cluster Management are let in.
+	Klusterlets bool
 }
 
 // Wanted is what belongs on the hub when reviews go to the endpoint.
@@ -37,6 +39,9 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 	}
 	if a.Works {
 		objects = append(objects, WorkConfigurations(reviews)...)
+	}
+	if a.Klusterlets {
+		objects = append(objects, policies.Klusterlets()...)
 	}
 	if !a.Fleet {
 		return objects

@@ -85,6 +85,13 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 	if err != nil {
 		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
 	}
+	if config.Parts.ServesOCM(options.OCMRegistration) {
+		clusters, err := crds.Named(registrationKinds()...)
+		if err != nil {
+			return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+		}
+		definitions = append(definitions, clusters...)
+	}
 	installer := &install.Installer{
 		Client:      direct,
 		Definitions: definitions,

@@ -64,6 +64,11 @@ func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	})
 }
 
+// Named returns the CRDs of the given names, such as those of a part of a group.
+func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Contains(names, crd.Name) })
+}
+
 func isForMembers(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return slices.Contains([]string{AppliedWorks, AppliedManifestWorks, ClusterClaims}, crd.Name)
 }

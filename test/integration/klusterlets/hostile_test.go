@@ -5,6 +5,7 @@ package klusterlets_test
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -47,6 +48,13 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		thief = join(ctx, "vict")
 	})
 
+	It("asks under no other cluster's label", func(ctx SpecContext) {
+		for _, name := range []string{"victim", "victim-1", "vic", ""} {
+			request := (&agent{cluster: thief.cluster, name: thief.name}).request(labelled(name))
+			Expect(thief.hub().Create(ctx, request)).To(MatchError(ContainSubstring("of its own cluster")), "label %q", name)
+		}
+	})
+
 	DescribeTable("gets no certificate", func(ctx SpecContext, said string, changes ...change) {
 		own := &agent{cluster: thief.cluster, name: thief.name}
 		request := own.ask(ctx, thief.hub(), changes...)
@@ -55,9 +63,7 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}
 		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
 	},
-		Entry("of another cluster", "", of("victim"), labelled("victim")),
 		Entry("of another cluster, under its own label", "NotAKlusterletsRequest", of("victim")),
-		Entry("of its own name, under another's label", "NotAKlusterletsRequest", labelled("victim")),
 		Entry("of a group whose name begins like its own", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.Organization = append(request.Subject.Organization, "system:open-cluster-management:victim")
 		}),
@@ -70,6 +76,28 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		Entry("as a server", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.DNSNames = []string{"kubernetes.default.svc"}
 		}),
+	)
+
+	DescribeTable("writes nothing of its ManagedCluster but what is an agent's", func(ctx SpecContext, patch string, allowed bool) {
+		own, cluster := thief.hub(), &clusterv1.ManagedCluster{}
+		Expect(own.Get(ctx, client.ObjectKey{Name: thief.cluster}, cluster)).To(Succeed())
+		Expect(json.Unmarshal([]byte(patch), cluster)).To(Succeed())
+		err := own.Update(ctx, cluster)
+		if allowed {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(Satisfy(apierrors.IsForbidden))
+	},
+		Entry("where its API server is", `{"spec":{"managedClusterClientConfigs":[{"url":"https://moved.example.com"}]}}`, true),
+		Entry("an annotation of its own", `{"metadata":{"annotations":{"agent.open-cluster-management.io/x":"y"}}}`, true),
+		Entry("not an annotation of others", `{"metadata":{"annotations":{"open-cluster-management.io/automatically-accepted-on":"now"}}}`, false),
+		Entry("not a label", `{"metadata":{"labels":{"environment":"production"}}}`, false),
+		Entry("not its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`, false),
+		Entry("not a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`, false),
+		Entry("not how long it may be silent", `{"spec":{"leaseDurationSeconds":3600}}`, false),
+		Entry("not when it goes", `{"metadata":{"finalizers":[]}}`, false),
+		Entry("not that it is denied", `{"spec":{"hubAcceptsClient":false}}`, false),
 	)
 
 	DescribeTable("has no way to", func(ctx SpecContext, do func(SpecContext, client.Client) error) {

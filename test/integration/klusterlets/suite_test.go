@@ -16,8 +16,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
@@ -33,6 +35,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
@@ -82,6 +85,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 	giveTheGatewayItsRights(ctx)
+	enforcePolicies(ctx)
 	Expect(klusterlet.EnsureBootstrap(ctx, asGateway(), hub.URL, hub.CABundle)).To(Succeed())
 	gateway = start(usual())
 	DeferCleanup(func() { gateway.Stop() })
@@ -103,6 +107,17 @@ func giveTheGatewayItsRights(ctx context.Context) {
 			expect.Created(ctx, hubClient, object)
 		}
 	}
+}
+
+// enforcePolicies limits agents, and the gateway's account, as on a hub that is installed.
+func enforcePolicies(ctx context.Context) {
+	GinkgoHelper()
+	parameters := policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: "fleet-system", ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"}}
+	expect.Created(ctx, hubClient, append(policies.Gateway(parameters), policies.Klusterlets()...)...)
+	// They count a moment after they are made: an account that does nothing else tells when.
+	probe := &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named("probe"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-klusterlets"}}
+	gateway := asGateway()
+	Eventually(func() error { return gateway.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
 }
 
 func usual() klusterlet.Options {

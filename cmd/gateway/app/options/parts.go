@@ -37,9 +37,14 @@ const (
 const (
 	// OCMWorks is ManifestWorks and ManifestWorkReplicaSets.
 	OCMWorks = "works"
+	// OCMRegistration is ManagedClusters and sets of them, and the agents of clusters.
+	OCMRegistration = "registration"
 )
 
-func allOCM() []string { return []string{OCMWorks} }
+// defaultOCM are the parts that ask for no right that the role of the gateway before lacks.
+func defaultOCM() []string { return []string{OCMWorks} }
+
+func allOCM() []string { return append(defaultOCM(), OCMRegistration) }
 
 func allComponents() []string {
 	return []string{ComponentProxy, ComponentWebhook, ComponentControllers}
@@ -74,14 +79,14 @@ type Parts struct {
 }
 
 func newParts() Parts {
-	return Parts{Components: allComponents(), APIs: defaultAPIs(), OCM: allOCM()}
+	return Parts{Components: allComponents(), APIs: defaultAPIs(), OCM: defaultOCM()}
 }
 
 // AddFlags binds the options to a command line.
 func (o *Parts) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components, "Parts to run in this process.")
 	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "Families of APIs to install and serve.")
-	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. The rest is left to its own controllers, which may run beside this gateway.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. registration: ManagedClusters, sets of them, and the agents of clusters. The rest is left to its own controllers, which may run beside this gateway.")
 }
 
 // Validate returns every error at once.
