@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 )
 
@@ -42,6 +43,9 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 		if err := mgr.Add(manager.RunnableFunc(bootstrap)); err != nil {
 			return err
 		}
+	}
+	if err := clusterset.SetupWithManager(mgr); err != nil {
+		return err
 	}
 	return klusterlet.SetupWithManager(g.REST, mgr, klusterlet.Options{
 		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait, Workers: memberWorkers,

@@ -34,6 +34,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/artifacts"
@@ -144,6 +145,9 @@ func start(options klusterlet.Options) *expect.Running {
 			Controller: config.Controller{SkipNameValidation: &skip},
 		})
 		if err != nil {
+			return nil, err
+		}
+		if err := clusterset.SetupWithManager(mgr); err != nil {
 			return nil, err
 		}
 		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
