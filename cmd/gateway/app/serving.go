@@ -86,6 +86,7 @@ func (g *gateway) admission(self install.Account) webhook.Admission {
 		Fleet:         g.Parts.Serves(options.APIFleet),
 		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
 		Klusterlets:   g.Parts.ServesOCM(options.OCMRegistration),
+		Clusters:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMRegistration),
 		Works:         g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMWorks),
 	}
 }

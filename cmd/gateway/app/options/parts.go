@@ -114,7 +114,7 @@ func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(A
 
 // TakesReviews is true if this process answers the API server's reviews.
 func (o *Parts) TakesReviews() bool {
-	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks))
+	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration))
 }
 
 // LeaseName is the Lease of the leader. Gateways that run different components
