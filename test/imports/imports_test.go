@@ -79,6 +79,8 @@ var table = []forbidden{
 		reason: "admission belongs to the hub"},
 	{from: module + "cmd/agent", to: module + "pkg/cluster/klusterlet", through: true,
 		reason: "whose certificates are approved is decided on the hub"},
+	{from: module + "cmd/agent", to: module + "pkg/cluster/view", through: true,
+		reason: "a hub shows its members, and decides who is let in"},
 	{from: module + "pkg/cluster/managed", to: module, except: []string{module + "pkg/apis/ocm/cluster", module + "pkg/cluster/managed", module + "pkg/refusal"},
 		reason: "a cluster comes and goes the same way whatever its agent is"},
 	{from: module + "cmd/agent", to: "github.com/cert-manager/cert-manager", through: true,

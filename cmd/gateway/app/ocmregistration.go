@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 )
 
 // registrationKinds are the CRDs of part OCMRegistration: others of the group are served by
@@ -47,9 +49,25 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	if err := clusterset.SetupWithManager(mgr); err != nil {
 		return err
 	}
-	return klusterlet.SetupWithManager(g.REST, mgr, klusterlet.Options{
+	joining := klusterlet.Options{
 		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait, Workers: memberWorkers,
-	})
+	}
+	if shown, err := g.showMembers(mgr); err != nil {
+		return err
+	} else if shown {
+		joining.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
+		}
+	}
+	return klusterlet.SetupWithManager(g.REST, mgr, joining)
+}
+
+// showMembers shows members as ManagedClusters where there are any, and says whether it does.
+func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
+	if !g.Parts.Serves(options.APIFleet) {
+		return false, nil
+	}
+	return true, (&view.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
 }
 
 // signer signs for klusterlets, and is nil if somebody else does.

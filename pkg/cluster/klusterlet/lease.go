@@ -52,6 +52,9 @@ type LivenessReconciler struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
+	// IsMember is true for clusters that have an agent of ours, of which others say whether it
+	// is there. Nil: none has.
+	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
 	// Workers is how many clusters are looked at at a time. Zero means one.
 	Workers int
 
@@ -145,6 +148,11 @@ func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *cluste
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken {
 		return 0, nil
+	}
+	if r.IsMember != nil {
+		if member, err := r.IsMember(ctx, cluster); member || err != nil {
+			return 0, err
+		}
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: clusterv1.ClusterLease}, lease)

@@ -60,6 +60,8 @@ type Reconciler struct {
 	// ForceDeleteWait is how long the agent of a deleted cluster may take to clean up
 	// before whoever asked for that may have it given up. Zero means 15 minutes.
 	ForceDeleteWait time.Duration
+	// Agents are whom a cluster's rights are given to. Nil: its klusterlets.
+	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
 	// Workers is how many clusters are worked on at a time. Zero means one.
 	Workers int
 }
@@ -141,7 +143,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	if !cluster.Spec.HubAcceptsClient {
 		return r.deny(ctx, cluster)
 	}
-	refused, err := r.accept(ctx, cluster.Name)
+	refused, err := r.accept(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err)
 	}
@@ -163,18 +165,30 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.Ma
 }
 
 // accept makes the namespace and the rights of a cluster, or says why not.
-func (r *Reconciler) accept(ctx context.Context, cluster string) (*refusal.Refusal, error) {
-	if refused, err := r.ensureNamespace(ctx, cluster); refused != nil || err != nil {
+func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedCluster) (*refusal.Refusal, error) {
+	name := cluster.Name
+	if refused, err := r.ensureNamespace(ctx, name); refused != nil || err != nil {
 		return refused, err
 	}
+	agents, err := r.agentsOf(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
 	for _, object := range []client.Object{
-		clusterRole(cluster, true), clusterRoleBinding(cluster), registrationBinding(cluster), workBinding(cluster),
+		clusterRole(name, true), clusterRoleBinding(name, agents), registrationBinding(name, agents), workBinding(name, agents),
 	} {
 		if err := r.ensure(ctx, object); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+func (r *Reconciler) agentsOf(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+	if r.Agents == nil {
+		return Klusterlets(cluster.Name), nil
+	}
+	return r.Agents(ctx, cluster)
 }
 
 func accepted(refused *refusal.Refusal) metav1.Condition {
@@ -200,10 +214,14 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 	if err := r.ensure(ctx, clusterRole(cluster.Name, false)); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name)); err != nil {
+	agents, err := r.agentsOf(ctx, cluster)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.delete(ctx, registrationBinding(cluster.Name)); err != nil {
+	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name, agents)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {
 		return ctrl.Result{}, err
 	}
 	remaining, err := r.releaseWorkBinding(ctx, cluster.Name)

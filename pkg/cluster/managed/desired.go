@@ -61,9 +61,9 @@ func clusterLabels(cluster string) map[string]string {
 	return map[string]string{clusterv1.ClusterNameLabel: cluster}
 }
 
-// agents are the groups of a cluster's agents: of those with certificates, and of those
-// that come in by other ways.
-func agents(cluster string) []rbacv1.Subject {
+// Klusterlets are the groups of a cluster's klusterlets: of those with certificates, and of
+// those that come in by other ways.
+func Klusterlets(cluster string) []rbacv1.Subject {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
 	}
@@ -90,29 +90,29 @@ func clusterRole(cluster string, accepted bool) *rbacv1.ClusterRole {
 	return role
 }
 
-func clusterRoleBinding(cluster string) *rbacv1.ClusterRoleBinding {
+func clusterRoleBinding(cluster string, agents []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: RolePrefix + cluster, Labels: clusterLabels(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: RolePrefix + cluster},
-		Subjects:   agents(cluster),
+		Subjects:   agents,
 	}
 }
 
-func registrationBinding(cluster string) *rbacv1.RoleBinding {
+func registrationBinding(cluster string, agents []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: RolePrefix + cluster + ":registration", Labels: clusterLabels(cluster)},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: registrationRole},
-		Subjects:   agents(cluster),
+		Subjects:   agents,
 	}
 }
 
-func workBinding(cluster string) *rbacv1.RoleBinding {
+func workBinding(cluster string, agents []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: RolePrefix + cluster + ":work", Labels: clusterLabels(cluster), Finalizers: []string{workFinalizer},
 		},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: workRole},
-		Subjects: agents(cluster),
+		Subjects: agents,
 	}
 }
 

@@ -102,12 +102,12 @@ func TestBindingsNameTheClustersAgentsOnly(t *testing.T) {
 		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "system:open-cluster-management:edge"},
 		{APIGroup: "rbac.authorization.k8s.io", Kind: "Group", Name: "open-cluster-management:edge"},
 	}
-	for _, binding := range []*rbacv1.RoleBinding{registrationBinding("edge"), workBinding("edge")} {
+	for _, binding := range []*rbacv1.RoleBinding{registrationBinding("edge", Klusterlets("edge")), workBinding("edge", Klusterlets("edge"))} {
 		if diff := cmp.Diff(want, binding.Subjects); diff != "" || binding.Namespace != "edge" || !strings.HasPrefix(binding.Name, "open-cluster-management:managedcluster:edge:") {
 			t.Errorf("%s/%s (-want +got)\n%s", binding.Namespace, binding.Name, diff)
 		}
 	}
-	if diff := cmp.Diff(want, clusterRoleBinding("edge").Subjects); diff != "" {
+	if diff := cmp.Diff(want, clusterRoleBinding("edge", Klusterlets("edge")).Subjects); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -119,9 +119,9 @@ func TestBring(t *testing.T) {
 	}{
 		"nothing to do":      {clusterRole("edge", true), clusterRole("edge", true), false},
 		"denied":             {clusterRole("edge", true), clusterRole("edge", false), true},
-		"a subject too many": {&rbacv1.RoleBinding{ObjectMeta: workBinding("edge").ObjectMeta, Subjects: append(agents("edge"), rbacv1.Subject{Name: "x"})}, workBinding("edge"), true},
-		"no label":           {&rbacv1.ClusterRoleBinding{Subjects: agents("edge")}, clusterRoleBinding("edge"), true},
-		"no finalizer":       {&rbacv1.RoleBinding{ObjectMeta: registrationBinding("edge").ObjectMeta, Subjects: agents("edge")}, workBinding("edge"), true},
+		"a subject too many": {&rbacv1.RoleBinding{ObjectMeta: workBinding("edge", Klusterlets("edge")).ObjectMeta, Subjects: append(Klusterlets("edge"), rbacv1.Subject{Name: "x"})}, workBinding("edge", Klusterlets("edge")), true},
+		"no label":           {&rbacv1.ClusterRoleBinding{Subjects: Klusterlets("edge")}, clusterRoleBinding("edge", Klusterlets("edge")), true},
+		"no finalizer":       {&rbacv1.RoleBinding{ObjectMeta: registrationBinding("edge", Klusterlets("edge")).ObjectMeta, Subjects: Klusterlets("edge")}, workBinding("edge", Klusterlets("edge")), true},
 	} {
 		live := tc.live.DeepCopyObject().(client.Object)
 		if got := bring(live, tc.wanted); got != tc.changed || bring(live, tc.wanted) {

@@ -79,7 +79,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 // leaveNamespace takes away what the hub made for a cluster, and returns a sentence that says
 // what remains, or nothing. In a namespace that is not the cluster's it deletes nothing.
 func (r *Reconciler) leaveNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
-	for _, object := range []client.Object{clusterRoleBinding(cluster.Name), clusterRole(cluster.Name, false)} {
+	for _, object := range []client.Object{clusterRoleBinding(cluster.Name, nil), clusterRole(cluster.Name, false)} {
 		if err := r.delete(ctx, object); err != nil {
 			return "", err
 		}
@@ -88,7 +88,7 @@ func (r *Reconciler) leaveNamespace(ctx context.Context, cluster *clusterv1.Mana
 	if err != nil || !own {
 		return "", err
 	}
-	if err := r.delete(ctx, registrationBinding(cluster.Name)); err != nil {
+	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {
 		return "", err
 	}
 	for _, kind := range orders() {
@@ -194,7 +194,7 @@ func priorityOf(object *metav1.PartialObjectMetadata) int {
 // releaseWorkBinding deletes a cluster's right to do works, and lets it go once there are
 // none. It says whether there are.
 func (r *Reconciler) releaseWorkBinding(ctx context.Context, cluster string) (bool, error) {
-	if err := r.delete(ctx, workBinding(cluster)); err != nil {
+	if err := r.delete(ctx, workBinding(cluster, nil)); err != nil {
 		return false, err
 	}
 	works, err := r.list(ctx, worksKind(), cluster)
@@ -202,7 +202,7 @@ func (r *Reconciler) releaseWorkBinding(ctx context.Context, cluster string) (bo
 		return len(works) > 0, err
 	}
 	binding := &rbacv1.RoleBinding{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(workBinding(cluster)), binding); err != nil || binding.DeletionTimestamp == nil {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(workBinding(cluster, nil)), binding); err != nil || binding.DeletionTimestamp == nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return false, r.unhold(ctx, binding)

@@ -30,12 +30,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
@@ -81,7 +83,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	hubClient = expect.Client(build.Unlimited(hub.Config()), kinds())
 	clientset, err = kubernetes.NewForConfig(build.Unlimited(hub.Config()))
 	Expect(err).NotTo(HaveOccurred())
-	ours, err := crds.ForHub(clusterv1.GroupName, workv1.GroupName)
+	ours, err := crds.ForHub(clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
@@ -93,7 +95,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func kinds() *runtime.Scheme {
-	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme)
+	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme)
 }
 
 // giveTheGatewayItsRights applies what an installation gives, and nothing more.
@@ -149,6 +151,12 @@ func start(options klusterlet.Options) *expect.Running {
 		}
 		if err := clusterset.SetupWithManager(mgr); err != nil {
 			return nil, err
+		}
+		if err := (&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+		options.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
 		}
 		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
 	})
