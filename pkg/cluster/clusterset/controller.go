@@ -95,6 +95,9 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 	for i := range sets.Items {
 		failures = append(failures, r.writeStatus(ctx, &sets.Items[i], clusters))
 	}
+	for i := range clusters.Items {
+		failures = append(failures, r.writeNamespaces(ctx, &clusters.Items[i], sets.Items))
+	}
 	// Of several, those that pass by themselves are told first.
 	for _, failure := range failures {
 		if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {

@@ -5,7 +5,8 @@
 // bound to which namespace. It runs on the hub.
 //
 // [Members] is the rule, as a function of values. [Reconciler] writes how many clusters each
-// set has, and keeps the sets default and global; [BindingReconciler] says whether the set of
+// set has, tells clusters which namespaces their sets want there, and keeps the sets default
+// and global; [BindingReconciler] says whether the set of
 // a binding is there. A thousand clusters that join at a time change the same two sets: their
 // statuses are written at most once a second, all together.
 package clusterset

@@ -6,9 +6,11 @@ package clusterset
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 )
 
@@ -39,6 +41,27 @@ func TestMembers(t *testing.T) {
 		if (err != nil) != tc.bad || err == nil && selector.Matches(tc.cluster) != tc.in {
 			t.Errorf("%s: got %v, %v", name, selector, err)
 		}
+	}
+}
+
+func TestNamespacesOf(t *testing.T) {
+	set := func(name string, selector clusterv1beta2.SelectorType, namespaces ...string) clusterv1beta2.ManagedClusterSet {
+		set := clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		set.Spec.ClusterSelector.SelectorType = selector
+		for _, namespace := range namespaces {
+			set.Spec.ManagedNamespaces = append(set.Spec.ManagedNamespaces, clusterv1beta2.ManagedNamespaceConfig{Name: namespace})
+		}
+		return set
+	}
+	said := []metav1.Condition{{Type: "NamespaceAvailable"}}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.ClusterSetLabel: "a"}}}
+	cluster.Status.ManagedNamespaces = []clusterv1.ClusterSetManagedNamespaceStatus{{ClusterSet: "a", Name: "x", Conditions: said}, {ClusterSet: "b", Name: "x", Conditions: said}}
+	got := namespacesOf(cluster, []clusterv1beta2.ManagedClusterSet{
+		set("global", "LabelSelector", "g"), set("b", "ExclusiveClusterSetLabel", "x"), set("a", "ExclusiveClusterSetLabel", "y", "x"), set("wrong", "?", "z"),
+	})
+	want := []clusterv1.ClusterSetManagedNamespaceStatus{{ClusterSet: "a", Name: "x", Conditions: said}, {ClusterSet: "a", Name: "y"}, {ClusterSet: "global", Name: "g"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -83,6 +83,22 @@ var _ = Describe("A ManagedClusterSet", func() {
 		Eventually(selector("default")).Should(BeEquivalentTo("ExclusiveClusterSetLabel"))
 	})
 
+	It("tells its clusters which namespaces it wants there", func(ctx SpecContext) {
+		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("with-namespaces")}
+		set.Spec.ManagedNamespaces = []clusterv1beta2.ManagedNamespaceConfig{{Name: "team-a"}}
+		expect.CreatedForSpec(ctx, hubClient, set)
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("wanted-there")}
+		cluster.Labels = map[string]string{clusterv1.ClusterSetLabel: "with-namespaces"}
+		expect.CreatedForSpec(ctx, hubClient, cluster)
+		told := func() ([]clusterv1.ClusterSetManagedNamespaceStatus, error) {
+			cluster, err := clusterOf(ctx, "wanted-there")
+			return cluster.Status.ManagedNamespaces, err
+		}
+		Eventually(told).Should(HaveExactElements(clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "with-namespaces", Name: "team-a"}))
+		Expect(hubClient.Patch(ctx, set, expect.MergePatch(`{"spec":{"managedNamespaces":null}}`))).To(Succeed())
+		Eventually(told).Should(BeEmpty())
+	})
+
 	It("is bound where a binding names it, for as long as it is there", func(ctx SpecContext) {
 		namespace := expect.FreshNamespace(ctx, hubClient)
 		expect.Created(ctx, hubClient, &clusterv1beta2.ManagedClusterSetBinding{
