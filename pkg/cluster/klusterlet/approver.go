@@ -40,6 +40,10 @@ const (
 	// keepServed is how long a request stays that has its certificate: agents fetch it at
 	// once, and ask for no other while ten requests are there.
 	keepServed = 10 * time.Minute
+	// askAgain is how often it is asked anew whether who may not renew may, and askFor how
+	// long.
+	askAgain = 15 * time.Second
+	askFor   = 5 * time.Minute
 	// retrySoon is the wait after somebody else wrote first.
 	retrySoon = 100 * time.Millisecond
 )
@@ -118,7 +122,7 @@ func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 	case decided:
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, a.judge(ctx, csr, ask)
+	return a.judge(ctx, csr, ask)
 }
 
 // decisionOn says whether somebody has approved a request, and whether somebody has decided
@@ -139,10 +143,10 @@ func (a *Approver) tell(csr *certificatesv1.CertificateSigningRequest, no *refus
 	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
 }
 
-func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) error {
+func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := a.Client.Get(ctx, client.ObjectKey{Name: ask.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
+		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
 	}
 	answer, no := Judge(ask, standingOf(cluster), a.Users)
 	switch answer {
@@ -150,14 +154,14 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 		return a.renew(ctx, csr, ask)
 	case Admit:
 		if err := a.admit(ctx, cluster, ask.Key); err != nil {
-			return err
+			return ctrl.Result{}, err
 		}
-		return a.approve(ctx, csr, "the requester is among those whose clusters are admitted without asking anybody")
+		return ctrl.Result{}, a.approve(ctx, csr, "the requester is among those whose clusters are admitted without asking anybody")
 	case Warn:
 		a.tell(csr, no)
 		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
 	}
-	return nil
+	return ctrl.Result{}, nil
 }
 
 func standingOf(cluster *clusterv1.ManagedCluster) Standing {
@@ -170,8 +174,9 @@ func standingOf(cluster *clusterv1.ManagedCluster) Standing {
 	}
 }
 
-// renew approves what an agent asks for itself, if it may.
-func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) error {
+// renew approves what an agent asks for itself, if it may. For a while that is asked again: the
+// rights of a cluster that was accepted a moment ago may be on their way.
+func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extraOf(csr),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -179,14 +184,17 @@ func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSig
 		},
 	}}
 	if err := a.Client.Create(ctx, review); err != nil {
-		return fmt.Errorf("asking whether %s may renew its certificate: %w", ask.Requester, err)
+		return ctrl.Result{}, fmt.Errorf("asking whether %s may renew its certificate: %w", ask.Requester, err)
 	}
 	if review.Status.Allowed {
-		return a.approve(ctx, csr, "the agent of the cluster renews its own certificate")
+		return ctrl.Result{}, a.approve(ctx, csr, "the agent of the cluster renews its own certificate")
 	}
 	a.tell(csr, refusal.New(ReasonMayNotRenew,
 		"%s may not renew its certificate: accept its cluster with clusteradm accept --clusters %s", ask.Requester, ask.Cluster))
-	return nil
+	if a.Clock.Since(csr.CreationTimestamp.Time) > askFor {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: askAgain}, nil
 }
 
 func extraOf(csr *certificatesv1.CertificateSigningRequest) map[string]authorizationv1.ExtraValue {

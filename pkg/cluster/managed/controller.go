@@ -208,8 +208,14 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 		return ctrl.Result{}, nil
 	}
 	if was.Reason == clusterv1.ReasonNamespaceTaken {
-		// It never had any.
-		return ctrl.Result{}, r.writeCondition(ctx, cluster, denied())
+		// It may have had some, before its namespace was on its way out.
+		err := r.Objects.Get(ctx, client.ObjectKeyFromObject(clusterRole(cluster.Name, false)), &rbacv1.ClusterRole{})
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, r.writeCondition(ctx, cluster, denied())
+		}
+		if err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	if err := r.ensure(ctx, clusterRole(cluster.Name, false)); err != nil {
 		return ctrl.Result{}, err

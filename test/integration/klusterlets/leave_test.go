@@ -117,6 +117,18 @@ var _ = Describe("A cluster that is deleted", func() {
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
 	})
 
+	It("loses its rights also if it is denied while its namespace is going", func(ctx SpecContext) {
+		const name = "denied-late"
+		a := join(ctx, name)
+		ordered(ctx, name, "holds", "")
+		Expect(hubClient.Delete(ctx, build.Namespace(name))).To(Succeed())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/NamespaceTaken"))
+		deny(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
+		own := a.hub()
+		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+	})
+
 	It("keeps the right to clean up when it was denied before", func(ctx SpecContext) {
 		const name = "denied-works"
 		a := join(ctx, name)
