@@ -27,6 +27,10 @@ type Admission struct {
 	Reviewed bool
 	// Works says that a gateway answers reviews of ManifestWorks.
 	Works bool
+	// Klusterlets says that clusters with agents of Open Cluster Management are let in.
+	Klusterlets bool
+	// Clusters says that a gateway answers reviews of ManagedClusters.
+	Clusters bool
 }
 
 // Wanted is what belongs on the hub when reviews go to the endpoint.
@@ -37,6 +41,12 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 	}
 	if a.Works {
 		objects = slices.Concat(objects, WorkConfigurations(reviews), policies.ManifestWorks())
+	}
+	if a.Clusters {
+		objects = append(objects, ClusterConfigurations(reviews)...)
+	}
+	if a.Klusterlets {
+		objects = append(objects, policies.Klusterlets()...)
 	}
 	if !a.Fleet {
 		return objects
@@ -58,6 +68,9 @@ func (a Admission) Obsolete() []client.Object {
 	if !a.Works {
 		// They would refuse what nobody here looks at.
 		obsolete = append(obsolete, WorkConfigurations(Endpoint{})...)
+	}
+	if !a.Clusters {
+		obsolete = append(obsolete, ClusterConfigurations(Endpoint{})...)
 	}
 	return obsolete
 }

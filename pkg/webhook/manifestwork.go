@@ -137,29 +137,41 @@ func WorkConfigurations(endpoint Endpoint) []client.Object {
 }
 
 func workConfiguration(endpoint Endpoint, name, path string, version schema.GroupVersion, resource string, more ...admissionregistrationv1.MatchCondition) client.Object {
-	const patience = 10 // seconds, as Open Cluster Management's
 	changed := admissionregistrationv1.MatchCondition{
 		Name: "changes-the-spec", Expression: "request.operation == 'CREATE' || object.metadata.generation != oldObject.metadata.generation",
 	}
+	return ocmConfiguration(endpoint, name, path, version, resource, append([]admissionregistrationv1.MatchCondition{notDeleted(), changed}, more...)...)
+}
+
+// patience is how many seconds Open Cluster Management's configurations wait.
+const patience = 10
+
+// ocmConfiguration is as those that its users know: of one kind, and failing while nobody
+// answers.
+func ocmConfiguration(endpoint Endpoint, name, path string, version schema.GroupVersion, resource string, conditions ...admissionregistrationv1.MatchCondition) client.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:         name,
-			ClientConfig: endpoint.ClientConfig(path),
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{version.Group}, APIVersions: []string{version.Version},
-					Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.AllScopes),
-				},
-			}},
+			Name:                    name,
+			ClientConfig:            endpoint.ClientConfig(path),
+			Rules:                   ocmRules(version, resource),
 			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
-			MatchConditions:         append([]admissionregistrationv1.MatchCondition{notDeleted(), changed}, more...),
+			MatchConditions:         conditions,
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To[int32](patience),
 			AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
+}
+
+func ocmRules(version schema.GroupVersion, resource string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{version.Group}, APIVersions: []string{version.Version},
+			Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.AllScopes),
+		},
+	}}
 }

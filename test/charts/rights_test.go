@@ -4,6 +4,7 @@
 package charts
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -51,6 +52,39 @@ func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
 		unmarshal(t, of.fleets, &fleet)
 		if diff := cmp.Diff(fleet.Rules, charts[of.role].Rules); diff != "" || len(fleet.Rules) == 0 {
 			t.Errorf("ClusterRole %s of the chart is another one (-fleet +chart):\n%s", of.role, diff)
+		}
+	}
+}
+
+// TestTheRightsForKlusterletsAreOfOneSource is the same for those that are given apart, and
+// says that nobody has them who did not ask.
+func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
+	source := strings.Split(read(t, root+"/test/fleet/klusterlets-rbac.yaml"), "\n---\n")
+	_, rules, _ := strings.Cut(source[0], "\nrules:\n")
+	compare(t, chart("gateway")+"/files/klusterlets.yaml", strings.TrimSpace(rules)+"\n")
+	for _, asked := range []bool{true, false} {
+		rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", fmt.Sprintf("--set=rbac.klusterlets=%v", asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]rbacv1.PolicyRule{}
+		for document := range strings.SplitSeq(rendered, "\n---\n") {
+			role := rbacv1.ClusterRole{}
+			unmarshal(t, document, &role)
+			if strings.HasSuffix(role.Name, ":klusterlets") && len(role.Rules) > 0 {
+				got[role.Kind] = role.Rules
+			}
+		}
+		want := map[string][]rbacv1.PolicyRule{}
+		for _, document := range source {
+			role := rbacv1.ClusterRole{}
+			unmarshal(t, document, &role)
+			if asked && len(role.Rules) > 0 {
+				want[role.Kind] = role.Rules
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("asked for: %v (-fleet +chart)\n%s", asked, diff)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -65,8 +66,9 @@ func openHub(ctx context.Context, config *options.Config) (*hub, error) {
 	return &hub{scheme: kinds, direct: direct, clientset: clientset, installer: installer}, nil
 }
 
-// newInstaller says what belongs on the hub for the chosen APIs.
-func newInstaller(config *options.Config, direct client.Client) (*install.Installer, error) {
+// definitionsOf are the CRDs of the chosen APIs. Parts of Open Cluster Management's share a group,
+// of which each has some kinds.
+func definitionsOf(parts *options.Parts) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	groups := map[string][]string{
 		options.APIFleet:     {clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group},
 		options.APIRancher:   {registrationv1alpha1.GroupVersion.Group},
@@ -76,23 +78,32 @@ func newInstaller(config *options.Config, direct client.Client) (*install.Instal
 		options.APIAdmission: {admissionv1alpha1.GroupVersion.Group},
 		options.APIAzure:     {azurefleetv1alpha1.GroupVersion.Group},
 	}
-	var chosen []string
-	for _, api := range config.Parts.APIs {
+	var chosen, named []string
+	for _, api := range parts.APIs {
 		chosen = append(chosen, groups[api]...)
 	}
-	if config.Parts.ServesOCM(options.OCMWorks) {
+	if parts.ServesOCM(options.OCMWorks) {
 		chosen = append(chosen, workv1.GroupName)
+	}
+	if parts.ServesOCM(options.OCMPlacement) {
+		named = append(named, crds.Placements()...)
+	}
+	if parts.ServesOCM(options.OCMRegistration) {
+		named = append(named, registrationKinds()...)
 	}
 	definitions, err := crds.ForHub(chosen...)
 	if err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
+		return nil, err
 	}
-	if config.Parts.ServesOCM(options.OCMPlacement) {
-		placements, err := crds.Named(crds.Placements()...)
-		if err != nil {
-			return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
-		}
-		definitions = append(definitions, placements...)
+	others, err := crds.Named(named...)
+	return append(definitions, others...), err
+}
+
+// newInstaller says what belongs on the hub for the chosen APIs.
+func newInstaller(config *options.Config, direct client.Client) (*install.Installer, error) {
+	definitions, err := definitionsOf(&config.Parts)
+	if err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinitions: %w", err)
 	}
 	installer := &install.Installer{
 		Client:      direct,

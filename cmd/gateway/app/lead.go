@@ -55,6 +55,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.addPolicyControllers,
 		g.addMemberControllers,
 		g.addPlacement,
+		g.addKlusterlets,
 		g.addOCM,
 		g.addOCMPlacement,
 	} {

@@ -46,6 +46,10 @@ func newReviews(config *options.Config, direct client.Client, certificates *serv
 			Validating: []string{webhook.ValidatingConfiguration, immutability.Configuration},
 			Clock:      clock.RealClock{},
 		}
+		if config.Parts.ServesOCM(options.OCMRegistration) {
+			reviews.Handover.Mutating = append(reviews.Handover.Mutating, webhook.ClusterMutatingConfiguration)
+			reviews.Handover.Validating = append(reviews.Handover.Validating, webhook.ClusterConfiguration, webhook.SetBindingConfiguration)
+		}
 		if config.Parts.ServesOCM(options.OCMWorks) {
 			reviews.Handover.Validating = append(reviews.Handover.Validating, webhook.ManifestWorkConfiguration, webhook.ReplicaSetConfiguration)
 		}
@@ -83,7 +87,8 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 	if g.Placement.TrustsAuthors() && works {
 		log.FromContext(ctx).Info("With --authorize-authors=off nobody is asked whether the authors of ManifestWorkReplicaSets may make what clusters will have of them")
 	}
-	if !g.Parts.Runs(options.ComponentWebhook) || !fleet && !works {
+	clusters := g.Parts.ServesOCM(options.OCMRegistration)
+	if !g.Parts.Runs(options.ComponentWebhook) || !fleet && !works && !clusters {
 		return nil
 	}
 	strictness := webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}
@@ -94,6 +99,9 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 	}
 	if works {
 		webhook.RegisterWorks(g.manager, g.Placement.ManifestLimit, strictness)
+	}
+	if clusters {
+		webhook.RegisterClusters(g.manager)
 	}
 	started := g.manager.GetWebhookServer().StartedChecker()
 	return g.manager.AddReadyzCheck("webhooks", func(req *http.Request) error {

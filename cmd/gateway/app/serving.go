@@ -85,6 +85,8 @@ func (g *gateway) admission(self install.Account) webhook.Admission {
 		ConfirmDelete: policies.ConfirmDelete(g.Install.ConfirmDelete),
 		Fleet:         g.Parts.Serves(options.APIFleet),
 		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
+		Klusterlets:   g.Parts.ServesOCM(options.OCMRegistration),
+		Clusters:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMRegistration),
 		Works:         g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMWorks),
 	}
 }

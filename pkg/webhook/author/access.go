@@ -33,6 +33,8 @@ type Access struct {
 	// empty for cluster-scoped resources and for those of all namespaces, Name for all
 	// of them.
 	Verb, Group, Resource, Namespace, Name string
+	// Subresource is empty for the resource itself.
+	Subresource string
 }
 
 // String says it in the words of a refusal.
@@ -45,7 +47,11 @@ func (a Access) object() string {
 		}
 		return fmt.Sprintf("everything (*) in namespace %q", a.Namespace)
 	}
-	text := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	text := schema.GroupResource{Group: a.Group, Resource: resource}.String()
 	if a.Name != "" {
 		text += fmt.Sprintf(" %q", a.Name)
 	}

@@ -93,7 +93,7 @@ func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: a.user.Username, Groups: a.user.Groups, UID: a.user.UID, Extra: extra,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: access.Verb, Group: access.Group, Resource: access.Resource, Namespace: access.Namespace, Name: access.Name,
+			Verb: access.Verb, Group: access.Group, Resource: access.Resource, Subresource: access.Subresource, Namespace: access.Namespace, Name: access.Name,
 		},
 	}}
 	if err := a.reviews.Create(ctx, review); err != nil {

@@ -41,6 +41,7 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"confirm-delete-deny":  ConfirmDeleteDeny.Of(p),
 		"helm-charts":          HelmCharts(),
 		"authors":              Authors(),
+		"klusterlets":          Klusterlets(),
 	}
 }
 

@@ -34,6 +34,11 @@ func Registration() []client.Object { return Parameters{}.objects("membercluster
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }
 
+// Klusterlets returns what keeps agents of Open Cluster Management to what is theirs.
+func Klusterlets() []client.Object {
+	return Parameters{}.objects("klusterlets", "klusterlet-requests")
+}
+
 // HelmCharts returns what asks for a right of its own before a chart is rendered.
 func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
 

@@ -22,6 +22,7 @@ type Options struct {
 	Placement    Placement
 	Members      Members
 	Registration Registration
+	Klusterlets  Klusterlets
 }
 
 // New returns the defaults.
@@ -50,6 +51,7 @@ type part interface {
 func (o *Options) parts() []part {
 	return []part{
 		&o.Hub, &o.Parts, &o.Process, &o.Serving, &o.Reviews, &o.Proxy, &o.Tunnels, &o.Install, &o.Placement, &o.Members, &o.Registration,
+		&o.Klusterlets,
 	}
 }
 

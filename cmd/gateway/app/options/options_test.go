@@ -28,7 +28,7 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"no component":            {func(o *Options) { o.Parts.Components = nil }, []string{"--components is empty"}},
 		"unknown API":             {func(o *Options) { o.Parts.APIs = append(o.Parts.APIs, "y") }, []string{"--apis does not know y"}},
 		"proxy without its base":  {func(o *Options) { o.Parts.APIs = []string{"gateway"} }, []string{"--apis: gateway does not work without fleet and msa"}},
-		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm does not know x: choose from works, placement"}},
+		"unknown part of OCM":     {func(o *Options) { o.Parts.OCM = []string{"x"} }, []string{"--ocm does not know x: choose from works, placement, registration"}},
 		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"--manifest-limit 0 leaves no room"}},
 		"registration on its own": {func(o *Options) { o.Parts.APIs = []string{"rancher"} }, []string{"--apis: rancher does not work without fleet"}},
 		"ports":                   {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 }, []string{"--secure-port 0 is not a port", "--webhook-port 70000 is not a port"}},

@@ -39,12 +39,14 @@ const (
 	OCMWorks = "works"
 	// OCMPlacement is Placements, PlacementDecisions and AddOnPlacementScores.
 	OCMPlacement = "placement"
+	// OCMRegistration is ManagedClusters and sets of them, and the agents of clusters.
+	OCMRegistration = "registration"
 )
 
-func allOCM() []string { return []string{OCMWorks, OCMPlacement} }
+func allOCM() []string { return []string{OCMWorks, OCMPlacement, OCMRegistration} }
 
-// defaultOCM is what is served unless somebody asks for more: what a hub had another
-// product do goes on being that one's.
+// defaultOCM is what is served unless somebody asks for more: what a hub had another product do
+// goes on being that one's, and no right is asked for that the role of the gateway before lacks.
 func defaultOCM() []string { return []string{OCMWorks} }
 
 func allComponents() []string {
@@ -87,7 +89,7 @@ func newParts() Parts {
 func (o *Parts) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components, "Parts to run in this process.")
 	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "Families of APIs to install and serve.")
-	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. placement: which clusters Placements are for. The rest is left to its own controllers, which may run beside this gateway.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm among --apis: which parts of Open Cluster Management's API. works: ManifestWorks and ManifestWorkReplicaSets. placement: which clusters Placements are for. registration: ManagedClusters, sets of them, and the agents of clusters. The rest is left to its own controllers, which may run beside this gateway.")
 }
 
 // Validate returns every error at once.
@@ -115,7 +117,7 @@ func (o *Parts) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serves(A
 
 // TakesReviews is true if this process answers the API server's reviews.
 func (o *Parts) TakesReviews() bool {
-	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks))
+	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration))
 }
 
 // LeaseName is the Lease of the leader. Gateways that run different components

@@ -1,0 +1,87 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
+)
+
+// registrationKinds are the CRDs of part OCMRegistration: others of the group are served by
+// other parts, or by nobody.
+func registrationKinds() []string {
+	return []string{
+		"managedclusters.cluster.open-cluster-management.io",
+		"managedclustersets.cluster.open-cluster-management.io",
+		"managedclustersetbindings.cluster.open-cluster-management.io",
+	}
+}
+
+// addKlusterlets lets clusters with agents of Open Cluster Management in, in the leader.
+func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
+	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMRegistration) {
+		return nil
+	}
+	signer, err := g.signer()
+	if err != nil {
+		return err
+	}
+	if g.Install.Enabled {
+		bootstrap := func(ctx context.Context) error {
+			return klusterlet.EnsureBootstrap(ctx, g.direct, g.Hub.URL, g.HubCA)
+		}
+		if err := mgr.Add(manager.RunnableFunc(bootstrap)); err != nil {
+			return err
+		}
+	}
+	if err := clusterset.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	joining := klusterlet.Options{
+		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait, Workers: memberWorkers,
+	}
+	if shown, err := g.showMembers(mgr); err != nil {
+		return err
+	} else if shown {
+		joining.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
+		}
+	}
+	return klusterlet.SetupWithManager(g.REST, mgr, joining)
+}
+
+// showMembers shows members as ManagedClusters where there are any, and says whether it does.
+func (g *gateway) showMembers(mgr ctrl.Manager) (bool, error) {
+	if !g.Parts.Serves(options.APIFleet) {
+		return false, nil
+	}
+	return true, (&view.Reconciler{Client: mgr.GetClient(), Workers: memberWorkers}).SetupWithManager(mgr)
+}
+
+// signer signs for klusterlets, and is nil if somebody else does.
+func (g *gateway) signer() (*klusterlet.Signer, error) {
+	if g.Klusterlets.SignerCert == "" {
+		return nil, nil
+	}
+	certificate, err := os.ReadFile(g.Klusterlets.SignerCert)
+	if err != nil {
+		return nil, fmt.Errorf("reading --csr-signer-cert: %w", err)
+	}
+	key, err := os.ReadFile(g.Klusterlets.SignerKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading --csr-signer-key: %w", err)
+	}
+	return klusterlet.NewSigner(certificate, key, clock.RealClock{})
+}

@@ -1,0 +1,63 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+)
+
+// namespacesOf are those that sets want on a cluster, by set and name, with what its agent
+// has said of them.
+func namespacesOf(cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) []clusterv1.ClusterSetManagedNamespaceStatus {
+	var wanted []clusterv1.ClusterSetManagedNamespaceStatus
+	for i := range sets {
+		set := &sets[i]
+		if len(set.Spec.ManagedNamespaces) == 0 || set.DeletionTimestamp != nil {
+			continue
+		}
+		selector, err := Members(set)
+		if err != nil || !selector.Matches(labels.Set(cluster.Labels)) {
+			continue
+		}
+		for _, namespace := range set.Spec.ManagedNamespaces {
+			one := clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: set.Name, Name: namespace.Name}
+			for _, known := range cluster.Status.ManagedNamespaces {
+				if known.ClusterSet == one.ClusterSet && known.Name == one.Name {
+					one.Conditions = known.Conditions
+				}
+			}
+			wanted = append(wanted, one)
+		}
+	}
+	slices.SortFunc(wanted, func(a, b clusterv1.ClusterSetManagedNamespaceStatus) int {
+		return cmp.Or(cmp.Compare(a.ClusterSet, b.ClusterSet), cmp.Compare(a.Name, b.Name))
+	})
+	return wanted
+}
+
+// writeNamespaces tells a cluster which namespaces its sets want there, if that is news.
+func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.ManagedCluster, sets []clusterv1beta2.ManagedClusterSet) error {
+	wanted := namespacesOf(cluster, sets)
+	if cluster.DeletionTimestamp != nil || equality.Semantic.DeepEqual(wanted, cluster.Status.ManagedNamespaces) {
+		return nil
+	}
+	// What was listed is the cache's.
+	told := cluster.DeepCopy()
+	told.Status.ManagedNamespaces = wanted
+	err := r.Client.Status().Patch(ctx, told, client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("telling ManagedCluster %q which namespaces its sets want: %w", cluster.Name, err)
+	}
+	return nil
+}

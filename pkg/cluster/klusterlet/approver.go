@@ -1,0 +1,263 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+// ApproverName is the name of the controller that Approver is, and of its events' source.
+const ApproverName = "klusterlet.approve"
+
+// AgentKeyAnnotation, on a ManagedCluster whose agent was admitted without asking anybody,
+// is the fingerprint of that agent's key: SHA-256 of it, in hexadecimal digits.
+const AgentKeyAnnotation = "fleetgate.io/agent-key"
+
+const (
+	// keepServed is how long a request stays that has its certificate: agents fetch it at
+	// once, and ask for no other while ten requests are there.
+	keepServed = 10 * time.Minute
+	// askAgain is how often it is asked anew whether who may not renew may, and askFor how
+	// long.
+	askAgain = 15 * time.Second
+	askFor   = 5 * time.Minute
+	// retrySoon is the wait after somebody else wrote first.
+	retrySoon = 100 * time.Millisecond
+)
+
+// Approver approves requests of klusterlets that Judge has approved, signs those that were
+// approved if it can, and removes those that have served.
+type Approver struct {
+	// Client writes; it reads ManagedClusters, from a cache if it has one.
+	Client client.Client
+	// Requests is a cache of requests that have a cluster's label.
+	Requests cache.Cache
+	// Recorder records what was not approved, and why.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Users are those whose clusters are admitted, and accepted, without asking anybody.
+	Users []string
+	// Signer signs; nil leaves that to the hub's controller manager.
+	Signer *Signer
+	// Workers is how many requests are looked at at a time. Zero means one.
+	Workers int
+}
+
+var _ reconcile.Reconciler = (*Approver)(nil)
+
+// SetupWithManager watches requests, and ManagedClusters that come after theirs.
+func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
+	ofCluster := func(ctx context.Context, cluster client.Object) []reconcile.Request {
+		if len(a.Users) == 0 {
+			return nil
+		}
+		return enqueue.All(ctx, a.Requests, &certificatesv1.CertificateSigningRequestList{},
+			client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.GetName()})
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(ApproverName).
+		WatchesRawSource(source.Kind[client.Object](a.Requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{})).
+		Watches(&clusterv1.ManagedCluster{}, handler.Funcs{CreateFunc: handler.EnqueueRequestsFromMapFunc(ofCluster).Create}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers}).
+		Complete(a)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", ApproverName, err)
+	}
+	return nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	csr := &certificatesv1.CertificateSigningRequest{}
+	if err := a.Requests.Get(ctx, req.NamespacedName, csr); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !Concerns(csr) {
+		return ctrl.Result{}, nil
+	}
+	result, err := a.reconcile(ctx, csr)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, client.IgnoreNotFound(err)
+}
+
+func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
+	ask, no := Read(csr)
+	approved, decided := decisionOn(csr)
+	switch {
+	case no != nil && decided:
+		return ctrl.Result{}, nil
+	case no != nil:
+		a.tell(csr, no)
+		return ctrl.Result{}, nil
+	case len(csr.Status.Certificate) > 0:
+		return a.remove(ctx, csr)
+	case approved && a.Signer != nil:
+		return ctrl.Result{}, a.sign(ctx, csr)
+	case decided:
+		return ctrl.Result{}, nil
+	}
+	return a.judge(ctx, csr, ask)
+}
+
+// decisionOn says whether somebody has approved a request, and whether somebody has decided
+// on it at all.
+func decisionOn(csr *certificatesv1.CertificateSigningRequest) (approved, decided bool) {
+	for _, condition := range csr.Status.Conditions {
+		approved = approved || condition.Type == certificatesv1.CertificateApproved
+		decided = decided || condition.Type != certificatesv1.CertificateFailed
+	}
+	for _, condition := range csr.Status.Conditions {
+		approved = approved && condition.Type != certificatesv1.CertificateDenied && condition.Type != certificatesv1.CertificateFailed
+	}
+	return approved, decided
+}
+
+// tell records why a request is left to people.
+func (a *Approver) tell(csr *certificatesv1.CertificateSigningRequest, no *refusal.Refusal) {
+	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
+}
+
+func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := a.Client.Get(ctx, client.ObjectKey{Name: ask.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
+	}
+	answer, no := Judge(ask, standingOf(cluster), a.Users)
+	switch answer {
+	case Renew:
+		return a.renew(ctx, csr, ask)
+	case Admit:
+		if err := a.admit(ctx, cluster, ask.Key); err != nil {
+			return ctrl.Result{}, err
+		}
+		return ctrl.Result{}, a.approve(ctx, csr, "the requester is among those whose clusters are admitted without asking anybody")
+	case Warn:
+		a.tell(csr, no)
+		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
+	}
+	return ctrl.Result{}, nil
+}
+
+func standingOf(cluster *clusterv1.ManagedCluster) Standing {
+	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
+	return Standing{
+		Known:  cluster.UID != "" && cluster.DeletionTimestamp == nil,
+		Denied: accepted != nil && accepted.Reason == clusterv1.ReasonDenied || !cluster.Spec.HubAcceptsClient && cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] != "",
+		Key:    cluster.Annotations[AgentKeyAnnotation],
+		Joined: meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionJoined),
+	}
+}
+
+// renew approves what an agent asks for itself, if it may. For a while that is asked again: the
+// rights of a cluster that was accepted a moment ago may be on their way.
+func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extraOf(csr),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: "register.open-cluster-management.io", Resource: "managedclusters", Subresource: "clientcertificates", Verb: "renew",
+		},
+	}}
+	if err := a.Client.Create(ctx, review); err != nil {
+		return ctrl.Result{}, fmt.Errorf("asking whether %s may renew its certificate: %w", ask.Requester, err)
+	}
+	if review.Status.Allowed {
+		return ctrl.Result{}, a.approve(ctx, csr, "the agent of the cluster renews its own certificate")
+	}
+	a.tell(csr, refusal.New(ReasonMayNotRenew,
+		"%s may not renew its certificate: accept its cluster with clusteradm accept --clusters %s", ask.Requester, ask.Cluster))
+	if a.Clock.Since(csr.CreationTimestamp.Time) > askFor {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: askAgain}, nil
+}
+
+func extraOf(csr *certificatesv1.CertificateSigningRequest) map[string]authorizationv1.ExtraValue {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for name, values := range csr.Spec.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	return extra
+}
+
+// admit writes down with which key the agent of a cluster is admitted, before it is, and
+// accepts the cluster: once, so that somebody may deny it afterwards.
+func (a *Approver) admit(ctx context.Context, cluster *clusterv1.ManagedCluster, key string) error {
+	base := cluster.DeepCopy()
+	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AgentKeyAnnotation, key)
+	if cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] == "" {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, clusterv1.AutomaticallyAcceptedAnnotation, a.Clock.Now().UTC().Format(time.RFC3339))
+		cluster.Spec.HubAcceptsClient = true
+	} else if base.Annotations[AgentKeyAnnotation] == key {
+		return nil
+	}
+	if err := a.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func (a *Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, why string) error {
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: ReasonApproved, Message: why,
+	})
+	if err := a.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		return fmt.Errorf("approving CertificateSigningRequest %q: %w", csr.Name, err)
+	}
+	a.Recorder.Eventf(csr, nil, corev1.EventTypeNormal, ReasonApproved, "Approve", "%s", why)
+	return nil
+}
+
+func (a *Approver) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+	certificate, err := a.Signer.Sign(csr.Spec.Request, csr.Spec.ExpirationSeconds)
+	if err != nil {
+		return fmt.Errorf("signing CertificateSigningRequest %q: %w", csr.Name, err)
+	}
+	csr.Status.Certificate = certificate
+	if err := a.Client.Status().Update(ctx, csr); err != nil {
+		return fmt.Errorf("handing over the certificate of CertificateSigningRequest %q: %w", csr.Name, err)
+	}
+	return nil
+}
+
+// remove deletes a request that has served, once its agent had time to see it.
+func (a *Approver) remove(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
+	served := csr.CreationTimestamp.Time
+	for _, condition := range csr.Status.Conditions {
+		if condition.LastUpdateTime.After(served) {
+			served = condition.LastUpdateTime.Time
+		}
+	}
+	if left := served.Add(keepServed).Sub(a.Clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	if err := a.Client.Delete(ctx, csr, client.Preconditions{UID: &csr.UID}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("deleting CertificateSigningRequest %q, which has served: %w", csr.Name, err)
+	}
+	return ctrl.Result{}, nil
+}

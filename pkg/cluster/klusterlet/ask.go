@@ -1,0 +1,174 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/hex"
+	"encoding/pem"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+const (
+	// UserPrefix begins the names of klusterlets as users, and of the group of each cluster.
+	UserPrefix = "system:open-cluster-management:"
+	// Everyone is the group of all klusterlets.
+	Everyone = UserPrefix + "managed-clusters"
+	// addOnLabel is on requests of add-ons, which are not judged here.
+	addOnLabel = "open-cluster-management.io/addon-name"
+	// largest is how many bytes a request has at most; those of klusterlets have some 500.
+	largest = 16 << 10
+)
+
+// Reasons of events on requests.
+const (
+	// ReasonNotAContract is of a request that is not as klusterlets make them.
+	ReasonNotAContract = "NotAKlusterletsRequest"
+	// ReasonOtherKey is of a request for a cluster that has an agent with another key.
+	ReasonOtherKey = "OtherKey"
+	// ReasonMayNotRenew is of a request for renewal by who has not the right.
+	ReasonMayNotRenew = "MayNotRenew"
+	// ReasonAuthorityExpired is of a request that cannot be signed any more.
+	ReasonAuthorityExpired = "AuthorityExpired"
+	// ReasonApproved is of a request that was approved here, as its condition.
+	ReasonApproved = "AutoApprovedByHubCSRApprovingController"
+)
+
+// Ask is a request for a certificate as a klusterlet makes it.
+type Ask struct {
+	// Cluster is the one that it is for, Agent the name of the klusterlet there.
+	Cluster, Agent string
+	// Requester is the name of the user who asks.
+	Requester string
+	// Key is the fingerprint of the public key, as 64 hexadecimal digits.
+	Key string
+}
+
+// CommonName is the name of the user that the certificate makes.
+func (a Ask) CommonName() string { return UserPrefix + a.Cluster + ":" + a.Agent }
+
+// Concerns is true for requests that are a klusterlet's by their label, whatever they ask.
+func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
+	_, addOn := csr.Labels[addOnLabel]
+	return csr.Labels[clusterv1.ClusterNameLabel] != "" && !addOn
+}
+
+// Read returns what a request asks if it keeps the contract to the letter, or says what is
+// not so. The contract is what klusterlets do: one user of one cluster, whose label the
+// request has, for use as a client, and nothing beside.
+func Read(csr *certificatesv1.CertificateSigningRequest) (Ask, *refusal.Refusal) {
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
+		return Ask{}, not("its signer is %q, not %s", csr.Spec.SignerName, certificatesv1.KubeAPIServerClientSignerName)
+	}
+	if no := refuseUsages(csr.Spec.Usages); no != nil {
+		return Ask{}, no
+	}
+	request, no := parse(csr.Spec.Request)
+	if no != nil {
+		return Ask{}, no
+	}
+	cluster := csr.Labels[clusterv1.ClusterNameLabel]
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		return Ask{}, not("label %s=%q is no name of a cluster", clusterv1.ClusterNameLabel, cluster)
+	}
+	agent, no := agentIn(request.Subject, cluster)
+	if no != nil {
+		return Ask{}, no
+	}
+	sum := sha256.Sum256(request.RawSubjectPublicKeyInfo)
+	return Ask{Cluster: cluster, Agent: agent, Requester: csr.Spec.Username, Key: hex.EncodeToString(sum[:])}, nil
+}
+
+func not(format string, args ...any) *refusal.Refusal {
+	no := refusal.New(ReasonNotAContract, format, args...)
+	no.Message = "this is not what a klusterlet asks for, and left to people: " + no.Message
+	return no
+}
+
+// refuseUsages wants a client's, and what comes with it.
+func refuseUsages(usages []certificatesv1.KeyUsage) *refusal.Refusal {
+	if !slices.Contains(usages, certificatesv1.UsageClientAuth) {
+		return not("it is not for %q", certificatesv1.UsageClientAuth)
+	}
+	for _, usage := range usages {
+		switch usage {
+		case certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment:
+		default:
+			return not("it is for %q, too", usage)
+		}
+	}
+	return nil
+}
+
+// parse reads one request in PEM, that the holder of its key has signed, for no address.
+func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
+	if len(content) > largest {
+		return nil, not("it has %d bytes, more than %d", len(content), largest)
+	}
+	block, rest := pem.Decode(content)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, not("it is not one request in PEM")
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, not("it cannot be read: %w", err)
+	}
+	if err := request.CheckSignature(); err != nil {
+		return nil, not("it is not signed by the holder of its key: %w", err)
+	}
+	if _, curve := request.PublicKey.(*ecdsa.PublicKey); !curve {
+		return nil, not("its key is of the kind %s, not ECDSA", request.PublicKeyAlgorithm)
+	}
+	// Addresses are such an extension, and so is what a signer may take over unseen.
+	if len(request.Extensions) > 0 {
+		return nil, not("it has %d extensions, such as addresses", len(request.Extensions))
+	}
+	return request, nil
+}
+
+var (
+	commonName   = asn1.ObjectIdentifier{2, 5, 4, 3}
+	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
+)
+
+// agentIn returns the agent's name in a subject that is one of a klusterlet of the cluster.
+func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
+	var names, groups []string
+	for _, part := range subject.Names {
+		text, isText := part.Value.(string)
+		switch {
+		case isText && part.Type.Equal(commonName):
+			names = append(names, text)
+		case isText && part.Type.Equal(organization):
+			groups = append(groups, text)
+		default:
+			return "", not("its subject has more than a common name and organizations")
+		}
+	}
+	slices.Sort(groups)
+	own := UserPrefix + cluster
+	if !slices.Equal(groups, []string{own}) && !slices.Equal(groups, slices.Sorted(slices.Values([]string{own, Everyone}))) {
+		return "", not("its organizations are %q, not %q, and %q if any", groups, own, Everyone)
+	}
+	if len(names) != 1 {
+		return "", not("it has %d common names, not one", len(names))
+	}
+	agent, own2 := strings.CutPrefix(names[0], own+":")
+	if !own2 || agent == "" || strings.Contains(agent, ":") {
+		return "", not("its common name is %q, not that of an agent of cluster %q: %s:AGENT", names[0], cluster, own)
+	}
+	return agent, nil
+}

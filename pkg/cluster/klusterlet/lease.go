@@ -1,0 +1,242 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+// LivenessName is the name of the controller that LivenessReconciler is, and of its events'
+// source.
+const LivenessName = "managedcluster.liveness"
+
+// eventUnknown is the reason of the event, in the cluster's namespace, of a cluster that is
+// not heard of any more.
+const eventUnknown = "AvailableUnknown"
+
+// LivenessReconciler says of clusters whose agents are silent that they are Unknown, and
+// keeps the taints that say which clusters are not available. A cluster is looked at when
+// its Lease is renewed, when its status changes, and when its time is over: nothing asks for
+// it in between.
+type LivenessReconciler struct {
+	// Client writes; it reads ManagedClusters, from a cache if it has one.
+	Client client.Client
+	// Leases is a cache of Leases that have a cluster's label.
+	Leases cache.Cache
+	// Recorder records that a cluster is not heard of.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// IsMember is true for clusters that have an agent of ours, of which others say whether it
+	// is there. Nil: none has.
+	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
+	// Workers is how many clusters are looked at at a time. Zero means one.
+	Workers int
+
+	mu sync.Mutex
+	// seen is when a Lease was renewed last as far as this process saw it, by cluster.
+	seen map[string]Beat
+}
+
+var _ reconcile.Reconciler = (*LivenessReconciler)(nil)
+
+// SetupWithManager watches ManagedClusters and their Leases.
+func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(LivenessName).
+		For(&clusterv1.ManagedCluster{}).
+		WatchesRawSource(source.Kind(r.Leases, &coordinationv1.Lease{}, r.leaseHandler())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", LivenessName, err)
+	}
+	return nil
+}
+
+// leaseHandler remembers when renewals were seen.
+func (r *LivenessReconciler) leaseHandler() handler.TypedEventHandler[*coordinationv1.Lease, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(lease *coordinationv1.Lease, q queue) {
+		if lease.Name == clusterv1.ClusterLease {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: lease.Namespace}})
+		}
+	}
+	return handler.TypedFuncs[*coordinationv1.Lease, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*coordinationv1.Lease], q queue) { add(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*coordinationv1.Lease], q queue) { add(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*coordinationv1.Lease], q queue) {
+			if renewed := e.ObjectNew.Spec.RenewTime; renewed != nil && !renewed.Equal(e.ObjectOld.Spec.RenewTime) {
+				r.remember(e.ObjectNew.Namespace, Beat{Renewed: renewed.Time, Seen: r.Clock.Now()})
+			}
+			add(e.ObjectNew, q)
+		},
+	}
+}
+
+func (r *LivenessReconciler) remember(cluster string, beat Beat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]Beat{}
+	}
+	r.seen[cluster] = beat
+}
+
+func (r *LivenessReconciler) forget(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.seen, cluster)
+}
+
+// beatOf is a Lease's renewal, with when it was seen if it was.
+func (r *LivenessReconciler) beatOf(lease *coordinationv1.Lease) Beat {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	beat := Beat{Renewed: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time}
+	if seen := r.seen[lease.Namespace]; seen.Renewed.Equal(beat.Renewed) {
+		beat.Seen = seen.Seen
+	}
+	return beat
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		r.forget(req.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	left, err := r.reconcileLease(ctx, cluster)
+	if err == nil {
+		err = r.reconcileTaints(ctx, cluster)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(0, left)}, client.IgnoreNotFound(err)
+}
+
+// reconcileLease says of a cluster that was accepted once what its Lease says, and returns
+// for how long that holds: not positive for as long as nothing happens.
+func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
+	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
+	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken {
+		return 0, nil
+	}
+	if r.IsMember != nil {
+		if member, err := r.IsMember(ctx, cluster); member || err != nil {
+			return 0, err
+		}
+	}
+	lease := &coordinationv1.Lease{}
+	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: clusterv1.ClusterLease}, lease)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("reading the Lease of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	if err != nil && cluster.DeletionTimestamp == nil {
+		return 0, r.makeLease(ctx, cluster.Name)
+	}
+	life := Life{Gone: true}
+	if err == nil {
+		anyClock := cluster.Annotations[clusterv1.SkipClockSyncCheckAnnotation] == "true"
+		life = LifeOf(r.beatOf(lease), time.Duration(cluster.Spec.LeaseDurationSeconds)*time.Second, anyClock, r.Clock.Now())
+	}
+	return life.Left, r.writeLife(ctx, cluster, life)
+}
+
+// makeLease makes the Lease that an agent renews: it may not make one.
+func (r *LivenessReconciler) makeLease(ctx context.Context, cluster string) error {
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: clusterv1.ClusterLease, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(clusterv1.ClusterLease), RenewTime: ptr.To(metav1.NewMicroTime(r.Clock.Now()))},
+	}
+	if err := r.Client.Create(ctx, lease); err != nil {
+		return fmt.Errorf("creating the Lease of ManagedCluster %q: %w", cluster, err)
+	}
+	return nil
+}
+
+// writeLife writes what is known of a cluster, if it is news.
+func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.ManagedCluster, life Life) error {
+	base := cluster.DeepCopy()
+	gone := life.Gone && !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ConditionAvailable, metav1.ConditionUnknown)
+	if gone {
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped,
+			Message: "Registration agent stopped updating its lease.",
+		})
+	}
+	clock := life.Judged && meta.SetStatusCondition(&cluster.Status.Conditions, clockCondition(life.Synced))
+	if !gone && !clock {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	if gone {
+		// In the namespace of the cluster, where its people look.
+		about := cluster.DeepCopy()
+		about.Namespace = cluster.Name
+		r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, eventUnknown, eventUnknown,
+			"cluster %s has joined, and its agent does not reach the hub any more: is it running, and is there a way?", cluster.Name)
+	}
+	return nil
+}
+
+func clockCondition(synced bool) metav1.Condition {
+	if synced {
+		return metav1.Condition{
+			Type: clusterv1.ConditionClockSynced, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonClockSynced,
+			Message: "The clock of the managed cluster is synced with the hub.",
+		}
+	}
+	return metav1.Condition{
+		Type: clusterv1.ConditionClockSynced, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonClockOutOfSync,
+		Message: "The clocks of the hub and of the cluster's agent are five renewals apart: set the cluster's; until then the agent does not report.",
+	}
+}
+
+// reconcileTaints has exactly one of the hub's taints on a cluster that is not available.
+func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	if cluster.DeletionTimestamp != nil {
+		return nil
+	}
+	base := cluster.DeepCopy()
+	taints, changed := taintsOf(cluster)
+	if !changed {
+		return nil
+	}
+	cluster.Spec.Taints = taints
+	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the taints of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}

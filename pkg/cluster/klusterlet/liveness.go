@@ -1,0 +1,55 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import "time"
+
+const (
+	// DefaultPeriod is how often agents renew their Leases if nobody says otherwise.
+	DefaultPeriod = 60 * time.Second
+	// patience is for how many periods a Lease may not be renewed.
+	patience = 5
+)
+
+// Beat is a renewal of a Lease, and when the hub saw it.
+type Beat struct {
+	// Renewed is the time by the agent's clock.
+	Renewed time.Time
+	// Seen is the time by the hub's clock; zero if the hub only knows that it was before.
+	Seen time.Time
+}
+
+// Life is what a renewal says of a cluster.
+type Life struct {
+	// Gone is true if the agent is silent for too long.
+	Gone bool
+	// Left is how long it may still be silent; not positive if Gone.
+	Left time.Duration
+	// Judged is true if the clocks could be compared.
+	Judged bool
+	// Synced is true if they are near each other.
+	Synced bool
+}
+
+// LifeOf says whether the agent that renewed last with the beat is gone. Period is how
+// often it renews; zero is as by default. It counts as gone five periods after what the
+// Lease says, by the hub's clock, as Open Cluster Management's clients expect; with anyClock
+// after the hub saw it, so that an agent whose clock is allowed to be wrong is not taken for
+// silent.
+func LifeOf(beat Beat, period time.Duration, anyClock bool, now time.Time) Life {
+	if period <= 0 {
+		period = DefaultPeriod
+	}
+	limit := patience * period
+	life := Life{Judged: !beat.Seen.IsZero()}
+	apart := beat.Seen.Sub(beat.Renewed).Abs()
+	life.Synced = life.Judged && (apart < limit || anyClock)
+	since := beat.Renewed
+	if anyClock && life.Judged {
+		since = beat.Seen
+	}
+	life.Left = since.Add(limit).Sub(now)
+	life.Gone = life.Left <= 0
+	return life
+}

@@ -1,0 +1,76 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"context"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
+)
+
+// Options say how klusterlets are served.
+type Options struct {
+	// Users are those whose clusters are admitted, and accepted, without asking anybody.
+	Users []string
+	// Signer signs; nil leaves that to the hub's controller manager.
+	Signer *Signer
+	// ForceDeleteWait is how long the agent of a deleted cluster may clean up; zero is 15
+	// minutes.
+	ForceDeleteWait time.Duration
+	// IsMember is true for ManagedClusters that show members of ours. Nil: none does.
+	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
+	// Workers is how many clusters each controller looks at at a time.
+	Workers int
+}
+
+// SetupWithManager adds all that lets clusters with klusterlets join and leave.
+func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
+	objects, err := managed.NewCache(config, cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(objects); err != nil {
+		return err
+	}
+	hub, now := mgr.GetClient(), clock.RealClock{}
+	for _, add := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		&managed.Reconciler{
+			Client: hub, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
+			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Workers: o.Workers,
+		},
+		&Approver{
+			Client: hub, Requests: objects, Recorder: mgr.GetEventRecorder(ApproverName), Clock: now,
+			Users: o.Users, Signer: o.Signer, Workers: o.Workers,
+		},
+		&LivenessReconciler{Client: hub, Leases: objects, Recorder: mgr.GetEventRecorder(LivenessName), Clock: now, IsMember: o.IsMember, Workers: o.Workers},
+	} {
+		if err := add.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agents are who has the rights of a cluster: of a member of ours its agent's account alone,
+// since nobody else is to come in under its name.
+func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+	if o.IsMember == nil {
+		return managed.Klusterlets(of.Name), nil
+	}
+	member, err := o.IsMember(ctx, of)
+	if err != nil || !member {
+		return managed.Klusterlets(of.Name), err
+	}
+	seats := cluster.FleetSeats()
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}}, nil
+}

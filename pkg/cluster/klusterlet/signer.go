@@ -1,0 +1,86 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlet
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+const (
+	// longestLife is how long a certificate is good if its agent asks for no less.
+	longestLife = 365 * 24 * time.Hour
+	// shortestLife is what the API lets be asked for at least.
+	shortestLife = 10 * time.Minute
+	// backdated is for clocks that are behind.
+	backdated = 5 * time.Minute
+)
+
+// Signer signs certificates of klusterlets, for hubs whose API server nobody else signs
+// for: with an authority that the API server takes clients' certificates of
+// (--client-ca-file).
+type Signer struct {
+	authority *x509.Certificate
+	key       crypto.Signer
+	clock     clock.PassiveClock
+}
+
+// NewSigner reads an authority's certificate and key in PEM. It fails if they are not an
+// authority's, or not of each other.
+func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority that signs for klusterlets: %w", err)
+	}
+	signer, ok := pair.PrivateKey.(crypto.Signer)
+	if !ok || !pair.Leaf.IsCA || pair.Leaf.KeyUsage != 0 && pair.Leaf.KeyUsage&x509.KeyUsageCertSign == 0 {
+		return nil, errors.New("the certificate that is to sign for klusterlets is not an authority's: give that of the API server's --client-ca-file")
+	}
+	return &Signer{authority: pair.Leaf, key: signer, clock: clock}, nil
+}
+
+// Sign returns a client's certificate, in PEM, for a request that Read has read. It is good
+// for as many seconds as were asked for, or a year, and never longer than the authority.
+func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
+	asked, no := parse(request)
+	if no != nil {
+		return nil, no
+	}
+	life := longestLife
+	if seconds != nil {
+		life = min(life, max(shortestLife, time.Duration(*seconds)*time.Second))
+	}
+	now := s.clock.Now()
+	ends := now.Add(life)
+	if s.authority.NotAfter.Before(ends) {
+		ends = s.authority.NotAfter
+	}
+	if !ends.After(now) {
+		return nil, refusal.New(ReasonAuthorityExpired, "the authority that signs for klusterlets has expired at %s: give the gateway a new one", s.authority.NotAfter)
+	}
+	const serialBits = 127
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial, Subject: asked.Subject, NotBefore: now.Add(-backdated), NotAfter: ends,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
+	}, s.authority, asked.PublicKey, s.key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

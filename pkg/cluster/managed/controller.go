@@ -1,0 +1,268 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+// Name is the controller's name, and that of its events' source.
+const Name = "managedcluster.accept"
+
+// Reasons of events on ManagedClusters.
+const (
+	eventAccepted = "ManagedClusterAccepted"
+	eventDenied   = "ManagedClusterDenied"
+)
+
+// retrySoon is the wait after somebody else wrote first.
+const retrySoon = 100 * time.Millisecond
+
+// Reconciler gives clusters that are accepted what they need, takes it from those that are
+// not any more, and lets those go that are deleted.
+type Reconciler struct {
+	// Client writes; it reads ManagedClusters, from a cache if it has one.
+	Client client.Client
+	// Live reads from the API server itself.
+	Live client.Reader
+	// Objects is a cache that NewCache made.
+	Objects cache.Cache
+	// Recorder records what has happened to a ManagedCluster.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// ForceDeleteWait is how long the agent of a deleted cluster may take to clean up
+	// before whoever asked for that may have it given up. Zero means 15 minutes.
+	ForceDeleteWait time.Duration
+	// Agents are whom a cluster's rights are given to. Nil: its klusterlets.
+	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
+	// Workers is how many clusters are worked on at a time. Zero means one.
+	Workers int
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches ManagedClusters, their namespaces, and the rights that they have.
+// Statuses, which agents write, start nothing but what they say of being accepted.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	ofCluster := func(_ context.Context, object client.Object) []reconcile.Request {
+		return request(object.GetLabels()[clusterv1.ClusterNameLabel])
+	}
+	namespace := func(_ context.Context, object client.Object) []reconcile.Request { return request(object.GetName()) }
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, marksChanged()))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(namespace), builder.OnlyMetadata).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}} {
+		b.WatchesRawSource(source.Kind[client.Object](r.Objects, object, handler.EnqueueRequestsFromMapFunc(ofCluster)))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+func request(cluster string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: cluster}}}
+}
+
+// marksChanged tells of updates of what this controller writes on a ManagedCluster, so that
+// it is put right.
+func marksChanged() predicate.Predicate {
+	accepted := func(object client.Object) metav1.ConditionStatus {
+		cluster, ok := object.(*clusterv1.ManagedCluster)
+		if !ok {
+			return ""
+		}
+		condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
+		if condition == nil {
+			return ""
+		}
+		return condition.Status
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers()) || accepted(e.ObjectOld) != accepted(e.ObjectNew)
+	}}
+}
+
+// Reconcile implements reconcile.Reconciler. The cluster without a name stands for what all
+// clusters share.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name == "" {
+		return r.retry(ctrl.Result{}, r.EnsureRoles(ctx))
+	}
+	cluster := &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	return r.retry(r.reconcile(ctx, cluster))
+}
+
+func (r *Reconciler) retry(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	if cluster.DeletionTimestamp != nil {
+		return r.leave(ctx, cluster)
+	}
+	if err := r.ensureFinalizers(ctx, cluster); err != nil {
+		return ctrl.Result{}, err
+	}
+	if !cluster.Spec.HubAcceptsClient {
+		return r.deny(ctx, cluster)
+	}
+	refused, err := r.accept(ctx, cluster)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err)
+	}
+	return ctrl.Result{}, r.writeCondition(ctx, cluster, accepted(refused))
+}
+
+// ensureFinalizers adds them before anything is made that they are for.
+func (r *Reconciler) ensureFinalizers(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	base := cluster.DeepCopy()
+	controllerutil.AddFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
+	controllerutil.AddFinalizer(cluster, clusterv1.GarbageFinalizer)
+	if equality.Semantic.DeepEqual(base.Finalizers, cluster.Finalizers) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("marking ManagedCluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// accept makes the namespace and the rights of a cluster, or says why not.
+func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedCluster) (*refusal.Refusal, error) {
+	name := cluster.Name
+	if refused, err := r.ensureNamespace(ctx, name); refused != nil || err != nil {
+		return refused, err
+	}
+	agents, err := r.agentsOf(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range []client.Object{
+		clusterRole(name, true), clusterRoleBinding(name, agents), registrationBinding(name, agents), workBinding(name, agents),
+	} {
+		if err := r.ensure(ctx, object); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (r *Reconciler) agentsOf(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+	if r.Agents == nil {
+		return Klusterlets(cluster.Name), nil
+	}
+	return r.Agents(ctx, cluster)
+}
+
+func accepted(refused *refusal.Refusal) metav1.Condition {
+	if refused != nil {
+		return metav1.Condition{Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionFalse, Reason: refused.Reason, Message: refused.Message}
+	}
+	return metav1.Condition{
+		Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonAccepted, Message: "Accepted by hub cluster admin",
+	}
+}
+
+// deny takes the rights of a cluster that was accepted once, all but that to see it. The
+// binding for works stays until there are none: the agent is to clean up what goes.
+func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
+	was := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
+	if was == nil {
+		return ctrl.Result{}, nil
+	}
+	if was.Reason == clusterv1.ReasonNamespaceTaken {
+		// It may have had some, before its namespace was on its way out.
+		err := r.Objects.Get(ctx, client.ObjectKeyFromObject(clusterRole(cluster.Name, false)), &rbacv1.ClusterRole{})
+		if apierrors.IsNotFound(err) {
+			return ctrl.Result{}, r.writeCondition(ctx, cluster, denied())
+		}
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	if err := r.ensure(ctx, clusterRole(cluster.Name, false)); err != nil {
+		return ctrl.Result{}, err
+	}
+	agents, err := r.agentsOf(ctx, cluster)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name, agents)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {
+		return ctrl.Result{}, err
+	}
+	remaining, err := r.releaseWorkBinding(ctx, cluster.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.writeCondition(ctx, cluster, denied()); err != nil || !remaining {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: lookAgain}, nil
+}
+
+func denied() metav1.Condition {
+	return metav1.Condition{
+		Type: clusterv1.ConditionHubAccepted, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonDenied, Message: "Denied by hub cluster admin",
+	}
+}
+
+// writeCondition writes one condition, if it changed.
+func (r *Reconciler) writeCondition(ctx context.Context, cluster *clusterv1.ManagedCluster, condition metav1.Condition) error {
+	base := cluster.DeepCopy()
+	if !meta.SetStatusCondition(&cluster.Status.Conditions, condition) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	switch {
+	case condition.Type != clusterv1.ConditionHubAccepted:
+	case condition.Status == metav1.ConditionTrue:
+		r.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, eventAccepted, "Accept", "managed cluster %s is accepted by hub cluster admin", cluster.Name)
+	case condition.Reason == clusterv1.ReasonDenied:
+		r.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, eventDenied, "Deny", "managed cluster %s is denied by hub cluster admin", cluster.Name)
+	default:
+		r.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, condition.Reason, "Accept", "%s", condition.Message)
+	}
+	return nil
+}

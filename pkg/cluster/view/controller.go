@@ -1,0 +1,165 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+// Name is the controller's name.
+const Name = "membercluster.view"
+
+// retrySoon is the wait after somebody else wrote first.
+const retrySoon = 100 * time.Millisecond
+
+// Reconciler shows members as ManagedClusters.
+type Reconciler struct {
+	// Client writes; it reads from a cache if it has one.
+	Client client.Client
+	// Workers is how many members are looked at at a time. Zero means one.
+	Workers int
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches MemberClusters, and ManagedClusters of their names.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&clusterv1beta1.MemberCluster{}).
+		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// IsView says whether a ManagedCluster shows a member, by what hub says of members.
+func IsView(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCluster) (bool, error) {
+	if cluster.Annotations[MemberAnnotation] == "" {
+		return false, nil
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: cluster.Name}, member); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return Shows(cluster, member), nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	err := r.reconcile(ctx, req.Name)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, name string) error {
+	member, cluster := &clusterv1beta1.MemberCluster{}, &clusterv1.ManagedCluster{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedCluster %q: %w", name, err)
+	}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, member)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	case err != nil || member.DeletionTimestamp != nil:
+		return r.end(ctx, cluster)
+	case cluster.UID == "":
+		cluster.Name = name
+		desired(cluster, member, member.IsApproved())
+		if err := r.Client.Create(ctx, cluster); err != nil {
+			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
+		}
+	case cluster.DeletionTimestamp != nil:
+		return nil
+	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
+		// That of a MemberCluster of before.
+		return r.end(ctx, cluster)
+	case !Shows(cluster, member):
+		return nil
+	}
+	return r.follow(ctx, member, cluster)
+}
+
+// end deletes what shows a member that is gone. A ManagedCluster of somebody else has not the
+// annotation.
+func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
+	if cluster.UID == "" || cluster.DeletionTimestamp != nil || cluster.Annotations[MemberAnnotation] == "" {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ManagedCluster %q, whose member is gone: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// follow writes what differs, to either side.
+func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster) error {
+	letIn := decide(cluster.Annotations[acceptedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
+	if err := r.approve(ctx, member, letIn); err != nil {
+		return err
+	}
+	base := cluster.DeepCopy()
+	desired(cluster, member, letIn)
+	if !equality.Semantic.DeepEqual(base, cluster) {
+		if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("following member %q with its ManagedCluster: %w", member.Name, err)
+		}
+	}
+	base = cluster.DeepCopy()
+	if !desiredStatus(&cluster.Status, member) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("following member %q with the status of its ManagedCluster: %w", member.Name, err)
+	}
+	return nil
+}
+
+// approve has the member say what was decided.
+func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool) error {
+	if member.IsApproved() == letIn {
+		return nil
+	}
+	base := member.DeepCopy()
+	if letIn {
+		member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
+	} else {
+		member.Spec.Taints = append(slices.Clone(member.Spec.Taints), clusterv1beta1.Taint{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule})
+	}
+	if err := r.Client.Patch(ctx, member, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("saying of MemberCluster %q what was decided of its ManagedCluster: %w", member.Name, err)
+	}
+	return nil
+}
+
+// authorityOf are the certificates that verify the member's API server, if it said so.
+func authorityOf(member *clusterv1beta1.MemberCluster) []byte {
+	content, err := base64.StdEncoding.DecodeString(member.Status.Properties[clusterv1beta1.PropertyCertificateAuthority].Value)
+	if err != nil {
+		//lint:ignore nilerr What an agent says of itself need not be right, and is nobody's error.
+		return nil
+	}
+	return content
+}

@@ -1,0 +1,153 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+// Annotations of a ManagedCluster that shows a member.
+const (
+	// MemberAnnotation is the UID of the MemberCluster.
+	MemberAnnotation = "fleetgate.io/member-uid"
+	// labelsAnnotation are the keys of the labels that it has from the MemberCluster, with
+	// commas between: those of people stay.
+	labelsAnnotation = "fleetgate.io/member-labels"
+	// acceptedAnnotation is what was decided when both last said the same.
+	acceptedAnnotation = "fleetgate.io/member-accepted"
+)
+
+const (
+	// maxCustomClaims is how many claims there are beside the reserved ones, as OCM has it.
+	maxCustomClaims = 20
+	accepted        = "true"
+	waiting         = "false"
+)
+
+// Shows is true for the ManagedCluster that shows the member.
+func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) bool {
+	return member.UID != "" && cluster.Name == member.Name && cluster.Annotations[MemberAnnotation] == string(member.UID)
+}
+
+// decide says whether a member is let in: as who changed it wants since both said the same,
+// which agreed is. Where both changed it they say the same.
+func decide(agreed string, byMember, byCluster bool) bool {
+	if agreed == "" || (agreed == accepted) == byCluster {
+		return byMember
+	}
+	return byCluster
+}
+
+// desired makes a ManagedCluster what shows the member, but for its status. Fresh is one that
+// is yet to be made.
+func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster, letIn bool) {
+	if cluster.Labels == nil {
+		cluster.Labels = map[string]string{}
+	}
+	for key := range strings.SplitSeq(cluster.Annotations[labelsAnnotation], ",") {
+		if _, still := member.Labels[key]; key != "" && !still {
+			delete(cluster.Labels, key)
+		}
+	}
+	shown := maps.Clone(member.Labels)
+	// It is an inventory's, and here it would say whose something is.
+	delete(shown, clusterv1.ClusterNameLabel)
+	maps.Copy(cluster.Labels, shown)
+	decision := waiting
+	if letIn {
+		decision = accepted
+	}
+	for key, value := range map[string]string{
+		MemberAnnotation: string(member.UID), labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(shown)), ","), acceptedAnnotation: decision,
+	} {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, key, value)
+	}
+	cluster.Spec.HubAcceptsClient = letIn
+	if address := member.Status.Properties[clusterv1beta1.PropertyEntrypoint].Value; strings.HasPrefix(address, "https://") {
+		cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: address, CABundle: authorityOf(member)}}
+	}
+}
+
+// desiredStatus puts what is known of the member into a status that others write to as well,
+// and says whether that changed anything.
+func desiredStatus(status *clusterv1.ManagedClusterStatus, member *clusterv1beta1.MemberCluster) bool {
+	before := status.DeepCopy()
+	status.Version.Kubernetes = member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
+	status.ClusterClaims = claimsOf(member)
+	status.Capacity = merged(status.Capacity, clusterv1.ResourceList(member.Status.ResourceUsage.Capacity))
+	status.Allocatable = merged(status.Allocatable, clusterv1.ResourceList(member.Status.ResourceUsage.Allocatable))
+	if meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: clusterv1.ConditionJoined, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonJoined, Message: "Managed cluster joined",
+		})
+	}
+	if available := availableOf(member); available != nil {
+		meta.SetStatusCondition(&status.Conditions, *available)
+	}
+	return !equality.Semantic.DeepEqual(before, status)
+}
+
+// merged keeps what others put there.
+func merged(theirs, ours clusterv1.ResourceList) clusterv1.ResourceList {
+	if len(ours) == 0 {
+		return theirs
+	}
+	all := maps.Clone(theirs)
+	if all == nil {
+		all = clusterv1.ResourceList{}
+	}
+	maps.Copy(all, ours)
+	return all
+}
+
+// availableOf is nil for a member that has never reported.
+func availableOf(member *clusterv1beta1.MemberCluster) *metav1.Condition {
+	agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent == nil {
+		return nil
+	}
+	healthy := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionHealthy)
+	_, silent := member.SilentSince()
+	switch {
+	case silent:
+		return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped, Message: "Registration agent stopped updating its lease."}
+	case healthy == nil:
+		return nil
+	case healthy.Status != metav1.ConditionTrue:
+		return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonKubeAPIServerUnavailable, Message: "The member's agent finds its API server not ready"}
+	}
+	return &metav1.Condition{Type: clusterv1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonAvailable, Message: "Managed cluster is available"}
+}
+
+// claimsOf are the member's ClusterClaims: the reserved ones, then of the others so many as
+// there may be, each sorted by name. Other properties have a slash in their names.
+func claimsOf(member *clusterv1beta1.MemberCluster) []clusterv1.ManagedClusterClaim {
+	var reserved, custom []clusterv1.ManagedClusterClaim
+	for _, name := range slices.Sorted(maps.Keys(member.Status.Properties)) {
+		claim := clusterv1.ManagedClusterClaim{Name: string(name), Value: member.Status.Properties[name].Value}
+		switch {
+		case strings.Contains(claim.Name, "/") || claim.Value == "":
+		case isReserved(claim.Name):
+			reserved = append(reserved, claim)
+		case len(custom) < maxCustomClaims:
+			custom = append(custom, claim)
+		}
+	}
+	return append(reserved, custom...)
+}
+
+func isReserved(claim string) bool {
+	return slices.Contains([]string{
+		"id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io",
+	}, claim)
+}

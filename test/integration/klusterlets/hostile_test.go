@@ -1,0 +1,192 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+type change = func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequest)
+
+// of has a request be for a certificate of another cluster.
+func of(cluster string) change {
+	return func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		request.Subject.CommonName = "system:open-cluster-management:" + cluster + ":abcde"
+		request.Subject.Organization = []string{"system:open-cluster-management:" + cluster}
+	}
+}
+
+func labelled(cluster string) change {
+	return func(_ *x509.CertificateRequest, csr *certificatesv1.CertificateSigningRequest) {
+		csr.Labels[clusterv1.ClusterNameLabel] = cluster
+	}
+}
+
+var _ = Describe("A hostile klusterlet", Ordered, func() {
+	var thief *agent
+
+	BeforeAll(func(ctx SpecContext) {
+		join(ctx, "victim")
+		join(ctx, "victim-1")
+		thief = join(ctx, "vict")
+	})
+
+	It("asks under no other cluster's label", func(ctx SpecContext) {
+		for _, name := range []string{"victim", "victim-1", "vic", ""} {
+			request := (&agent{cluster: thief.cluster, name: thief.name}).request(labelled(name))
+			Expect(thief.hub().Create(ctx, request)).To(MatchError(ContainSubstring("of its own cluster")), "label %q", name)
+		}
+	})
+
+	DescribeTable("gets no certificate", func(ctx SpecContext, said string, changes ...change) {
+		own := &agent{cluster: thief.cluster, name: thief.name}
+		request := own.ask(ctx, thief.hub(), changes...)
+		if said != "" {
+			Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement(said))
+		}
+		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
+	},
+		Entry("of another cluster, under its own label", "NotAKlusterletsRequest", of("victim")),
+		Entry("of a group whose name begins like its own", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+			request.Subject.Organization = append(request.Subject.Organization, "system:open-cluster-management:victim")
+		}),
+		Entry("of an administrator", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+			request.Subject.Organization = append(request.Subject.Organization, "fleetgate:admins")
+		}),
+		Entry("of another agent of its cluster", "", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+			request.Subject.CommonName += "x"
+		}),
+		Entry("as a server", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+			request.DNSNames = []string{"kubernetes.default.svc"}
+		}),
+	)
+
+	DescribeTable("writes nothing of its ManagedCluster but what is an agent's", func(ctx SpecContext, patch string, allowed bool) {
+		own, cluster := thief.hub(), &clusterv1.ManagedCluster{}
+		Expect(own.Get(ctx, client.ObjectKey{Name: thief.cluster}, cluster)).To(Succeed())
+		Expect(json.Unmarshal([]byte(patch), cluster)).To(Succeed())
+		err := own.Update(ctx, cluster)
+		if allowed {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(Satisfy(apierrors.IsForbidden))
+	},
+		Entry("where its API server is", `{"spec":{"managedClusterClientConfigs":[{"url":"https://moved.example.com"}]}}`, true),
+		Entry("an annotation of its own", `{"metadata":{"annotations":{"agent.open-cluster-management.io/x":"y"}}}`, true),
+		Entry("not an annotation of others", `{"metadata":{"annotations":{"open-cluster-management.io/automatically-accepted-on":"now"}}}`, false),
+		Entry("not a label", `{"metadata":{"labels":{"environment":"production"}}}`, false),
+		Entry("not its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`, false),
+		Entry("not a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`, false),
+		Entry("not how long it may be silent", `{"spec":{"leaseDurationSeconds":3600}}`, false),
+		Entry("not when it goes", `{"metadata":{"finalizers":[]}}`, false),
+		Entry("not that it is denied", `{"spec":{"hubAcceptsClient":false}}`, false),
+	)
+
+	DescribeTable("has no way to", func(ctx SpecContext, do func(SpecContext, client.Client) error) {
+		Expect(do(ctx, thief.hub())).To(Satisfy(apierrors.IsForbidden))
+	},
+		Entry("read another ManagedCluster", func(ctx SpecContext, own client.Client) error {
+			return own.Get(ctx, client.ObjectKey{Name: "victim"}, &clusterv1.ManagedCluster{})
+		}),
+		Entry("list all ManagedClusters", func(ctx SpecContext, own client.Client) error {
+			return own.List(ctx, &clusterv1.ManagedClusterList{})
+		}),
+		Entry("make one", func(ctx SpecContext, own client.Client) error {
+			return own.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("more")})
+		}),
+		Entry("delete its own", func(ctx SpecContext, own client.Client) error {
+			return own.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("vict")})
+		}),
+		Entry("renew another's Lease", func(ctx SpecContext, own client.Client) error {
+			lease := &coordinationv1.Lease{}
+			Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: "victim", Name: "managed-cluster-lease"}, lease)).To(Succeed())
+			return own.Update(ctx, lease)
+		}),
+		Entry("renew that of one whose name begins like its own", func(ctx SpecContext, own client.Client) error {
+			return own.Get(ctx, client.ObjectKey{Namespace: "victim-1", Name: "managed-cluster-lease"}, &coordinationv1.Lease{})
+		}),
+		Entry("list another's ManifestWorks", func(ctx SpecContext, own client.Client) error {
+			return own.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace("victim"))
+		}),
+		Entry("make a ManifestWork, also of its own", func(ctx SpecContext, own client.Client) error {
+			return own.Create(ctx, &workv1.ManifestWork{ObjectMeta: build.In("vict", "own")})
+		}),
+		Entry("read Secrets of its namespace", func(ctx SpecContext, own client.Client) error {
+			return own.List(ctx, &corev1.SecretList{}, client.InNamespace("vict"))
+		}),
+		Entry("approve a request", func(ctx SpecContext, own client.Client) error {
+			request := (&agent{cluster: "vict", name: "abcde"}).ask(ctx, own)
+			csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, request, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return own.SubResource("approval").Update(ctx, csr)
+		}),
+	)
+})
+
+var _ = Describe("Who may ask to join", func() {
+	It("cannot have what was there before, until somebody says so", func(ctx SpecContext) {
+		const name = "argocd"
+		expect.Created(ctx, hubClient, build.Namespace(name))
+		newAgent(ctx, name).register(ctx)
+		accept(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/NamespaceTaken"))
+		expectNoRights(ctx, name)
+
+		Expect(hubClient.Patch(ctx, build.Namespace(name), expect.MergePatch(`{"metadata":{"labels":{"open-cluster-management.io/cluster-name":"argocd"}}}`))).To(Succeed())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+	})
+
+	DescribeTable("cannot have a namespace of the hub", func(ctx SpecContext, name string) {
+		newAgent(ctx, name).register(ctx)
+		accept(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/NamespaceTaken"))
+		expectNoRights(ctx, name)
+		By("being let go")
+		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
+	},
+		Entry("of Kubernetes", "kube-system"), Entry("of users", "default"), Entry("of ours", "fleet-system"),
+		Entry("of a member", "fleet-member-edge"), Entry("of Open Cluster Management", "open-cluster-management-hub"),
+	)
+
+	It("cannot accept, change or read what comes of it", func(ctx SpecContext) {
+		a := newAgent(ctx, "asks-only")
+		a.register(ctx)
+		asking := a.asking()
+		Expect(asking.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("asks-only")}, expect.MergePatch(`{"spec":{"hubAcceptsClient":true}}`))).To(Satisfy(apierrors.IsForbidden))
+		Expect(asking.List(ctx, &corev1.SecretList{})).To(Satisfy(apierrors.IsForbidden))
+		Expect(asking.List(ctx, &corev1.ConfigMapList{})).To(Satisfy(apierrors.IsForbidden))
+		Expect(asking.Get(ctx, client.ObjectKey{Namespace: "kube-public", Name: "cluster-info"}, &corev1.ConfigMap{})).To(Succeed())
+		Expect(asking.Create(ctx, &coordinationv1.Lease{ObjectMeta: build.In("asks-only", "managed-cluster-lease")})).To(Satisfy(apierrors.IsForbidden))
+	})
+})
+
+// expectNoRights looks for what a cluster gets that is accepted.
+func expectNoRights(ctx SpecContext, name string) {
+	GinkgoHelper()
+	Consistently(func() (int, error) {
+		bindings, err := clientset.RbacV1().RoleBindings(name).List(ctx, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel})
+		if err != nil {
+			return 0, err
+		}
+		roles, err := clientset.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
+		return len(bindings.Items) + len(roles.Items), err
+	}).WithTimeout(300 * time.Millisecond).Should(BeZero())
+}

@@ -1,0 +1,269 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+const (
+	unreachable = "cluster.open-cluster-management.io/unreachable:NoSelect"
+	unavailable = "cluster.open-cluster-management.io/unavailable:NoSelect"
+	rolePrefix  = "open-cluster-management:managedcluster:"
+)
+
+var _ = Describe("A cluster with a klusterlet", func() {
+	It("joins when a person approves and accepts it", func(ctx SpecContext) {
+		const name = "joins"
+		a := newAgent(ctx, name)
+		a.register(ctx)
+		request := a.ask(ctx, a.asking())
+
+		By("being tainted, and without rights, before anybody has said so")
+		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unreachable}))
+		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
+		Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})).To(Satisfy(apierrors.IsNotFound))
+
+		approve(ctx, request)
+		accept(ctx, name)
+		a.fetch(ctx, a.asking(), request)
+		a.connected(ctx)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		cluster, err := clusterOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Finalizers).To(ConsistOf("cluster.open-cluster-management.io/api-resource-cleanup", "cluster.open-cluster-management.io/resource-cleanup"))
+		namespace := &corev1.Namespace{}
+		Expect(hubClient.Get(ctx, client.ObjectKey{Name: name}, namespace)).To(Succeed())
+		Expect(namespace.Labels).To(HaveKeyWithValue("open-cluster-management.io/cluster-name", name))
+
+		By("being available when it says so")
+		a.renewLease(ctx, time.Now())
+		a.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
+		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionClockSynced", "True/ManagedClusterClockSynced"))
+		a.report(ctx, metav1.ConditionFalse, "ManagedClusterKubeAPIServerUnavailable")
+		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unavailable}))
+	})
+
+	It("is named as kubectl's users know it", func(ctx SpecContext) {
+		join(ctx, "columns")
+		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.open-cluster-management.io/v1/managedclusters/columns")).To(And(
+			HaveKeyWithValue("Hub Accepted", "true"), HaveKeyWithValue("Managed Cluster URLs", "https://columns.example.com:6443"),
+			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Available", "True")))
+	})
+
+	It("renews its certificate with nobody's help", func(ctx SpecContext) {
+		a := join(ctx, "renews")
+		old := a.certificate
+		own := a.hub()
+		request := a.ask(ctx, own)
+		a.fetch(ctx, own, request)
+		Expect(a.certificate).NotTo(Equal(old))
+		Expect(decisionsOn(ctx, request)).To(Equal([]string{"Approved/AutoApprovedByHubCSRApprovingController"}))
+		a.renewLease(ctx, time.Now())
+	})
+
+	It("is told nothing more when it is denied, and may come back", func(ctx SpecContext) {
+		const name = "denied"
+		a := join(ctx, name)
+		deny(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
+		own := a.hub()
+		Eventually(func() error {
+			return own.Get(ctx, client.ObjectKey{Namespace: name, Name: "managed-cluster-lease"}, &coordinationv1.Lease{})
+		}).
+			Should(Satisfy(apierrors.IsForbidden))
+		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+		Expect(own.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})).To(Succeed())
+		role := &rbacv1.ClusterRole{}
+		Expect(hubClient.Get(ctx, client.ObjectKey{Name: rolePrefix + name}, role)).To(Succeed())
+		Expect(role.Rules).To(HaveLen(1))
+
+		accept(ctx, name)
+		again := &agent{cluster: name, name: a.name, bootstrap: a.bootstrap, key: a.key, certificate: a.certificate}
+		request := again.ask(ctx, again.asking())
+		approve(ctx, request)
+		again.fetch(ctx, again.asking(), request)
+		again.connected(ctx)
+	})
+
+	It("is admitted at once for those who are trusted with that, and once only", func(ctx SpecContext) {
+		const name = "trusted"
+		grantBootstrap(ctx, trusted)
+		a := newAgentOf(name, trusted)
+		request := a.ask(ctx, a.asking())
+		By("waiting for its ManagedCluster")
+		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
+		a.register(ctx)
+		a.fetch(ctx, a.asking(), request)
+		a.connected(ctx)
+		cluster, err := clusterOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Annotations).To(And(HaveKey("open-cluster-management.io/automatically-accepted-on"), HaveKey(klusterlet.AgentKeyAnnotation)))
+
+		By("leaving another agent's key to a person")
+		thief := newAgentOf(name, trusted)
+		stolen := thief.ask(ctx, thief.asking())
+		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("OtherKey"))
+		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
+
+		By("leaving a denial as it is")
+		deny(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
+		refused := a.ask(ctx, a.asking())
+		Consistently(decisionsOn).WithArguments(ctx, refused).Should(BeEmpty())
+		Consistently(func() bool { cluster, _ := clusterOf(ctx, name); return cluster.Spec.HubAcceptsClient }).Should(BeFalse())
+	})
+
+	It("gets its rights back when somebody takes them", func(ctx SpecContext) {
+		const name = "restored"
+		a := join(ctx, name)
+		Expect(hubClient.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(rolePrefix + name)})).To(Succeed())
+		Expect(hubClient.Delete(ctx, &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":registration")})).To(Succeed())
+		Expect(hubClient.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + "registration")})).To(Succeed())
+		a.connected(ctx)
+	})
+})
+
+var _ = Describe("A cluster's Lease", func() {
+	It("makes it unknown when it ends, and known again", func(ctx SpecContext) {
+		const name = "silent"
+		a := join(ctx, name)
+		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(`{"spec":{"leaseDurationSeconds":1}}`))).To(Succeed())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "Unknown/ManagedClusterLeaseUpdateStopped"))
+		cluster, err := clusterOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(expect.Condition(cluster.Status.Conditions, "ManagedClusterConditionAvailable").Message).To(Equal("Registration agent stopped updating its lease."))
+		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unreachable}))
+		Eventually(eventsIn).WithArguments(ctx, name).Should(ContainElement("AvailableUnknown"))
+
+		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(`{"spec":{"leaseDurationSeconds":60}}`))).To(Succeed())
+		a.renewLease(ctx, time.Now())
+		a.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
+		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
+	})
+
+	It("tells of a clock that is wrong, unless it may be", func(ctx SpecContext) {
+		const name = "skewed"
+		a := join(ctx, name)
+		a.renewLease(ctx, time.Now().Add(time.Hour))
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionClockSynced", "False/ManagedClusterClockOutOfSync"))
+		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)},
+			expect.MergePatch(`{"metadata":{"annotations":{"registration.open-cluster-management.io/skip-clock-sync-check":"true"}}}`))).To(Succeed())
+		a.renewLease(ctx, time.Now().Add(-time.Hour))
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionClockSynced", "True/ManagedClusterClockSynced"))
+		Consistently(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "True/ManagedClusterAvailable"))
+	})
+
+	It("is made again when somebody deletes it", func(ctx SpecContext) {
+		const name = "leased"
+		a := join(ctx, name)
+		Expect(hubClient.Delete(ctx, &coordinationv1.Lease{ObjectMeta: build.In(name, "managed-cluster-lease")})).To(Succeed())
+		a.renewLease(ctx, time.Now())
+	})
+})
+
+var _ = Describe("A hub that nobody signs for", func() {
+	It("signs itself, what klusterlets ask for and nothing else", func(ctx SpecContext) {
+		const name = "signed"
+		authority, key := newAuthority()
+		signer, err := klusterlet.NewSigner(authority, key, realClock())
+		Expect(err).NotTo(HaveOccurred())
+		By("stopping who signs here otherwise")
+		Expect(hub.ControllerManager.Freeze()).To(Succeed())
+		gateway.Stop()
+		gateway = start(klusterlet.Options{Signer: signer})
+		DeferCleanup(func() {
+			Expect(hub.ControllerManager.Thaw()).To(Succeed())
+			gateway.Stop()
+			gateway = start(usual())
+		})
+
+		a := newAgent(ctx, name)
+		a.register(ctx)
+		request, other := a.ask(ctx, a.asking()), a.ask(ctx, a.asking(), func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+			request.Subject.Organization = []string{"system:masters-of-nothing"}
+		})
+		approve(ctx, other)
+		approve(ctx, request)
+		a.fetch(ctx, a.asking(), request)
+		block, _ := pem.Decode(a.certificate)
+		got, err := x509.ParseCertificate(block.Bytes)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(got.Subject.CommonName).To(Equal(a.commonName()))
+		Expect(got.Issuer.CommonName).To(Equal("authority of klusterlets"))
+		Consistently(func() []byte {
+			csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, other, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return csr.Status.Certificate
+		}).Should(BeEmpty())
+	})
+})
+
+// grantBootstrap gives a user the rights with which clusters ask to join.
+func grantBootstrap(ctx context.Context, user string) {
+	GinkgoHelper()
+	expect.CreatedForSpec(ctx, hubClient, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: build.Named("bootstrap-of-" + user),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "open-cluster-management:bootstrap"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}
+
+// decisionsOn is what was decided on a request, as type/reason.
+func decisionsOn(ctx context.Context, request string) ([]string, error) {
+	csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, request, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var decisions []string
+	for _, condition := range csr.Status.Conditions {
+		decisions = append(decisions, string(condition.Type)+"/"+condition.Reason)
+	}
+	return decisions, nil
+}
+
+// eventsOn are the reasons of events on something that is in no namespace.
+func eventsOn(ctx context.Context, name string) ([]string, error) {
+	list, err := clientset.EventsV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "regarding.name=" + name})
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, event := range list.Items {
+		reasons = append(reasons, event.Reason)
+	}
+	return reasons, nil
+}
+
+// eventsIn are the reasons of events in a namespace.
+func eventsIn(ctx context.Context, namespace string) ([]string, error) {
+	list, err := clientset.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var reasons []string
+	for _, event := range list.Items {
+		reasons = append(reasons, event.Reason)
+	}
+	return reasons, nil
+}

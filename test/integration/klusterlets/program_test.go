@@ -1,0 +1,192 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// runProgram runs the gateway's program on the hub, as it is installed there.
+func runProgram(ctx context.Context) {
+	GinkgoHelper()
+	kubeconfig, err := hub.Kubeconfig(gatewayUser)
+	Expect(err).NotTo(HaveOccurred())
+	path, err := filepath.Abs(filepath.Join("..", "..", "..", ".fleetgate", "bin", "gateway"))
+	Expect(err).NotTo(HaveOccurred())
+	ports, err := env.FreePorts(3)
+	Expect(err).NotTo(HaveOccurred())
+	process, err := env.NewProcess(env.ProcessOptions{
+		Name: "gateway", Dir: GinkgoT().TempDir(), Path: path, Grace: 40 * time.Second, Ready: ready(ports[0]),
+		Args: []string{
+			"--kubeconfig=" + kubeconfig, "--apis=ocm", "--ocm=registration", "--install", "--external-name=localhost",
+			"--bind-address=127.0.0.1", "--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0]),
+			fmt.Sprintf("--secure-port=%d", ports[1]), fmt.Sprintf("--webhook-port=%d", ports[2]),
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(process.Start(ctx)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(process.Stop(ctx)).To(Succeed()) })
+}
+
+func ready(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", port), nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz answers %s", response.Status)
+		}
+		return nil
+	}
+}
+
+// The program runs on a hub where nothing was prepared but the gateway's rights.
+var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ordered, func() {
+	var people client.Client
+
+	BeforeAll(func(ctx SpecContext) {
+		before, beforeClient, beforeSet := hub, hubClient, clientset
+		other, err := env.Start(ctx, env.Options{Name: "installed"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(other.Stop(ctx)).To(Succeed()) })
+		hub, hubClient = other, expect.Client(build.Unlimited(other.Config()), kinds())
+		clientset, err = kubernetes.NewForConfig(build.Unlimited(other.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { hub, hubClient, clientset = before, beforeClient, beforeSet })
+		giveTheGatewayItsRights(ctx)
+		runProgram(ctx)
+		By("answering reviews")
+		Eventually(func() error {
+			return hubClient.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("kube-x"), Spec: clusterv1.ManagedClusterSpec{
+				ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "http://plain"}},
+			}}, client.DryRunAll)
+		}).Should(Satisfy(apierrors.IsBadRequest))
+		config, err := hub.ConfigFor("jane")
+		Expect(err).NotTo(HaveOccurred())
+		people = expect.Client(build.Unlimited(config), kinds())
+		grant(ctx, "clusters-of-jane", rbacv1.PolicyRule{
+			APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclusters", "managedclustersetbindings"}, Verbs: []string{"*"},
+		})
+	})
+
+	It("lets a cluster join and leave", func(ctx SpecContext) {
+		a := join(ctx, "installed-1")
+		own := a.hub()
+		request := a.ask(ctx, own)
+		a.fetch(ctx, own, request)
+		Eventually(setSays).WithArguments(ctx, "default").Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
+		Eventually(setSays).WithArguments(ctx, "global").Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
+		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named("installed-1")})
+	})
+
+	It("puts a cluster into the default set, and says when taints came", func(ctx SpecContext) {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("tainted"), Spec: clusterv1.ManagedClusterSpec{
+			Taints: []clusterv1.Taint{{Key: "gpu", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(time.Unix(1, 0))}},
+		}}
+		expect.CreatedForSpec(ctx, hubClient, cluster)
+		Expect(cluster.Labels).To(HaveKeyWithValue("cluster.open-cluster-management.io/clusterset", "default"))
+		Expect(cluster.Spec.LeaseDurationSeconds).To(BeEquivalentTo(60))
+		Expect(cluster.Spec.Taints[0].TimeAdded.Time).To(BeTemporally("~", time.Now(), time.Minute))
+		Eventually(func() ([]string, error) {
+			cluster, err := clusterOf(ctx, "tainted")
+			var dated []string
+			for _, taint := range cluster.Spec.Taints {
+				if !taint.TimeAdded.IsZero() {
+					dated = append(dated, taint.Key)
+				}
+			}
+			return dated, err
+		}).Should(ConsistOf("gpu", "cluster.open-cluster-management.io/unreachable"))
+
+		err := hubClient.Patch(ctx, cluster, expect.MergePatch(`{"spec":{"taints":[{"key":"new","effect":"NoSelect","timeAdded":"2026-01-01T00:00:00Z"}]}}`))
+		Expect(err).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring(`It is not allowed to set TimeAdded of Taint "new".`))))
+	})
+
+	DescribeTable("refuses with 400", func(ctx SpecContext, name, address, said string) {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		if address != "" {
+			cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: address}}
+		}
+		Expect(hubClient.Create(ctx, cluster)).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring(said))))
+	},
+		Entry("an address that is not https", "plain", "http://x", `url "http://x" is invalid in client configs`),
+		Entry("an address that is none", "none", "x", `url "x" is invalid in client configs`),
+		Entry("a name that no namespace can have", "edge.example", "https://x", "metadata.name format is not correct"),
+		Entry("such a name without addresses", "edge.example", "", "metadata.name format is not correct"),
+	)
+
+	It("asks who accepts, and who moves a cluster into another set", func(ctx SpecContext) {
+		cluster := func() *clusterv1.ManagedCluster { return &clusterv1.ManagedCluster{ObjectMeta: build.Named("of-jane")} }
+		accepted := expect.MergePatch(`{"spec":{"hubAcceptsClient":true}}`)
+		moved := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"team-a"}}}`)
+		Expect(people.Create(ctx, cluster())).To(MatchError(ContainSubstring(`user "jane" cannot add/remove a ManagedCluster to/from ManagedClusterSet "default"`)))
+		grant(ctx, "join-of-jane", joining("default"))
+		Eventually(func() error { return people.Create(ctx, cluster()) }).Should(Succeed())
+		DeferCleanup(func(ctx SpecContext) { expect.Removed(ctx, hubClient, cluster()) })
+
+		err := people.Patch(ctx, cluster(), accepted)
+		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(
+			`managedclusters/accept.cluster.open-cluster-management.io "of-jane" is forbidden: user "jane" cannot update the HubAcceptsClient field`))))
+		err = people.Patch(ctx, cluster(), moved)
+		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(`ManagedClusterSet "team-a"`))))
+		grant(ctx, "accept-of-jane", rbacv1.PolicyRule{
+			APIGroups: []string{"register.open-cluster-management.io"}, Resources: []string{"managedclusters/accept"}, ResourceNames: []string{"of-jane"}, Verbs: []string{"update"},
+		})
+		grant(ctx, "join-of-jane-too", joining("team-a"))
+		Eventually(func() error { return people.Patch(ctx, cluster(), moved) }).Should(Succeed())
+		Eventually(func() error { return people.Patch(ctx, cluster(), accepted) }).Should(Succeed())
+	})
+
+	It("asks who binds a set, which has to be the one that the binding is named after", func(ctx SpecContext) {
+		namespace := expect.FreshNamespace(ctx, hubClient)
+		binding := func(name, set string) *clusterv1beta2.ManagedClusterSetBinding {
+			return &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(namespace, name), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: set}}
+		}
+		Expect(hubClient.Create(ctx, binding("a", "b"))).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring("must have the same name as the target"))))
+		Expect(people.Create(ctx, binding("team-a", "team-a"))).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(`user "jane" is not allowed to bind cluster set "team-a"`))))
+		grant(ctx, "bind-of-jane", rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/bind"}, ResourceNames: []string{"team-a"}, Verbs: []string{"create"}})
+		Eventually(func() error { return people.Create(ctx, binding("team-a", "team-a")) }).Should(Succeed())
+		Expect(hubClient.Patch(ctx, binding("team-a", ""), expect.MergePatch(`{"spec":{"clusterSet":"b"}}`))).To(Satisfy(apierrors.IsBadRequest))
+	})
+})
+
+// grant gives jane a right on the whole hub.
+func grant(ctx context.Context, name string, rule rbacv1.PolicyRule) {
+	GinkgoHelper()
+	expect.Created(ctx, hubClient,
+		&rbacv1.ClusterRole{ObjectMeta: build.Named(name), Rules: []rbacv1.PolicyRule{rule}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: build.Named(name),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "jane"}},
+		})
+}
+
+func joining(set string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/join"}, ResourceNames: []string{set}, Verbs: []string{"create"}}
+}

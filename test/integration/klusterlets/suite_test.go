@@ -1,0 +1,163 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package klusterlets_test lets clusters with agents of Open Cluster Management join a real
+// hub (pkg/cluster/klusterlet, pkg/cluster/managed). The agents are stand-ins that do what
+// the contract of a klusterlet says, with keys, certificates and Leases as a real one. The
+// gateway's part runs with the gateway's rights.
+package klusterlets_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+const (
+	gatewayUser = "fleetgate:gateway"
+	// trusted is a user whose clusters are admitted without asking anybody.
+	trusted = "trusted-installer"
+	// forceDeleteWait is how long agents may clean up here.
+	forceDeleteWait = 2 * time.Second
+)
+
+var (
+	hub       *env.Cluster
+	hubClient client.Client
+	clientset kubernetes.Interface
+	gateway   *expect.Running
+)
+
+func TestKlusterlets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a real API server")
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Klusterlets on the hub", Label("integration", "klusterlets"))
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	klog.SetLogger(GinkgoLogr)
+	var err error
+	hub, err = env.Start(ctx, env.Options{Name: "hub"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+	hubClient = expect.Client(build.Unlimited(hub.Config()), kinds())
+	clientset, err = kubernetes.NewForConfig(build.Unlimited(hub.Config()))
+	Expect(err).NotTo(HaveOccurred())
+	ours, err := crds.ForHub(clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+	giveTheGatewayItsRights(ctx)
+	enforcePolicies(ctx)
+	Expect(klusterlet.EnsureBootstrap(ctx, asGateway(), hub.URL, hub.CABundle)).To(Succeed())
+	gateway = start(usual())
+	DeferCleanup(func() { gateway.Stop() })
+})
+
+func kinds() *runtime.Scheme {
+	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme)
+}
+
+// giveTheGatewayItsRights applies what an installation gives, and nothing more.
+func giveTheGatewayItsRights(ctx context.Context) {
+	GinkgoHelper()
+	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml"} {
+		manifest, err := os.ReadFile("../../fleet/" + file)
+		Expect(err).NotTo(HaveOccurred())
+		for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+			expect.Created(ctx, hubClient, object)
+		}
+	}
+}
+
+// enforcePolicies limits agents, and the gateway's account, as on a hub that is installed.
+func enforcePolicies(ctx context.Context) {
+	GinkgoHelper()
+	parameters := policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: "fleet-system", ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"}}
+	expect.Created(ctx, hubClient, append(policies.Gateway(parameters), policies.Klusterlets()...)...)
+	// They count a moment after they are made: an account that does nothing else tells when.
+	probe := &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named("probe"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-klusterlets"}}
+	gateway := asGateway()
+	Eventually(func() error { return gateway.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
+}
+
+func usual() klusterlet.Options {
+	return klusterlet.Options{Users: []string{trusted}, ForceDeleteWait: forceDeleteWait, Workers: 4}
+}
+
+func asGateway() client.Client {
+	GinkgoHelper()
+	config, err := hub.ConfigFor(gatewayUser)
+	Expect(err).NotTo(HaveOccurred())
+	return expect.Client(build.Unlimited(config), kinds())
+}
+
+// start runs the gateway's part of this, as its leader does.
+func start(options klusterlet.Options) *expect.Running {
+	GinkgoHelper()
+	rest, err := hub.ConfigFor(gatewayUser)
+	Expect(err).NotTo(HaveOccurred())
+	skip := true
+	return expect.Started(func(context.Context) (func(context.Context) error, error) {
+		mgr, err := ctrl.NewManager(build.Unlimited(rest), ctrl.Options{
+			Scheme:     kinds(),
+			Metrics:    server.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: &skip},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := clusterset.SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+		if err := (&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr); err != nil {
+			return nil, err
+		}
+		options.IsMember = func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
+		}
+		return mgr.Start, klusterlet.SetupWithManager(build.Unlimited(rest), mgr, options)
+	})
+}

@@ -1,0 +1,143 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// newMember makes a member that has joined, as the fleet's controllers and its agent would
+// write it. It waits for approval, if it is to.
+func newMember(ctx context.Context, name string, approved bool) *clusterv1beta1.MemberCluster {
+	GinkgoHelper()
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(name)}
+	member.Labels = map[string]string{"env": "prod"}
+	member.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "fleet-member-" + name, Name: "agent"}
+	if !approved {
+		member.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	expect.Created(ctx, hubClient, member)
+	report(ctx, member, metav1.ConditionTrue)
+	return member
+}
+
+func report(ctx context.Context, member *clusterv1beta1.MemberCluster, joined metav1.ConditionStatus) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(member), member)).To(Succeed())
+		now := metav1.Now()
+		condition := func(kind string, status metav1.ConditionStatus) metav1.Condition {
+			return metav1.Condition{Type: kind, Status: status, Reason: "Said", LastTransitionTime: now}
+		}
+		value := func(text string) clusterv1beta1.PropertyValue {
+			return clusterv1beta1.PropertyValue{Value: text, ObservationTime: now}
+		}
+		member.Status = clusterv1beta1.MemberClusterStatus{
+			Conditions: []metav1.Condition{condition(clusterv1beta1.ConditionJoined, joined)},
+			Properties: map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
+				clusterv1beta1.PropertyKubernetesVersion: value("v1.36.3"), clusterv1beta1.PropertyEntrypoint: value("https://member:6443"), "region": value("eu"),
+			},
+			ResourceUsage: clusterv1beta1.ResourceUsage{
+				Capacity:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+				ObservationTime: now,
+			},
+			AgentStatus: []clusterv1beta1.AgentStatus{{
+				Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: now,
+				Conditions: []metav1.Condition{condition(clusterv1beta1.ConditionJoined, metav1.ConditionTrue), condition(clusterv1beta1.ConditionHealthy, metav1.ConditionTrue)},
+			}},
+		}
+		g.Expect(hubClient.Status().Update(ctx, member)).To(Succeed())
+	}).Should(Succeed())
+}
+
+func approved(ctx context.Context, name string) (bool, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	err := hubClient.Get(ctx, client.ObjectKey{Name: name}, member)
+	return member.IsApproved(), err
+}
+
+func acceptedBy(ctx context.Context, name string) (bool, error) {
+	cluster, err := clusterOf(ctx, name)
+	return cluster.Spec.HubAcceptsClient, err
+}
+
+var _ = Describe("A member of our own agent", func() {
+	It("is shown as a ManagedCluster, and costs no write while nothing changes", func(ctx SpecContext) {
+		const name = "shown"
+		member := newMember(ctx, name, true)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "True/ManagedClusterAvailable"))
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
+		cluster, err := clusterOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(cluster.Labels).To(HaveKeyWithValue("env", "prod"))
+		Expect(cluster.Spec.ManagedClusterClientConfigs).To(HaveExactElements(HaveField("URL", "https://member:6443")))
+		Expect(cluster.Status.Version.Kubernetes).To(Equal("v1.36.3"))
+		Expect(cluster.Status.ClusterClaims).To(HaveExactElements(clusterv1.ManagedClusterClaim{Name: "region", Value: "eu"}))
+		Expect(cluster.Status.Capacity).To(HaveKeyWithValue(corev1.ResourceCPU, resource.MustParse("4")))
+
+		By("having rights for its account, and for nobody else")
+		binding := &rbacv1.RoleBinding{}
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: name, Name: rolePrefix + name + ":work"}, binding)).To(Succeed())
+		Expect(binding.Subjects).To(HaveExactElements(rbacv1.Subject{Kind: "ServiceAccount", Namespace: "fleet-member-" + name, Name: "agent"}))
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: name, Name: "managed-cluster-lease"}, &coordinationv1.Lease{})).To(Satisfy(apierrors.IsNotFound))
+
+		By("hearing heartbeats")
+		before := cluster.ResourceVersion
+		for range 3 {
+			report(ctx, member, metav1.ConditionTrue)
+		}
+		Consistently(func() (string, error) {
+			cluster, err := clusterOf(ctx, name)
+			return cluster.ResourceVersion, err
+		}).Should(Equal(before))
+
+		By("falling silent")
+		report(ctx, member, metav1.ConditionUnknown)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "Unknown/ManagedClusterLeaseUpdateStopped"))
+		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{unreachable}))
+
+		By("leaving")
+		expect.Removed(ctx, hubClient, member)
+		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
+	})
+
+	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {
+		const name = "decided"
+		member := newMember(ctx, name, false)
+		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
+		accept(ctx, name)
+		Eventually(approved).WithArguments(ctx, name).Should(BeTrue())
+		deny(ctx, name)
+		Eventually(approved).WithArguments(ctx, name).Should(BeFalse())
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":null}}`))).To(Succeed())
+		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeTrue())
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":[{"key":"fleetgate.io/unapproved","effect":"NoSchedule"}]}}`))).To(Succeed())
+		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
+	})
+
+	It("is not shown by a ManagedCluster that somebody else made", func(ctx SpecContext) {
+		const name = "another"
+		newAgent(ctx, name).register(ctx)
+		member := newMember(ctx, name, true)
+		Consistently(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
+		expect.Removed(ctx, hubClient, member)
+		Consistently(func() error { _, err := clusterOf(ctx, name); return err }).Should(Succeed())
+	})
+})
