@@ -168,6 +168,8 @@ var _ = Describe("Decisions", func() {
 		for _, name := range b.names(1, 2, 3, 4, 5, 6, 7, 8) {
 			Expect(counts).To(HaveKeyWithValue(name, 5))
 		}
+		By("a cluster comes, and each is decided once")
+		Expect(writes(func() { b.join(ctx, b.name(9)) })).To(BeNumerically("<=", len(all)))
 	})
 
 	It("are spread, and sorted by score, where that is asked for", func(ctx SpecContext) {
