@@ -57,23 +57,16 @@ func ForHub(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, erro
 	})
 }
 
-// Placements are the kinds of what Open Cluster Management's Placements are decided with,
-// beside those of clusters.
-func Placements() []string {
-	const group = ".cluster.open-cluster-management.io"
-	return []string{"placements" + group, "placementdecisions" + group, "addonplacementscores" + group}
-}
-
-// Named returns the CRDs of these names, of those that are there.
-func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Contains(names, crd.Name) })
-}
-
 // ForMember returns the CRDs that belong on a member, of the given API groups.
 func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {
 		return isForMembers(crd) && slices.Contains(groups, crd.Spec.Group)
 	})
+}
+
+// Named returns the CRDs of the given names, such as those of a part of a group.
+func Named(names ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Contains(names, crd.Name) })
 }
 
 func isForMembers(crd *apiextensionsv1.CustomResourceDefinition) bool {
