@@ -40,7 +40,7 @@ func TestACompilerKeepsWhatItCompiledWellOrNot(t *testing.T) {
 	for text, want := range map[string]string{"n > 1": "", "m > 1": "undeclared reference to 'm'", strings.Repeat(" ", 20<<10) + "n": "the limit is 16384"} {
 		first, err := c.Compile(text)
 		again, errAgain := c.Compile(text)
-		if first != again || (err == nil) != (want == "") || err != errAgain || err != nil && !strings.Contains(err.Error(), want) {
+		if first != again || (err == nil) != (want == "") || !errors.Is(errAgain, err) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.10q: %v, then %v, want %q", text, err, errAgain, want)
 		}
 	}

@@ -57,13 +57,6 @@ func ForHub(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, erro
 	})
 }
 
-// Placements are the kinds of what Open Cluster Management's Placements are decided with,
-// beside those of clusters.
-func Placements() []string {
-	const group = ".cluster.open-cluster-management.io"
-	return []string{"placements" + group, "placementdecisions" + group, "addonplacementscores" + group}
-}
-
 // ForMember returns the CRDs that belong on a member, of the given API groups.
 func ForMember(groups ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return where(func(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -80,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	o := r.decide(placement, w, existing)
 	err = r.write(ctx, placement, o, existing)
 	switch {
-	case apierrors.IsConflict(err), errors.Is(err, errChanged):
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), errors.Is(err, errChanged):
+		// Somebody else is at it, the garbage collector after a Placement of that name.
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	case family.RefusedAsGoing(err):
 		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil

@@ -55,7 +55,8 @@ func placementOf(namespace, name string) *clusterv1beta1.Placement {
 	return &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, name)}
 }
 
-// noGarbage takes what a garbage collector would, which this hub has not.
+// noGarbage takes what a garbage collector would after a while: the next spec has the same
+// names.
 func noGarbage(of *clusterv1beta1.Placement) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) {
