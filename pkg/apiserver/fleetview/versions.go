@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -43,8 +42,6 @@ func (v versions) of(member string) string {
 	}
 	return ""
 }
-
-func (v versions) clone() versions { return maps.Clone(v) }
 
 func hashOf(members []string) []byte {
 	sum := sha256.Sum256([]byte(strings.Join(members, "\n")))
