@@ -18,7 +18,6 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/rest"
 
-	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
@@ -130,7 +129,7 @@ func (c Config) Complete() (CompletedConfig, error) {
 		c.Spans = noop.NewTracerProvider()
 	}
 	if c.Views == nil {
-		c.Views = fleetview.ViewsFunc(func(string) (*viewv1alpha1.FleetView, bool) { return nil, false })
+		c.Views = fleetview.NoViews
 	}
 	var missing []error
 	need := func(present bool, what string) {

@@ -90,13 +90,13 @@ func rows(t *testing.T, res *http.Response) []string {
 
 func withViews(views ...*viewv1alpha1.FleetView) option {
 	return func(c *apiserver.Config) {
-		c.Views = fleetview.ViewsFunc(func(name string) (*viewv1alpha1.FleetView, bool) {
+		c.Views = fleetview.ViewsFunc(func(ctx context.Context, name string) (*viewv1alpha1.FleetView, error) {
 			for _, v := range views {
 				if v.Name == name {
-					return v, true
+					return v, nil
 				}
 			}
-			return nil, false
+			return fleetview.NoViews(ctx, name)
 		})
 	}
 }

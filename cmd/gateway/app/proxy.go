@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -45,7 +44,9 @@ func (g *gateway) addProxy(ctx context.Context) error {
 	}
 	serving := make(chan struct{})
 	settings := g.proxyConfig(tunnels, members, credentials, func() { close(serving) })
-	settings.Views = g.fleetViews(ctx)
+	if settings.Views, err = g.fleetViews(ctx); err != nil {
+		return err
+	}
 	config, err := settings.Complete()
 	if err != nil {
 		return err
@@ -115,10 +116,6 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	if err := endOnNewIdentity(informer, tunnels.disconnect); err != nil {
 		return err
 	}
-	views, err := g.manager.GetCache().GetInformer(ctx, &viewv1alpha1.FleetView{})
-	if err != nil {
-		return fmt.Errorf("watching FleetViews: %w", err)
-	}
 	if err := g.certificates.WaitForFirst(ctx); err != nil {
 		return ignoreEnd(ctx, err)
 	}
@@ -128,7 +125,7 @@ func (g *gateway) serveAPI(ctx context.Context, config apiserver.CompletedConfig
 	case <-credentials.Synced():
 	}
 	// Who asks for a member that is not known yet would hear that there is none.
-	if !toolscache.WaitForCacheSync(ctx.Done(), known, views.HasSynced) {
+	if !toolscache.WaitForCacheSync(ctx.Done(), known) {
 		return nil
 	}
 	server, err := config.New(ctx)

@@ -5,20 +5,32 @@ package app
 
 import (
 	"context"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 )
 
-// fleetViews reads FleetViews from the cache, which has them before the API server runs.
-func (g *gateway) fleetViews(ctx context.Context) fleetview.Views {
-	return fleetview.ViewsFunc(func(name string) (*viewv1alpha1.FleetView, bool) {
-		var view viewv1alpha1.FleetView
-		if err := g.manager.GetCache().Get(ctx, client.ObjectKey{Name: name}, &view); err != nil {
-			return nil, false
+// fleetViews reads FleetViews from the cache. Nothing waits for it: a gateway whose role is that
+// of the version before may not list them, and serves all else.
+func (g *gateway) fleetViews(ctx context.Context) (fleetview.Views, error) {
+	all := g.manager.GetCache()
+	informer, err := all.GetInformer(ctx, &viewv1alpha1.FleetView{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching FleetViews: %w", err)
+	}
+	return fleetview.ViewsFunc(func(ctx context.Context, name string) (*viewv1alpha1.FleetView, error) {
+		if !informer.HasSynced() {
+			return nil, apierrors.NewServiceUnavailable("the gateway has not read FleetViews yet: if that lasts, let its account list and watch them; the view all needs none")
 		}
-		return &view, true
-	})
+		var view viewv1alpha1.FleetView
+		if err := all.Get(ctx, client.ObjectKey{Name: name}, &view); err != nil {
+			return nil, err
+		}
+		return &view, nil
+	}), nil
 }

@@ -135,7 +135,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 		return nil, nil, err
 	}
 	x = &exchange{request: of}
-	if x.view, err = h.viewOf(of.view); err != nil {
+	if x.view, err = h.viewOf(r.Context(), of.view); err != nil {
 		return nil, nil, err
 	}
 	if x.query, err = url.ParseQuery(of.url.RawQuery); err != nil {

@@ -4,6 +4,7 @@
 package fleetview
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -25,15 +26,25 @@ const (
 
 // Views gives the FleetViews of the hub, from memory.
 type Views interface {
-	// FleetView returns the view of that name, or false if there is none.
-	FleetView(name string) (*viewv1alpha1.FleetView, bool)
+	// FleetView returns the view of that name. The error is NotFound if there is none, and any
+	// other of package apierrors if nobody knows.
+	FleetView(ctx context.Context, name string) (*viewv1alpha1.FleetView, error)
 }
 
 // ViewsFunc is a function that gives FleetViews.
-type ViewsFunc func(name string) (*viewv1alpha1.FleetView, bool)
+type ViewsFunc func(ctx context.Context, name string) (*viewv1alpha1.FleetView, error)
 
 // FleetView calls f.
-func (f ViewsFunc) FleetView(name string) (*viewv1alpha1.FleetView, bool) { return f(name) }
+func (f ViewsFunc) FleetView(ctx context.Context, name string) (*viewv1alpha1.FleetView, error) {
+	return f(ctx, name)
+}
+
+// NoViews are those of a hub that has none.
+var NoViews = ViewsFunc(func(_ context.Context, name string) (*viewv1alpha1.FleetView, error) { return nil, notFound(name) })
+
+func notFound(name string) error {
+	return apierrors.NewNotFound(viewv1alpha1.GroupVersion.WithResource(viewv1alpha1.Resource).GroupResource(), name)
+}
 
 // view is which members are read, and how.
 type view struct {
@@ -43,7 +54,7 @@ type view struct {
 }
 
 // viewOf is the view that a name in a path means.
-func (h *Handler) viewOf(name string) (*view, error) {
+func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 	if name == viewv1alpha1.AllMembers {
 		return &view{name: name, selector: labels.Everything()}, nil
 	}
@@ -54,9 +65,9 @@ func (h *Handler) viewOf(name string) (*view, error) {
 	if made != nil {
 		return made, nil
 	}
-	object, ok := h.views.FleetView(name)
-	if !ok {
-		return nil, apierrors.NewNotFound(viewv1alpha1.GroupVersion.WithResource(viewv1alpha1.Resource).GroupResource(), name)
+	object, err := h.views.FleetView(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	selector := labels.Everything()
 	if object.Spec.MemberSelector != nil {

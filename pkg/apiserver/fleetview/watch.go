@@ -258,7 +258,7 @@ func (wa *watch) check(ctx context.Context) error {
 	if decision != authorizer.DecisionAllow {
 		return apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was taken away"))
 	}
-	view, err := wa.h.viewOf(wa.x.request.view)
+	view, err := wa.h.viewOf(ctx, wa.x.request.view)
 	if err != nil {
 		return err
 	}

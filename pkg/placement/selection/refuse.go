@@ -28,6 +28,7 @@ var refusedGroups = map[string]bool{
 	"tunnel.fleetgate.io":                       true,
 	"request.fleetgate.io":                      true,
 	"admission.fleetgate.io":                    true,
+	"view.fleetgate.io":                         true,
 	"events.k8s.io":                             true,
 	"coordination.k8s.io":                       true,
 	"metrics.k8s.io":                            true,
