@@ -117,17 +117,19 @@ func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster)
 // follow writes what differs, to either side.
 func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster) error {
 	letIn := decide(cluster.Annotations[acceptedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
-	if err := r.approve(ctx, member, letIn); err != nil {
+	// What is decided is written down first: whoever changes it in between is seen then.
+	if err := r.write(ctx, member, cluster, letIn); err != nil {
 		return err
 	}
-	base := cluster.DeepCopy()
-	desired(cluster, member, letIn)
-	if !equality.Semantic.DeepEqual(base, cluster) {
-		if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-			return fmt.Errorf("following member %q with its ManagedCluster: %w", member.Name, err)
+	if member.IsApproved() != letIn {
+		if err := r.approve(ctx, member, letIn); err != nil {
+			return err
+		}
+		if err := r.write(ctx, member, cluster, letIn); err != nil {
+			return err
 		}
 	}
-	base = cluster.DeepCopy()
+	base := cluster.DeepCopy()
 	if !desiredStatus(&cluster.Status, member) {
 		return nil
 	}
@@ -137,11 +139,21 @@ func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCl
 	return nil
 }
 
-// approve has the member say what was decided.
-func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool) error {
-	if member.IsApproved() == letIn {
+// write brings the ManagedCluster in step, if it is not.
+func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster, letIn bool) error {
+	base := cluster.DeepCopy()
+	desired(cluster, member, letIn)
+	if equality.Semantic.DeepEqual(base, cluster) {
 		return nil
 	}
+	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("following member %q with its ManagedCluster: %w", member.Name, err)
+	}
+	return nil
+}
+
+// approve has the member say what was decided.
+func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool) error {
 	base := member.DeepCopy()
 	if letIn {
 		member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })

@@ -32,6 +32,8 @@ const (
 	maxCustomClaims = 20
 	accepted        = "true"
 	waiting         = "false"
+	// pending ends a decision that the MemberCluster does not say yet.
+	pending = ",pending"
 )
 
 // Shows is true for the ManagedCluster that shows the member.
@@ -39,17 +41,24 @@ func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClust
 	return member.UID != "" && cluster.Name == member.Name && cluster.Annotations[MemberAnnotation] == string(member.UID)
 }
 
-// decide says whether a member is let in: as who changed it wants since both said the same,
-// which agreed is. Where both changed it they say the same.
-func decide(agreed string, byMember, byCluster bool) bool {
-	if agreed == "" || (agreed == accepted) == byCluster {
+// decide says whether a member is let in. Decided is what was decided last, and may be on its
+// way to the MemberCluster yet: what that says does not count until it has arrived. A
+// ManagedCluster that says something else was changed since.
+func decide(decided string, byMember, byCluster bool) bool {
+	decision, onItsWay := strings.CutSuffix(decided, pending)
+	switch {
+	case decision == "":
 		return byMember
+	case (decision == accepted) != byCluster:
+		return byCluster
+	case onItsWay:
+		return decision == accepted
 	}
-	return byCluster
+	return byMember
 }
 
-// desired makes a ManagedCluster what shows the member, but for its status. Fresh is one that
-// is yet to be made.
+// desired makes a ManagedCluster what shows the member, but for its status. While the
+// MemberCluster says otherwise the decision is on its way.
 func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster, letIn bool) {
 	if cluster.Labels == nil {
 		cluster.Labels = map[string]string{}
@@ -66,6 +75,9 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	decision := waiting
 	if letIn {
 		decision = accepted
+	}
+	if member.IsApproved() != letIn {
+		decision += pending
 	}
 	for key, value := range map[string]string{
 		MemberAnnotation: string(member.UID), labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(shown)), ","), acceptedAnnotation: decision,

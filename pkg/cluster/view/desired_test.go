@@ -6,6 +6,7 @@ package view
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,10 @@ func TestDecide(t *testing.T) {
 		"it was denied":              {accepted, true, false, false},
 		"both say so":                {waiting, true, true, true},
 		"nothing was agreed yet":     {"", true, false, true},
+		"accepted, on its way":       {accepted + pending, false, true, true},
+		"denied, on its way":         {waiting + pending, true, false, false},
+		"denied while it was":        {accepted + pending, false, false, false},
+		"denied when it had arrived": {accepted + pending, true, false, false},
 	} {
 		if got := decide(tc.agreed, tc.byMember, tc.byCluster); got != tc.want {
 			t.Errorf("%s: %v", name, got)
@@ -35,35 +40,87 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whoever writes what in which order, and however late one sees the other: in the end both
-// say the same, which is what was written last, and nothing is written any more.
+// model is the two objects, and a look at them that may be stopped at any step. Writes of the
+// look fail when somebody else wrote since it began, as with a resourceVersion.
+type model struct {
+	member, cluster               bool
+	decided                       string
+	memberVersion, clusterVersion int
+}
+
+// steps are what a look writes, in order. Others may write between any two.
+func (m *model) steps() []func() bool {
+	letIn := decide(m.decided, m.member, m.cluster)
+	memberVersion, clusterVersion := m.memberVersion, m.clusterVersion
+	write := func(way string) func() bool {
+		return func() bool {
+			if m.clusterVersion != clusterVersion {
+				return false
+			}
+			m.cluster, m.decided = letIn, fmt.Sprint(letIn)+way
+			m.clusterVersion++
+			clusterVersion++
+			return true
+		}
+	}
+	if m.member == letIn {
+		return []func() bool{write("")}
+	}
+	return []func() bool{write(pending), func() bool {
+		if m.memberVersion != memberVersion {
+			return false
+		}
+		m.member = letIn
+		m.memberVersion++
+		return true
+	}, write("")}
+}
+
+func (m *model) settle() {
+	for range 3 {
+		for _, step := range m.steps() {
+			step()
+		}
+	}
+}
+
+// Whoever writes what in which order, and wherever a look is stopped or overtaken: in the end
+// both say the same. What was written last counts: on a ManagedCluster that was looked at since
+// it was changed, and on a MemberCluster that nothing was on its way to.
 func TestDecisionsConverge(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		member, cluster, agreed := random.IntN(2) == 0, random.IntN(2) == 0, ""
-		settle := func() {
-			letIn := decide(agreed, member, cluster)
-			member, cluster, agreed = letIn, letIn, fmt.Sprint(letIn)
-		}
-		settle()
-		for range random.IntN(10) {
-			last := random.IntN(2) == 0
+		m := &model{member: random.IntN(2) == 0}
+		m.settle()
+		var last, judged bool
+		for range 1 + random.IntN(6) {
+			steps := m.steps()
+			stopped := random.IntN(len(steps) + 1)
+			for _, step := range steps[:stopped] {
+				step()
+			}
+			last = random.IntN(2) == 0
 			if random.IntN(2) == 0 {
-				member = last
+				judged = last != m.cluster && strings.TrimSuffix(m.decided, pending) == fmt.Sprint(m.cluster)
+				m.cluster = last
+				m.clusterVersion++
 			} else {
-				cluster = last
+				judged = last != m.member && m.decided == fmt.Sprint(m.member) && m.cluster == m.member
+				m.member = last
+				m.memberVersion++
 			}
-			settle()
-			if member != last {
-				t.Fatalf("seed %d: %v was written last, %v counts", seed, last, member)
+			for _, step := range steps[stopped:] {
+				if !step() {
+					break
+				}
 			}
-			// Of two writes at a time either may count.
-			member, cluster = random.IntN(2) == 0, random.IntN(2) == 0
-			settle()
 		}
-		settle()
-		if member != cluster || agreed != fmt.Sprint(member) {
-			t.Fatalf("seed %d: member %v, cluster %v, agreed %s", seed, member, cluster, agreed)
+		m.settle()
+		if m.member != m.cluster || m.decided != fmt.Sprint(m.member) {
+			t.Fatalf("seed %d: they differ: %+v", seed, m)
+		}
+		if judged && m.member != last {
+			t.Fatalf("seed %d: %v was written last, %+v", seed, last, m)
 		}
 	}
 }
