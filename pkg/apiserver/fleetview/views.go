@@ -66,6 +66,9 @@ func (h *Handler) viewOf(ctx context.Context, name string) (*view, error) {
 		return made, nil
 	}
 	object, err := h.views.FleetView(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, notFound(name) // In words of one form, whoever looked.
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -143,9 +143,11 @@ var _ = Describe("An object by its name", func() {
 
 var _ = Describe("A view", func() {
 	It("is of the members that its selector chooses", func(ctx SpecContext) {
-		expect.Created(ctx, hubClient, &viewv1alpha1.FleetView{ObjectMeta: build.Named("none"), Spec: viewv1alpha1.FleetViewSpec{
+		none := &viewv1alpha1.FleetView{ObjectMeta: build.Named("none"), Spec: viewv1alpha1.FleetViewSpec{
 			MemberSelector: metav1.SetAsLabelSelector(map[string]string{"no": "such"}),
-		}})
+		}}
+		expect.Created(ctx, hubClient, none)
+		DeferCleanup(func(ctx SpecContext) { Expect(hubClient.Delete(ctx, none)).To(Succeed()) })
 		Eventually(func() string {
 			_, stderr, _ := someone(ctx, "jane", team, "none").tries(ctx, "get", "pods", "-A")
 			return stderr

@@ -5,9 +5,6 @@ package klusterlets_test
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,47 +20,8 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/program"
 )
-
-// runProgram runs the gateway's program on the hub, as it is installed there.
-func runProgram(ctx context.Context) {
-	GinkgoHelper()
-	kubeconfig, err := hub.Kubeconfig(gatewayUser)
-	Expect(err).NotTo(HaveOccurred())
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", ".fleetgate", "bin", "gateway"))
-	Expect(err).NotTo(HaveOccurred())
-	ports, err := env.FreePorts(3)
-	Expect(err).NotTo(HaveOccurred())
-	process, err := env.NewProcess(env.ProcessOptions{
-		Name: "gateway", Dir: GinkgoT().TempDir(), Path: path, Grace: 40 * time.Second, Ready: ready(ports[0]),
-		Args: []string{
-			"--kubeconfig=" + kubeconfig, "--apis=ocm", "--ocm=registration", "--install", "--external-name=localhost",
-			"--bind-address=127.0.0.1", "--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0]),
-			fmt.Sprintf("--secure-port=%d", ports[1]), fmt.Sprintf("--webhook-port=%d", ports[2]),
-		},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(process.Start(ctx)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(process.Stop(ctx)).To(Succeed()) })
-}
-
-func ready(port int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", port), nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("/readyz answers %s", response.Status)
-		}
-		return nil
-	}
-}
 
 // The program runs on a hub where nothing was prepared but the gateway's rights.
 var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ordered, func() {
@@ -79,7 +37,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { hub, hubClient, clientset = before, beforeClient, beforeSet })
 		giveTheGatewayItsRights(ctx)
-		runProgram(ctx)
+		program.Gateway(ctx, hub, "--ocm=registration", "--install", "--external-name=localhost")
 		By("answering reviews")
 		Eventually(func() error {
 			return hubClient.Create(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("kube-x"), Spec: clusterv1.ManagedClusterSpec{
