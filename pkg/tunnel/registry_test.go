@@ -225,7 +225,20 @@ func TestSubscribersHearOfFirstAndLast(t *testing.T) {
 	unsubscribe := r.Subscribe(hear)
 	targets := map[string]tunnel.Target{"echo": echo}
 	leave := tunneltest.Join(t, r, "one", targets)
-	leaveToo, ended := serveAgent(t, r, "one", targets)
+	leaveToo, ended := serveAgent(t, r, "one", map[string]tunnel.Target{"echo": echo, "second": echo})
+	// The agent knows of its tunnel a moment before the registry does, and the first one stays
+	// until there is another.
+	for {
+		conn, err := r.DialMember(t.Context(), "one", "second")
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
 	leave()
 	leaveToo()
 	<-ended
