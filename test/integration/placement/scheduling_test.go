@@ -248,13 +248,13 @@ var _ = Describe("The scheduler", func() {
 
 	It("asks for spot pools, and spreads over zones, as a cluster of Cluster API has them", func(ctx SpecContext) {
 		const spot, zone = "infrastructure.fleetgate.io/spot-pool-count", "topology.kubernetes.io/zone"
-		shop(ctx, "si-shop")
+		shop(ctx, "sz-shop")
 		in := func(name string) map[string]string { return map[string]string{zone: name} }
-		joinAll(ctx, "si", in("si-b"), in("si-a"), in("si-a"), in("si-c"))
+		joinAll(ctx, "sz", in("sz-b"), in("sz-a"), in("sz-a"), in("sz-c"))
 		for i, count := range []string{"1", "2", "1", "0"} {
-			report(ctx, fmt.Sprintf("si-%d", i+1), withProperty(spot, count))
+			report(ctx, fmt.Sprintf("sz-%d", i+1), withProperty(spot, count))
 		}
-		place(ctx, "si", "si-shop", picking(2, func(policy *placementv1beta1.PlacementPolicy) {
+		place(ctx, "sz", "sz-shop", picking(2, func(policy *placementv1beta1.PlacementPolicy) {
 			terms := policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
 			terms[0].PropertySelector = &placementv1beta1.PropertySelector{MatchExpressions: []placementv1beta1.PropertySelectorRequirement{
 				{Name: spot, Operator: placementv1beta1.PropertySelectorGreaterThan, Values: []string{"0"}},
@@ -263,8 +263,8 @@ var _ = Describe("The scheduler", func() {
 				{TopologyKey: zone, MaxSkew: new(int32(1)), WhenUnsatisfiable: placementv1beta1.DoNotSchedule},
 			}
 		}))
-		// si-4 has no spot pool; of the others the last two would be taken, which are in one zone.
-		expectOn(ctx, "si", "si-1", "si-3")
+		// sz-4 has no spot pool; of the others the last two would be taken, which are in one zone.
+		expectOn(ctx, "sz", "sz-1", "sz-3")
 	})
 
 	It("prefers labels without asking for them", func(ctx SpecContext) {
