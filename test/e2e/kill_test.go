@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"time"
@@ -60,17 +59,20 @@ func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
 	victims := []string{"gateway", "member-1-agent", "member-2-agent"}
 	random.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 	for _, victim := range victims {
-		finished := make(chan error, 1)
-		go func() {
-			_, err := l.launcher(ctx, "up")
-			finished <- err
-		}()
 		after := time.Duration(random.Int64N(int64(3 * time.Second)))
-		Expect(l.killOnceItRuns(ctx, victim, after)).To(Succeed())
-		// The launcher may have noticed, and said so, or be past the victim already.
-		if err := <-finished; err != nil {
-			GinkgoWriter.Printf("up, with %s killed %s after its start: %v\n", victim, after, err)
-		}
+		Eventually(func() (bool, error) {
+			ended, failure := make(chan struct{}), error(nil)
+			go func() {
+				defer close(ended)
+				_, failure = l.launcher(ctx, "up")
+			}()
+			killed, err := l.killOnceItRuns(ctx, victim, after, ended)
+			// The launcher may have noticed, and said so, or be past the victim already.
+			if <-ended; failure != nil {
+				GinkgoWriter.Printf("up, with %s killed %s after its start: %v\n", victim, after, failure)
+			}
+			return killed, err
+		}).Should(BeTrue(), "%s was never started", victim)
 	}
 	Eventually(func() error {
 		_, err := l.launcher(ctx, "up")
@@ -78,12 +80,14 @@ func (l *launched) upWhileKilling(ctx context.Context, random *rand.Rand) {
 	}).Should(Succeed())
 }
 
-// killOnceItRuns waits for the process, then for a while longer, and kills it.
-func (l *launched) killOnceItRuns(ctx context.Context, name string, after time.Duration) error {
+// killOnceItRuns waits for the process, then for a while longer, and kills it. It returns false
+// if whoever starts it gave up before that: the process before may not have been over what
+// was done to it.
+func (l *launched) killOnceItRuns(ctx context.Context, name string, after time.Duration, gaveUp <-chan struct{}) (bool, error) {
 	for ctx.Err() == nil {
 		all, err := env.Processes(l.dir)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, p := range all {
 			if p.Name() != name || !p.Running() {
@@ -91,15 +95,17 @@ func (l *launched) killOnceItRuns(ctx context.Context, name string, after time.D
 			}
 			select {
 			case <-ctx.Done():
-				return ctx.Err()
+				return false, ctx.Err()
 			case <-time.After(after):
 			}
-			return p.Kill()
+			return true, p.Kill()
 		}
 		select {
 		case <-ctx.Done():
+		case <-gaveUp:
+			return false, nil
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return errors.Join(errors.New("the process never ran"), ctx.Err())
+	return false, ctx.Err()
 }
