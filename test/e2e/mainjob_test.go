@@ -113,21 +113,33 @@ var _ = Describe("make up", Ordered, func() {
 
 	It("writes kubeconfigs that differ in the server's URL alone", func() {
 		paths := section("Kubeconfigs, of user admin in group fleetgate:admins")
-		Expect(paths).To(Equal([]string{l.fleet.HubKubeconfig(), l.fleet.MemberKubeconfig("member-1"), l.fleet.MemberKubeconfig("member-2")}))
+		behind := map[string]string{
+			l.fleet.MemberKubeconfig("member-1"): "clustergateways/member-1/proxy",
+			l.fleet.MemberKubeconfig("member-2"): "clustergateways/member-2/proxy",
+			l.fleet.FleetKubeconfig():            "fleetviews/all/proxy",
+		}
+		Expect(paths).To(Equal([]string{l.fleet.HubKubeconfig(), l.fleet.MemberKubeconfig("member-1"), l.fleet.MemberKubeconfig("member-2"), l.fleet.FleetKubeconfig()}))
 		hub, err := os.ReadFile(paths[0])
 		Expect(err).NotTo(HaveOccurred())
-		member, err := os.ReadFile(paths[1])
-		Expect(err).NotTo(HaveOccurred())
-		var different []string
-		others := strings.Split(string(member), "\n")
-		for i, line := range strings.Split(string(hub), "\n") {
-			if line != others[i] {
-				different = append(different, strings.TrimSpace(others[i]))
+		for _, path := range paths[1:] {
+			other, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			var different []string
+			lines := strings.Split(string(other), "\n")
+			for i, line := range strings.Split(string(hub), "\n") {
+				if line != lines[i] {
+					different = append(different, strings.TrimSpace(lines[i]))
+				}
 			}
+			Expect(different).To(HaveLen(1), path)
+			Expect(different[0]).To(And(HavePrefix("server: "), HaveSuffix("/apis/cluster.core.oam.dev/v1alpha1/"+behind[path])))
 		}
-		Expect(different).To(HaveLen(1))
-		Expect(different[0]).To(HavePrefix("server: "))
-		Expect(different[0]).To(HaveSuffix("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy"))
+	})
+
+	It("shows what all members have in one table", func() {
+		rows := section("Deployments on all members, asked at once, through the hub")
+		Expect(rows[0]).To(MatchRegexp(`^NAMESPACE +CLUSTER +NAME +READY`))
+		Expect(rows[1:]).To(ContainElements(MatchRegexp(`^shop +member-1 +web`), MatchRegexp(`^shop +member-2 +web`)))
 	})
 
 	It("knows user admin in group fleetgate:admins on hub and members", func(ctx context.Context) {
@@ -140,7 +152,7 @@ var _ = Describe("make up", Ordered, func() {
 
 	It("suggests commands that run", func(ctx context.Context) {
 		commands := section("Try next")
-		Expect(commands).To(HaveLen(3))
+		Expect(commands).To(HaveLen(4))
 		for _, command := range commands {
 			out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), "%s\n%s", command, out)
