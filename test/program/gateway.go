@@ -39,7 +39,8 @@ func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process 
 	ports, err := env.FreePorts(3)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	process, err := env.NewProcess(env.ProcessOptions{
-		Name: "gateway", Dir: dir, Path: path, Grace: 40 * time.Second, Ready: alive(ports[0]),
+		Name: "gateway", Dir: dir, Path: path, Grace: 40 * time.Second,
+		Ready: env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/livez", ports[0])),
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--apis=ocm", "--bind-address=127.0.0.1", "--metrics-bind-address=0",
 			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0]),
@@ -55,24 +56,6 @@ func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process 
 		gomega.Expect(process.Stop(ctx)).To(gomega.Succeed())
 	})
 	return process
-}
-
-func alive(port int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/livez", port), nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("/livez answers %s", response.Status)
-		}
-		return nil
-	}
 }
 
 // Kubectl runs kubectl as an administrator of a cluster, and returns what it says on both of
