@@ -60,24 +60,13 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		h.refuse(w, r, err)
 		return
 	}
-	defer leaveQuietly(ctx)
+	reply := &cutReply{ResponseWriter: w}
+	defer reply.end(ctx, x.request)
 	proxy := h.replies
 	if x.request.isWatch() {
 		proxy = h.watches
 	}
-	proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
-}
-
-// leaveQuietly ends the panic with which a reverse proxy gives a reply up, if the
-// caller has gone: every watch ends that way and nobody needs a line in the log for
-// it. A caller who is there must see that the reply was cut.
-func leaveQuietly(ctx context.Context) {
-	v := recover()
-	//lint:ignore errorlint It is panicked with as it is, by net/http.
-	if v == nil || v == http.ErrAbortHandler && errors.Is(context.Cause(ctx), context.Canceled) {
-		return
-	}
-	panic(v)
+	proxy.ServeHTTP(reply, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
 // ensureGranted returns when the agent lets the gateway act as the caller.

@@ -147,6 +147,9 @@ func isLongRunning(info *apirequest.RequestInfo) bool {
 // isWatch is true for a request whose caller goes on where it ended.
 func (r *Request) isWatch() bool { return r.Info.IsResourceRequest && r.Info.Verb == "watch" }
 
+// isLog is true for a request whose reply is lines for people.
+func (r *Request) isLog() bool { return r.Info.IsResourceRequest && r.Info.Subresource == "log" }
+
 type parsedKey struct{}
 
 type parsed struct {
