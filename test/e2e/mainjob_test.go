@@ -260,6 +260,16 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
+	// There were ten FailedCreate warnings for each Deployment.
+	It("leaves no warnings on the hub about what it only holds", func(ctx context.Context) {
+		// Those that were there before the placement.
+		l.hub(ctx, "delete", "pods", "--namespace=shop", "--all", "--grace-period=0", "--force")
+		Eventually(func() string {
+			return l.hub(ctx, "get", "deployment", "web", "--namespace=shop", "--output=jsonpath={.status.conditions[*].message}")
+		}).Should(ContainSubstring("creation is disallowed in the fleet hub cluster"), "its controllers have tried")
+		Expect(l.hub(ctx, "get", "events", "--namespace=shop", "--field-selector=type=Warning", "--output=name")).To(BeEmpty())
+	})
+
 	It("repairs what somebody changed on a member", func(ctx context.Context) {
 		l.member(ctx, "member-2", "delete", "service", "web", "--namespace=shop")
 		Eventually(func() error {
