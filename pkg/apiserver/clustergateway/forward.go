@@ -34,6 +34,8 @@ type exchange struct {
 	fanned bool
 	// rights are what let the request in.
 	rights rights
+	// cookies are those for a page of the member, at a host that is the member's alone.
+	cookies []string
 	// ended is why the gateway ended a request that lasts, or why its caller did; nil
 	// if it came to its own end.
 	ended error
@@ -96,6 +98,9 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	to.Scheme, to.Host = "https", h.serverName
 	pr.Out.URL, pr.Out.Host = to, h.serverName
 	pr.Out.Trailer = nil
+	if request.isPage() && atMemberHost(pr.In.Context()) {
+		x.cookies = pr.In.Header["Cookie"]
+	}
 	stripIdentity(pr.Out.Header)
 	if !x.own {
 		setIdentity(pr.Out.Header, x.as)
@@ -118,6 +123,9 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	}
 	if err := checkIdentity(out.Header, x.as); err != nil {
 		return nil, err
+	}
+	if x.cookies != nil {
+		out.Header["Cookie"] = x.cookies
 	}
 	res, err := x.send(out)
 	if err != nil {
