@@ -84,6 +84,6 @@ func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err er
 // asked.
 func (h *Handler) Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time) {
 	record := newRecord(r, &Request{Info: info, Path: path}, began)
-	record.View, record.Code, record.Bytes, record.Took = printable(view, maxRecorded), code, bytes, time.Since(began)
+	record.View, record.Code, record.Bytes, record.Took = Printable(view, maxRecorded), code, bytes, time.Since(began)
 	h.record(r.Context(), record)
 }

@@ -102,6 +102,7 @@ func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions 
 		switch code := reply.code; {
 		case (code == http.StatusOK || code == http.StatusCreated) && reply.err == nil:
 			good = append(good, reply)
+			t.say(reply.header)
 		case code == http.StatusForbidden:
 			t.refused = append(t.refused, reply.member)
 			forbidden = first(forbidden, reply)
