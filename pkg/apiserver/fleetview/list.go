@@ -27,6 +27,10 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
+	streams, err := x.streamOf()
+	if err != nil {
+		return err
+	}
 	questions, err := x.questions(header)
 	if err != nil {
 		return err
@@ -44,6 +48,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 			limit = math.MaxInt64
 		}
 		return h.page(w, r, x, questions, limit, begin)
+	}
+	if streams {
+		return h.stream(w, r, x, questions)
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
