@@ -29,6 +29,16 @@ func fannedFrom(ctx context.Context) string {
 	return view
 }
 
+type narrowKey struct{}
+
+// WithNarrowWindow has the gateway hold little of a reply that waits to be read: of a thousand
+// members that are asked the same, each may have megabytes to say before it is its turn.
+func WithNarrowWindow(ctx context.Context) context.Context {
+	return context.WithValue(ctx, narrowKey{}, true)
+}
+
+func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
+
 // ServeMember forwards what r asks of a view to one of its members. Path, RawPath and query
 // are what the member gets. The caller of r must have the right to the member's way in
 // (Way), and be counted (EnterUser).

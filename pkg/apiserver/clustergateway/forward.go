@@ -59,7 +59,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	}
 	defer leaveQuietly(ctx)
 	proxy := h.replies
-	if x.request.isWatch() {
+	if x.request.isWatch() || isNarrow(ctx) {
 		proxy = h.watches
 	}
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))

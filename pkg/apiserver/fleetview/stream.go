@@ -123,33 +123,38 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 	if err != nil {
 		return err
 	}
+	var marked []byte
 	for {
 		item, err := in.Next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+		if errors.Is(err, io.EOF) {
+			break
 		}
-		if err := s.item(marker, item, err != nil); err != nil {
-			return err
+		if err == nil {
+			marked, err = marker.Mark(marked[:0], item)
+		}
+		if err == nil {
+			err = s.item(marked)
 		}
 		if err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.read.set(from.member, in.Metadata.ResourceVersion)
-			return nil
-		}
-	}
-}
-
-// item writes an item, or flushes after the last.
-func (s *streamed) item(marker *splice.Marker, item []byte, last bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !last {
-		if err := s.out.Item(marker, item); err != nil {
 			return err
 		}
 	}
-	if now := time.Now(); s.out.Items > 0 && (last || now.Sub(s.flushed) > flushAfter) {
+	s.mu.Lock()
+	s.read.set(from.member, in.Metadata.ResourceVersion)
+	s.mu.Unlock()
+	return s.item(nil)
+}
+
+// item writes an item, or flushes after the last, which is nil.
+func (s *streamed) item(marked []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if marked != nil {
+		if err := s.out.Marked(marked); err != nil {
+			return err
+		}
+	}
+	if now := time.Now(); s.out.Items > 0 && (marked == nil || now.Sub(s.flushed) > flushAfter) {
 		s.flushed = now
 		_ = http.NewResponseController(s.w).Flush() // Who cannot be flushed to gets it later.
 	}

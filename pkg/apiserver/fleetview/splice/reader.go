@@ -18,7 +18,7 @@ const (
 	// maxHead is how many bytes each of the other fields of a list may have.
 	maxHead = 1 << 20
 	// window is what is read at once.
-	window = 32 << 10
+	window = 16 << 10
 )
 
 // Metadata is what a list says of itself.
