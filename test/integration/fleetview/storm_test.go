@@ -56,10 +56,11 @@ func stormBed(ctx context.Context) {
 	for _, member := range members {
 		show(ctx, member, true)
 	}
+	jane := someone(ctx, "jane", team)
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(running.AwaitAnswers(ctx, time.Minute)).To(Succeed())
 		Eventually(func() error {
-			_, _, err := someone(ctx, "jane", team).tries(ctx, "-n", namespace, "get", "pods")
+			_, _, err := jane.tries(ctx, "-n", namespace, "get", "pods")
 			return err
 		}).Should(Succeed(), "the hub finds out by and by that the gateway is back")
 		for _, member := range members {
