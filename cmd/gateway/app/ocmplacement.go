@@ -5,12 +5,15 @@ package app
 
 import (
 	"context"
+	"net/http"
 
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/decision"
 )
 
 // ocmPlacementWorkers is how many Placements are decided at a time: they wait for the hub
@@ -23,4 +26,15 @@ func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
 		return nil
 	}
 	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers)
+}
+
+// debugPlacements answers why Placements have the clusters that they have, in every replica; nil
+// if none are decided here.
+func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) http.Handler {
+	if !g.Parts.ServesOCM(options.OCMPlacement) {
+		return nil
+	}
+	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
+		return &decision.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
+	}
 }
