@@ -89,11 +89,7 @@ func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
-	known, err := c.delegate(ctx, generic)
-	if err != nil {
-		return nil, err
-	}
-	debug, err := c.debug(generic)
+	known, debug, err := c.callers(ctx, generic)
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +193,15 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	}
 	generic.Authorization.Authorizer, err = hub.authorizer()
 	return known, err
+}
+
+// callers is delegate, and what some paths are let through to.
+func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Config) (known func() error, debug http.Handler, err error) {
+	if known, err = c.delegate(ctx, generic); err != nil {
+		return nil, nil, err
+	}
+	debug, err = c.debug(generic)
+	return known, debug, err
 }
 
 // DebugPrefix begins the paths of Config.Debug.

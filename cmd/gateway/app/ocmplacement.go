@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/placement"
@@ -25,7 +26,7 @@ func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMPlacement) {
 		return nil
 	}
-	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers)
+	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers, metrics.Registry)
 }
 
 // debugPlacements answers why Placements have the clusters that they have, in every replica; nil
