@@ -79,6 +79,9 @@ type Config struct {
 	// Views gives the FleetViews through which several members are read; if nil, there are
 	// none but those that need no object.
 	Views fleetview.Views
+	// Debug makes what answers requests below DebugPrefix, whose callers are known. It asks
+	// itself what they may; nil serves nothing there.
+	Debug func(may authorizer.UnconditionalAuthorizer) http.Handler
 	// Recorder keeps a record of each request for a member; nil keeps none.
 	Recorder clustergateway.Recorder
 	// AuditPolicyFile is a policy as a Kubernetes API server takes it, by which audit

@@ -79,6 +79,10 @@ func (w watching) next() (said, version string) {
 			metav1.ObjectMeta `json:"metadata"`
 			Kind              string
 			Code              int
+			Rows              []struct {
+				Cells  []any
+				Object metav1.PartialObjectMetadata
+			}
 		}
 	}
 	if err := json.Unmarshal([]byte(line), &event); err != nil {
@@ -88,6 +92,13 @@ func (w watching) next() (said, version string) {
 		return fmt.Sprint("ERROR ", event.Object.Code), ""
 	}
 	of := event.Object
+	if of.Kind == "Table" {
+		row := of.Rows[0]
+		if len(row.Cells) != 2 || row.Cells[0] != row.Object.Labels[viewv1alpha1.LabelMember] || row.Cells[1] != row.Object.Name {
+			w.t.Errorf("got the cells %v", row.Cells)
+		}
+		of.Kind, of.ObjectMeta = "Pod", row.Object.ObjectMeta
+	}
 	return strings.TrimSuffix(event.Type+" "+of.Kind+" "+of.Labels[viewv1alpha1.LabelMember]+"/"+of.Name, " /"), of.ResourceVersion
 }
 
@@ -139,12 +150,27 @@ func TestManyAreWatchedAsOne(t *testing.T) {
 
 func TestAWatchWithoutAVersionBeginsWithWhatIsThere(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
-	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, http.HandlerFunc(refusing))})
+	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, http.HandlerFunc(refusing))}
+	g := newGateway(t, members)
 	w := g.watch(t, "timeoutSeconds=60")
 	w.wants("ADDED Pod a/x", "ADDED Pod a/y")
 	if from := <-asked; from != "3" {
 		t.Errorf("it is watched from %s", from)
 	}
+	// What a member has compacted is made up for: the watch knows what it has sent.
+	members["a"].serve(watched(events, asked, "y", "z"))
+	events <- `{"type":"ERROR","object":{"kind":"Status","code":410}}`
+	w.wants("MODIFIED Pod a/y", "ADDED Pod a/z", "DELETED Pod a/x")
+}
+
+func TestAWatchThatWentOnEndsWhereAMemberHasCompacted(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))})
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(g.do(http.MethodGet, podsOfAll, "u", nil).Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	w := g.watch(t, "resourceVersion="+list.ResourceVersion)
 	events <- `{"type":"ERROR","object":{"kind":"Status","code":410}}`
 	w.wants("ERROR 410")
 	if _, err := w.lines.ReadByte(); err != io.EOF {
@@ -152,28 +178,121 @@ func TestAWatchWithoutAVersionBeginsWithWhatIsThere(t *testing.T) {
 	}
 }
 
+func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, watched(events, asked)), "c": newMember(t, http.HandlerFunc(silent))}
+	g := newGateway(t, members)
+	const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	w := g.watch(t, watchList+"&memberTimeoutSeconds=0.3")
+	w.wants("ADDED Pod a/x", "ADDED Pod a/y")
+	annotations, version := w.bookmark()
+	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true", viewv1alpha1.AnnotationSilent: "c"}, annotations); diff != "" {
+		t.Error(diff)
+	}
+	g.watch(t, "resourceVersion="+version)
+	for query, code := range map[string]int{
+		"sendInitialEvents=true&allowWatchBookmarks=true": 422, "resourceVersionMatch=NotOlderThan": 422,
+	} {
+		wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&"+query, "u", nil), code)
+	}
+	res := g.do(http.MethodGet, podsOfAll+"?watch=true&"+watchList, "u", nil, header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"))
+	wantCode(t, res, http.StatusUnprocessableEntity)
+}
+
+// bookmark is the annotations and the version of the next event, which has to be one.
+func (w watching) bookmark() (annotations map[string]string, version string) {
+	w.t.Helper()
+	line, err := w.lines.ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var event struct {
+		Type   string
+		Object metav1.PartialObjectMetadata
+	}
+	if err := json.Unmarshal([]byte(line), &event); err != nil || event.Type != "BOOKMARK" || event.Object.Kind != "Pod" {
+		t := w.t
+		t.Fatalf("%v: got %s", err, line)
+	}
+	return event.Object.Annotations, event.Object.ResourceVersion
+}
+
+// Whoever is there when the time of a watch is over can go on, though no second was quiet.
+func TestAWatchSaysAtItsEndWhereToGoOn(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))})
+	w := g.watch(t, "timeoutSeconds=1&allowWatchBookmarks=true")
+	w.wants("ADDED Pod a/x")
+	_, version := w.bookmark()
+	g.watch(t, "resourceVersion="+version)
+}
+
 func oftenReviewed(c *apiserver.Config) { c.ReviewPeriod = 50 * time.Millisecond }
 
-func TestAWatchEndsWithItsMembers(t *testing.T) {
+// Members that come are told with what they have, those that leave take it with them.
+func TestAWatchFollowsItsMembers(t *testing.T) {
+	for name, accept := range map[string]string{"objects": "application/json", "tables": "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+		t.Run(name, func(t *testing.T) {
+			events, asked := make(chan string), make(chan string, 10)
+			members := map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, watched(events, asked, "y", "z"))}
+			if name == "tables" {
+				members = map[string]*member{"a": newMember(t, inTables(watched(events, asked, "x"), "x")), "b": newMember(t, inTables(watched(events, asked, "y", "z"), "y", "z"))}
+			}
+			g := newGateway(t, members, oftenReviewed)
+			g.inform.handler.OnUpdate(nil, memberCluster("a", 50, "stage=prod"))
+			res := g.do(http.MethodGet, viewPrefix+"labels:stage=prod/proxy/api/v1/namespaces/shop/pods?watch=true", "u", nil, header("Accept", accept))
+			wantCode(t, res, http.StatusOK)
+			w := watching{t: t, lines: bufio.NewReader(res.Body)}
+			w.wants("ADDED Pod a/x")
+			g.inform.handler.OnUpdate(nil, memberCluster("b", 51, "stage=prod"))
+			w.wants("ADDED Pod b/y", "ADDED Pod b/z")
+			g.inform.handler.OnUpdate(nil, memberCluster("b", 52))
+			w.wants("DELETED Pod b/y", "DELETED Pod b/z")
+			g.inform.handler.OnUpdate(nil, memberCluster("b", 53, "stage=prod"))
+			w.wants("ADDED Pod b/y", "ADDED Pod b/z")
+		})
+	}
+}
+
+// inTables lists pods as a table.
+func inTables(watched http.HandlerFunc, names ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			watched(w, r)
+			return
+		}
+		var rows []string
+		for _, name := range names {
+			rows = append(rows, fmt.Sprintf(`{"cells":[%q],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"shop","name":%q}}}`, name, name))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"3"},"columnDefinitions":[{"name":"Name","type":"string","format":"name"}],"rows":[%s]}`, strings.Join(rows, ","))
+	}
+}
+
+func TestAWatchThatWentOnEndsWhenAMemberLeaves(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
-	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))}, oftenReviewed)
-	w := g.watch(t, "")
-	w.wants("ADDED Pod a/x")
-	g.inform.handler.OnAdd(memberCluster("c", 99), false)
+	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, watched(events, asked, "y"))}, oftenReviewed)
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(g.do(http.MethodGet, podsOfAll, "u", nil).Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	w := g.watch(t, "resourceVersion="+list.ResourceVersion)
+	g.inform.handler.OnDelete(memberCluster("b", 60))
 	w.wants("ERROR 410")
 }
 
 func TestAWatchEndsWithTheRightToIt(t *testing.T) {
-	for name, lost := range map[string]func(authorizer.Attributes) bool{
-		"ERROR 403": func(a authorizer.Attributes) bool { return a.GetResource() == "fleetviews" },
-		"ERROR 410": func(a authorizer.Attributes) bool { return a.GetResource() == "clustergateways" },
+	for want, lost := range map[string]func(authorizer.Attributes) bool{
+		"ERROR 403":       func(a authorizer.Attributes) bool { return a.GetResource() == "fleetviews" },
+		"DELETED Pod a/x": func(a authorizer.Attributes) bool { return a.GetResource() == "clustergateways" },
 	} {
 		events, asked := make(chan string), make(chan string, 10)
 		g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x"))}, oftenReviewed)
 		w := g.watch(t, "")
 		w.wants("ADDED Pod a/x")
 		g.allowOnly(func(a authorizer.Attributes) bool { return !lost(a) })
-		w.wants(name)
+		w.wants(want)
 	}
 }
 
@@ -182,7 +301,6 @@ func TestWatchesThatCannotBegin(t *testing.T) {
 	g := newGateway(t, members)
 	for query, code := range map[string]int{
 		"": 403, "resourceVersion=17": 410, "resourceVersion=v1.!": 400, "timeoutSeconds=x": 400,
-		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true": 422,
 	} {
 		wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&"+query, "u", nil), code)
 	}

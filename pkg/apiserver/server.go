@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/path"
+	"k8s.io/apiserver/pkg/authorization/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
@@ -86,7 +89,7 @@ func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
-	known, err := c.delegate(ctx, generic)
+	known, debug, err := c.callers(ctx, generic)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
 		ReviewPeriod: c.config.ReviewPeriod,
 	})
-	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views})
+	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views, debug: debug})
 	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
@@ -192,6 +195,36 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	return known, err
 }
 
+// callers is delegate, and what some paths are let through to.
+func (c CompletedConfig) callers(ctx context.Context, generic *genericserver.Config) (known func() error, debug http.Handler, err error) {
+	if known, err = c.delegate(ctx, generic); err != nil {
+		return nil, nil, err
+	}
+	debug, err = c.debug(generic)
+	return known, debug, err
+}
+
+// DebugPrefix begins the paths of Config.Debug.
+const DebugPrefix = "/debug/"
+
+// debug lets callers through to what asks for itself what they may.
+func (c CompletedConfig) debug(generic *genericserver.Config) (http.Handler, error) {
+	if c.config.Debug == nil {
+		return nil, nil
+	}
+	of := generic.Authorization.Authorizer
+	paths, err := path.NewAuthorizer([]string{DebugPrefix + "*"})
+	if err != nil {
+		return nil, fmt.Errorf("serving %s: %w", DebugPrefix, err)
+	}
+	generic.Authorization.Authorizer, err = union.New(
+		union.NamedAuthorizer{AuthorizerName: "debug", Authorizer: paths}, union.NamedAuthorizer{AuthorizerName: "others", Authorizer: of})
+	if err != nil {
+		return nil, fmt.Errorf("serving %s: %w", DebugPrefix, err)
+	}
+	return c.config.Debug(of), nil
+}
+
 func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	// No loopback client: nothing in this process needs to be privileged.
@@ -246,6 +279,7 @@ type routes struct {
 	gateway *clustergateway.Handler
 	views   *fleetview.Handler
 	agents  *tunnels.Handler
+	debug   http.Handler
 }
 
 // intercept takes the requests that are handed over as they are out of the
@@ -259,6 +293,8 @@ func (own routes) intercept(routed http.Handler) http.Handler {
 			own.views.ServeHTTP(w, r)
 		case own.agents != nil && tunnels.Handles(r):
 			own.agents.ServeHTTP(w, r)
+		case own.debug != nil && strings.HasPrefix(r.URL.Path, DebugPrefix):
+			own.debug.ServeHTTP(w, r)
 		default:
 			routed.ServeHTTP(w, r)
 		}

@@ -4,6 +4,7 @@
 package placement
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -12,12 +13,14 @@ import (
 
 // SetupDecisions registers the controller that decides for Open Cluster Management's
 // Placements, which needs none of the others. The manager's scheme must know that group.
-// Workers is how many Placements it decides for at a time.
-func SetupDecisions(mgr ctrl.Manager, clock clock.PassiveClock, workers int) error {
+// Workers is how many Placements it decides for at a time; metrics may be nil.
+func SetupDecisions(mgr ctrl.Manager, clock clock.PassiveClock, workers int, metrics prometheus.Registerer) error {
 	cached, live, err := clients(mgr)
 	if err != nil {
 		return err
 	}
-	decisions := &decision.Reconciler{Client: cached, Live: live, Recorder: mgr.GetEventRecorder(decision.EventSource), Clock: clock, Workers: workers}
+	decisions := &decision.Reconciler{
+		Client: cached, Live: live, Recorder: mgr.GetEventRecorder(decision.EventSource), Clock: clock, Workers: workers, Metrics: metrics,
+	}
 	return decisions.SetupWithManager(mgr)
 }

@@ -27,6 +27,8 @@ type Admission struct {
 	Reviewed bool
 	// Works says that a gateway answers reviews of ManifestWorks.
 	Works bool
+	// Decisions says that a gateway decides for Placements of Open Cluster Management.
+	Decisions bool
 	// Klusterlets says that clusters with agents of Open Cluster Management are let in.
 	Klusterlets bool
 	// Clusters says that a gateway answers reviews of ManagedClusters.
@@ -47,6 +49,9 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 	}
 	if a.Klusterlets {
 		objects = append(objects, policies.Klusterlets()...)
+	}
+	if a.Decisions {
+		objects = append(objects, a.ConfirmDelete.OfDecisions(a.Parameters)...)
 	}
 	if !a.Fleet {
 		return objects

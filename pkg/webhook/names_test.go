@@ -14,6 +14,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
@@ -51,12 +52,14 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-guard-member-objects":      {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.SystemNamespace},
 		"fleetgate-confirm-delete-placements": {policies.ConfirmDeleteAnnotation},
 		"fleetgate-confirm-delete-namespaces": {policies.ConfirmDeleteAnnotation},
+		"fleetgate-confirm-delete-decisions":  {policies.ConfirmDeleteAnnotation, ocmclusterv1beta1.GroupName},
 	}
 	for _, own := range ownKinds() {
 		named["fleetgate-bypassed-rules"] = append(named["fleetgate-bypassed-rules"], fmt.Sprintf("'%s': '%s'", own.resource, own.webhook), "- "+own.resource+"\n")
 	}
 	all := append(allPolicies(), policies.ServiceAccounts()...)
 	all = append(append(all, policies.Registration()...), policies.ConfirmDeleteDeny.Of(p)...)
+	all = append(all, policies.ConfirmDeleteDeny.OfDecisions(p)...)
 	seen := map[string]bool{} // Some are of several modes.
 	for _, object := range all {
 		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)

@@ -5,12 +5,16 @@ package app
 
 import (
 	"context"
+	"net/http"
 
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/decision"
 )
 
 // ocmPlacementWorkers is how many Placements are decided at a time: they wait for the hub
@@ -22,5 +26,16 @@ func (g *gateway) addOCMPlacement(_ context.Context, mgr ctrl.Manager) error {
 	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.ServesOCM(options.OCMPlacement) {
 		return nil
 	}
-	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers)
+	return placement.SetupDecisions(mgr, clock.RealClock{}, ocmPlacementWorkers, metrics.Registry)
+}
+
+// debugPlacements answers why Placements have the clusters that they have, in every replica; nil
+// if none are decided here.
+func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) http.Handler {
+	if !g.Parts.ServesOCM(options.OCMPlacement) {
+		return nil
+	}
+	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
+		return &decision.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
+	}
 }

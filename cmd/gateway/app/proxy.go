@@ -83,6 +83,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Connected:    tunnels.registry.Reachable,
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,
+		Debug:        g.debugPlacements(),
 
 		MemberDomain:         g.Serving.MemberDomain,
 		AuthorizeInner:       g.Proxy.AuthorizeInner,

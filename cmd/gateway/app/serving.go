@@ -85,6 +85,7 @@ func (g *gateway) admission(self install.Account) webhook.Admission {
 		ConfirmDelete: policies.ConfirmDelete(g.Install.ConfirmDelete),
 		Fleet:         g.Parts.Serves(options.APIFleet),
 		Reviewed:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.Serves(options.APIFleet),
+		Decisions:     g.Parts.Runs(options.ComponentControllers) && g.Parts.ServesOCM(options.OCMPlacement),
 		Klusterlets:   g.Parts.ServesOCM(options.OCMRegistration),
 		Clusters:      g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMRegistration),
 		Works:         g.Parts.Runs(options.ComponentWebhook) && g.Parts.ServesOCM(options.OCMWorks),

@@ -158,7 +158,7 @@ func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool,
 	// RBAC that names a missing role says so in the reason; this is of an authorizer that
 	// could not be reached.
 	if said.Status.EvaluationError != "" && !said.Status.Allowed && !said.Status.Denied {
-		return false, fmt.Errorf("it could not decide: %s", printable(said.Status.EvaluationError, maxRefusal))
+		return false, fmt.Errorf("it could not decide: %s", Printable(said.Status.EvaluationError, maxRefusal))
 	}
 	return said.Status.Allowed, nil
 }

@@ -57,18 +57,18 @@ const maxRecorded = 256
 
 // newRecord begins the record of a request.
 func newRecord(r *http.Request, request *Request, began time.Time) Record {
-	record := Record{Member: request.Member, View: printable(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
+	record := Record{Member: request.Member, View: Printable(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
 	if caller, ok := apirequest.UserFrom(r.Context()); ok {
-		record.User = printable(caller.GetName(), maxRecorded)
+		record.User = Printable(caller.GetName(), maxRecorded)
 	}
 	info := request.Info
 	record.Verb = info.Verb
 	if !info.IsResourceRequest {
-		record.Path = printable(request.Path, maxRecorded)
+		record.Path = Printable(request.Path, maxRecorded)
 		return record
 	}
-	record.APIGroup, record.Resource, record.Subresource = printable(info.APIGroup, maxRecorded), printable(info.Resource, maxRecorded), printable(info.Subresource, maxRecorded)
-	record.Namespace, record.Name = printable(info.Namespace, maxRecorded), printable(info.Name, maxRecorded)
+	record.APIGroup, record.Resource, record.Subresource = Printable(info.APIGroup, maxRecorded), Printable(info.Resource, maxRecorded), Printable(info.Subresource, maxRecorded)
+	record.Namespace, record.Name = Printable(info.Namespace, maxRecorded), Printable(info.Name, maxRecorded)
 	return record
 }
 
@@ -107,7 +107,7 @@ func (x *exchange) endedBy() string {
 	if x == nil || !errors.Is(x.ended, errRightLost) && !errors.Is(x.ended, errStopping) {
 		return ""
 	}
-	return printable(x.ended.Error(), 2*maxRecorded)
+	return Printable(x.ended.Error(), 2*maxRecorded)
 }
 
 func auditID(ctx context.Context) string { return audit.GetAuditIDTruncated(ctx) }

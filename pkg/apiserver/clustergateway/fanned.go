@@ -29,6 +29,16 @@ func fannedFrom(ctx context.Context) string {
 	return view
 }
 
+type narrowKey struct{}
+
+// WithNarrowWindow has the gateway hold little of a reply that waits to be read: of a thousand
+// members that are asked the same, each may have megabytes to say before it is its turn.
+func WithNarrowWindow(ctx context.Context) context.Context {
+	return context.WithValue(ctx, narrowKey{}, true)
+}
+
+func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
+
 // ServeMember forwards what r asks of a view to one of its members. Path, RawPath and query
 // are what the member gets. The caller of r must have the right to the member's way in
 // (Way), and be counted (EnterUser).
@@ -84,6 +94,6 @@ func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err er
 // asked.
 func (h *Handler) Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time) {
 	record := newRecord(r, &Request{Info: info, Path: path}, began)
-	record.View, record.Code, record.Bytes, record.Took = printable(view, maxRecorded), code, bytes, time.Since(began)
+	record.View, record.Code, record.Bytes, record.Took = Printable(view, maxRecorded), code, bytes, time.Since(began)
 	h.record(r.Context(), record)
 }

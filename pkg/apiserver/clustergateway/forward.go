@@ -4,15 +4,12 @@
 package clustergateway
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -65,7 +62,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	reply := &cutReply{ResponseWriter: w}
 	defer reply.end(ctx, x.request)
 	proxy := h.replies
-	if x.request.isWatch() {
+	if x.request.isWatch() || isNarrow(ctx) {
 		proxy = h.watches
 	}
 	proxy.ServeHTTP(reply, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
@@ -142,7 +139,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x := exchangeFrom(ctx)
 	failure := h.failureOf(ctx, x.request, err)
-	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", printable(failure.Error(), 512))
+	klog.FromContext(ctx).V(4).Info("Request did not reach its member", "member", x.request.Member, "reason", Printable(failure.Error(), 512))
 	h.refuse(w, r, failure)
 }
 
@@ -174,65 +171,6 @@ func isDiscovery(request *Request) bool {
 // describesMember is true for what clients ask about a server as a whole, discovery and more.
 func describesMember(request *Request) bool {
 	return isDiscovery(request) || request.Path == "/version" || strings.HasPrefix(request.Path, "/openapi/")
-}
-
-// countedWriter remembers the code and counts the bytes. Everything else of the
-// writer below is reached by Unwrap.
-type countedWriter struct {
-	http.ResponseWriter
-	code  int
-	bytes atomic.Int64
-}
-
-// WriteHeader remembers the first code that is final.
-func (w *countedWriter) WriteHeader(code int) {
-	if w.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
-		w.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Write counts.
-func (w *countedWriter) Write(b []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes.Add(int64(n))
-	return n, err
-}
-
-// Hijack counts what is written to the connection afterwards.
-func (w *countedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	return &countedConn{Conn: conn, bytes: &w.bytes}, buffered, nil
-}
-
-type countedConn struct {
-	net.Conn
-	bytes *atomic.Int64
-}
-
-// Write counts.
-func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.bytes.Add(int64(n))
-	return n, err
-}
-
-// Unwrap lets http.ResponseController flush.
-func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// status is the code: a hijacked connection has switched protocols without
-// saying so here.
-func (w *countedWriter) status() int {
-	if w.code == 0 {
-		return http.StatusSwitchingProtocols
-	}
-	return w.code
 }
 
 // bufferPool keeps buffers of one size between responses.

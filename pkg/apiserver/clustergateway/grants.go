@@ -127,7 +127,7 @@ func readAnswer(res *http.Response) (string, error) {
 		//lint:ignore nilerr What is no answer of ours holds no reason.
 		return "the agent gave no reason", nil
 	}
-	return printable(reply.Message, maxRefusal), nil
+	return Printable(reply.Message, maxRefusal), nil
 }
 
 func (g *grants) close() { g.transport.CloseIdleConnections() }

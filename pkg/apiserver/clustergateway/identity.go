@@ -149,7 +149,7 @@ func checkIdentity(h http.Header, as Impersonation) error {
 		case name == headerUser && slices.Equal(values, []string{as.User}) && as.User != "":
 		case name == headerGroup && slices.Equal(values, as.Groups) && as.User != "":
 		case carriesIdentity(name):
-			return fmt.Errorf("%w: %s", errForeignIdentity, printable(name, 64))
+			return fmt.Errorf("%w: %s", errForeignIdentity, Printable(name, 64))
 		case name == "Connection" && !slices.Equal(values, []string{"Upgrade"}):
 			return fmt.Errorf("%w: Connection", errForeignIdentity)
 		}
@@ -168,19 +168,4 @@ func (i Impersonation) key() string {
 		b.WriteByte(' ')
 	}
 	return b.String()
-}
-
-// printable makes a text from elsewhere fit for a message: bounded in bytes, one
-// line.
-func printable(s string, limit int) string {
-	s = strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return ' '
-		}
-		return c
-	}, s)
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "..."
-	}
-	return strings.TrimSpace(s)
 }

@@ -127,10 +127,10 @@ func TestKeysOfDifferentPairsDiffer(t *testing.T) {
 }
 
 func TestPrintableIsOneBoundedLine(t *testing.T) {
-	if got := printable("a\nb\x00c", 10); got != "a b c" {
+	if got := Printable("a\nb\x00c", 10); got != "a b c" {
 		t.Errorf("got %q", got)
 	}
-	if got := printable(strings.Repeat("é", 10), 5); got != "éé..." {
+	if got := Printable(strings.Repeat("é", 10), 5); got != "éé..." {
 		t.Errorf("got %q", got)
 	}
 }

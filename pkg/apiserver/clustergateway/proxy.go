@@ -196,15 +196,24 @@ func (h *Handler) Close() { h.routes.closeAll() }
 // subresource proxy of a ClusterGateway. What was authorized must be what was
 // parsed: a path with a namespace, or with a verb in it, is neither.
 func Handles(r *http.Request) bool {
-	info, ok := apirequest.RequestInfoFrom(r.Context())
-	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" ||
-		info.APIGroup != gatewayv1alpha1.GroupName || info.APIVersion != gatewayv1alpha1.GroupVersion.Version ||
-		info.Resource != gatewayv1alpha1.Resource || info.Subresource != gatewayv1alpha1.SubresourceProxy ||
-		info.Namespace != "" {
+	name, ok := ProxyOf(r, gatewayv1alpha1.Resource)
+	if !ok {
 		return false
 	}
 	p, ok := parsedFrom(r.Context())
-	return ok && (p.err != nil || p.request.Member == info.Name)
+	return ok && (p.err != nil || p.request.Member == name)
+}
+
+// ProxyOf is the name in a request that the hub has authorized as one for the subresource
+// proxy of a resource of group cluster.core.oam.dev, which has no namespaces.
+func ProxyOf(r *http.Request, resource string) (name string, ok bool) {
+	info, ok := apirequest.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" || info.Namespace != "" ||
+		info.APIGroup != gatewayv1alpha1.GroupName || info.APIVersion != gatewayv1alpha1.GroupVersion.Version ||
+		info.Resource != resource || info.Subresource != gatewayv1alpha1.SubresourceProxy {
+		return "", false
+	}
+	return info.Name, true
 }
 
 // ServeHTTP forwards a request to its member, or says why not.
@@ -214,10 +223,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, badPath(p.err))
 		return
 	}
-	counted, record := &countedWriter{ResponseWriter: w}, newRecord(r, p.request, time.Now())
+	counted, record := &CountedWriter{ResponseWriter: w}, newRecord(r, p.request, time.Now())
 	x, err := h.admit(r, p.request)
 	defer func() {
-		record.Code, record.Bytes, record.Took = counted.status(), counted.bytes.Load(), time.Since(record.Began)
+		record.Code, record.Bytes, record.Took = counted.Status(), counted.Bytes(), time.Since(record.Began)
 		record.Ended = x.endedBy()
 		annotateEnd(r.Context(), record)
 		h.record(r.Context(), record)
@@ -230,19 +239,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inFlight.Inc()
 	defer func() {
 		inFlight.Dec()
-		h.metrics.finished(p.request, counted.status(), time.Since(record.Began))
+		h.metrics.finished(p.request, counted.Status(), time.Since(record.Began))
 	}()
 	if err != nil {
 		h.refuse(counted, r, err)
 		return
 	}
-	record.As = printable(x.as.User, maxRecorded)
+	record.As = Printable(x.as.User, maxRecorded)
 	if x.own {
 		record.As = "ServiceAccount " + authenticationv1beta1.GatewayAccount
 	}
 	annotate(r.Context(), record)
 	ctx, end := h.spans.begin(r.Context(), p.request)
-	defer func() { end(counted.status()) }()
+	defer func() { end(counted.Status()) }()
 	h.forward(counted, r.WithContext(ctx), x)
 }
 

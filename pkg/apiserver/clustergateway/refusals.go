@@ -82,7 +82,7 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	var status *apierrors.StatusError
 	var certificate *tls.CertificateVerificationError
 	var network net.Error
-	text := printable(err.Error(), 512)
+	text := Printable(err.Error(), 512)
 	switch {
 	case errors.As(err, &status):
 		return status

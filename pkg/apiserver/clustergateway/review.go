@@ -232,7 +232,7 @@ func (r *reviews) askMember(ctx context.Context, rights rights) error {
 
 func notReviewed(ctx context.Context, rights rights, err error) {
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", printable(err.Error(), 512))
+		klog.FromContext(ctx).V(2).Info("A request under way could not be reviewed", "member", rights.route.member, "reason", Printable(err.Error(), 512))
 	}
 }
 

@@ -38,6 +38,10 @@ const (
 	pingTimeout         = 15 * time.Second
 	upgradeReplyTimeout = time.Minute
 	maxReplyHeader      = 1 << 20
+	// narrowWindow is how much of a reply a member may send that nobody has read yet,
+	// where many members are asked the same; the least that net/http knows. Others get
+	// what it gives by itself, 4 MiB.
+	narrowWindow = 64 << 10
 )
 
 // Dialer opens streams into members. If no agent of the member is connected it
@@ -100,6 +104,8 @@ type pool struct {
 	made time.Time
 	// streams speaks HTTP/2 where the member does.
 	streams *http.Transport
+	// narrow is the same with narrowWindow.
+	narrow *http.Transport
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
 	upgrades *http.Transport
 }
@@ -135,11 +141,14 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("the credential of member %q contains no CA certificate", l.member)
 	}
-	p := &pool{ca: ca, made: time.Now(), streams: l.newTransport(roots), upgrades: l.newTransport(roots)}
-	p.streams.Protocols = new(http.Protocols)
-	p.streams.Protocols.SetHTTP1(true)
-	p.streams.Protocols.SetHTTP2(true)
-	p.streams.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	p := &pool{ca: ca, made: time.Now(), streams: l.newTransport(roots), narrow: l.newTransport(roots), upgrades: l.newTransport(roots)}
+	for _, t := range []*http.Transport{p.streams, p.narrow} {
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(true)
+		t.Protocols.SetHTTP2(true)
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
+	}
+	p.narrow.HTTP2.MaxReceiveBufferPerStream = narrowWindow
 	p.upgrades.Protocols = new(http.Protocols)
 	p.upgrades.Protocols.SetHTTP1(true)
 	p.upgrades.ResponseHeaderTimeout = upgradeReplyTimeout
@@ -168,6 +177,7 @@ func (l *route) newTransport(roots *x509.CertPool) *http.Transport {
 
 func (p *pool) closeIdle() {
 	p.streams.CloseIdleConnections()
+	p.narrow.CloseIdleConnections()
 	p.upgrades.CloseIdleConnections()
 }
 
@@ -214,8 +224,11 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
 	}
 	transport := p.streams
-	if upgrade {
+	switch {
+	case upgrade:
 		transport = p.upgrades
+	case isNarrow(out.Context()):
+		transport = p.narrow
 	}
 	res, err := transport.RoundTrip(authorized(out, credential.Token))
 	if err != nil {

@@ -51,7 +51,9 @@
 //
 // # Watches
 //
-// A watch follows each member by a watch of its own and writes what all of them tell. It
-// remembers of the members nothing but their versions: so a member that leaves, or comes,
-// ends it with 410, and its caller lists again.
+// A watch follows each member by a watch of its own and writes what all of them tell. One
+// that began with what was there remembers which objects it has sent, and no more of them:
+// so a member that leaves takes its objects with it, as DELETED events, and one that has
+// compacted is listed and compared. One that went on where a list or a watch ended does not
+// know what its caller has: a member that leaves ends it with 410, and the caller lists again.
 package fleetview

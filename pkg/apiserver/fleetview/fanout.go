@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 const (
@@ -22,6 +24,9 @@ const (
 	deadlineParameter = "memberTimeoutSeconds"
 	// DefaultParallel is how many members are asked at once for one request.
 	DefaultParallel = 64
+	// wide is how many members may have as much of their replies wait in the gateway as a
+	// single one may, which is 4 MiB. Of more it holds little.
+	wide = 8
 )
 
 // deadlineOf is how long members may take until their status line.
@@ -44,7 +49,9 @@ type fanout struct {
 	view     string
 	deadline time.Duration
 	slots    chan struct{}
-	group    sync.WaitGroup
+	// narrow has little of each reply wait here.
+	narrow bool
+	group  sync.WaitGroup
 
 	mu      sync.Mutex
 	replies []*reply
@@ -65,6 +72,7 @@ type question struct {
 
 // ask asks members, and returns their replies in that order, not yet begun.
 func (f *fanout) ask(ctx context.Context, all []question) []*reply {
+	f.narrow = len(all) > wide
 	replies := make([]*reply, len(all))
 	for i, q := range all {
 		replies[i] = f.start(ctx, q)
@@ -131,6 +139,9 @@ func (f *fanout) forward(ctx context.Context, q question, into *reply) (err erro
 			err = fmt.Errorf("the reply of member %q broke off", q.member)
 		}
 	}()
+	if f.narrow {
+		ctx = clustergateway.WithNarrowWindow(ctx)
+	}
 	r := f.request.Clone(ctx)
 	r.Header = q.header.Clone()
 	setBody(r, q.body)

@@ -22,23 +22,26 @@ const (
 )
 
 // follower follows one member for a watch: it goes on where the member's watch ended. A
-// member of which nothing was read yet, since it was silent when others were listed, is
-// listed first; what it has is new to the caller.
+// member of which nothing was read yet, since it was silent when others were listed, or
+// came later, is listed first; what it has is new to the caller.
 type follower struct {
 	watch    *watch
 	question question
 	version  string
 	out      *splice.Member
 	told     bool
+	cancel   context.CancelFunc
+	// left is closed once it follows no more.
+	left chan struct{}
+
+	// What follows is for the one who writes. listing is true while a list of the member
+	// is being told, tried once one has ended, whichever way.
+	listing, tried bool
+	memory         *memory
 }
 
 // run follows until the context ends.
 func (f *follower) run(ctx context.Context) {
-	defer func() {
-		if !f.told {
-			f.outcome(&reply{member: f.question.member, code: http.StatusServiceUnavailable})
-		}
-	}()
 	for {
 		wait := f.once(ctx)
 		select {
@@ -49,7 +52,7 @@ func (f *follower) run(ctx context.Context) {
 		// Whoever lost the way into the member learns nothing more of it.
 		may, err := f.watch.h.reachable(ctx, f.watch.caller, []string{f.question.member})
 		if err == nil && len(may) == 0 {
-			f.tell(ctx, told{end: errExpired(f.question.member, "you may no longer reach")})
+			<-ctx.Done() // It is found out, and told, where all members are looked at.
 			return
 		}
 	}
@@ -75,7 +78,7 @@ func (f *follower) once(ctx context.Context) (again time.Duration) {
 		}
 		if event.Type == "ERROR" {
 			if event.Code == http.StatusGone {
-				f.tell(ctx, told{end: errExpired(f.question.member, "has compacted what it would go on with")})
+				return f.compacted(ctx)
 			}
 			return againAfter
 		}
@@ -88,7 +91,15 @@ func (f *follower) once(ctx context.Context) (again time.Duration) {
 	}
 }
 
-// list tells all that the member has as new.
+// compacted begins anew with a member that has compacted where it was: it is listed, and who
+// writes tells what has changed. That needs to know what was sent before.
+func (f *follower) compacted(ctx context.Context) (again time.Duration) {
+	f.version = ""
+	f.tell(ctx, told{compacted: true})
+	return againAfter
+}
+
+// list tells all that the member has.
 func (f *follower) list(ctx context.Context) (again time.Duration, ok bool) {
 	r := f.ask(ctx)
 	defer r.close()
@@ -99,15 +110,18 @@ func (f *follower) list(ctx context.Context) (again time.Duration, ok bool) {
 	if !f.tell(ctx, told{listing: 1}) {
 		return againAfter, false
 	}
-	defer f.tell(ctx, told{listing: -1})
+	last := told{listing: -1}
+	defer func() { ok = f.tell(ctx, last) && last.listed }()
 	if err := in.Open(); err != nil {
 		return againAfter, false
 	}
 	for {
 		item, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			f.version = in.Metadata.ResourceVersion
-			return 0, f.tell(ctx, told{version: f.version}) && f.version != ""
+			if f.version = in.Metadata.ResourceVersion; f.version != "" {
+				last.version, last.kind, last.apiVersion, last.listed = f.version, in.ItemKind(), in.APIVersion, true
+			}
+			return againAfter, true
 		}
 		if err != nil {
 			return againAfter, false
@@ -116,7 +130,7 @@ func (f *follower) list(ctx context.Context) (again time.Duration, ok bool) {
 		if err != nil {
 			return againAfter, false
 		}
-		if !f.tell(ctx, told{kind: event.Kind, apiVersion: event.APIVersion, line: func() ([]byte, error) { return f.out.Event(event) }}) {
+		if !f.tell(ctx, told{kind: event.Kind, apiVersion: event.APIVersion, event: &event}) {
 			return againAfter, false
 		}
 	}
@@ -128,13 +142,13 @@ func (f *follower) pass(ctx context.Context, event splice.Event) bool {
 	of := told{version: event.ResourceVersion, kind: event.Kind, apiVersion: event.APIVersion}
 	if event.Type != "BOOKMARK" {
 		event.Object = bytes.Clone(event.Object)
-		of.line = func() ([]byte, error) { return f.out.Event(event) }
+		of.event = &event
 	}
 	return f.tell(ctx, of)
 }
 
 func (f *follower) tell(ctx context.Context, of told) bool {
-	of.member = f.question.member
+	of.by = f
 	select {
 	case f.watch.events <- of:
 		return true
@@ -159,24 +173,21 @@ func (f *follower) begun(ctx context.Context, r *reply) (again time.Duration, ok
 		return 0, false
 	}
 	if !f.told {
-		f.outcome(r)
+		f.told = true
+		if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
+			r.said = r.status() // It is read before the reply ends.
+		}
+		if !f.tell(ctx, told{began: r}) {
+			return 0, false
+		}
 	}
 	switch {
 	case r.code == http.StatusOK && r.err == nil:
 		return 0, true
 	case r.code == http.StatusGone:
-		f.tell(ctx, told{end: errExpired(f.question.member, "has compacted what it would go on with")})
+		return f.compacted(ctx), false
 	case r.code == http.StatusForbidden || r.code == http.StatusNotFound:
 		return refusedAgain, false
 	}
 	return againAfter, false
-}
-
-// outcome tells how the member began; what a refusal says is read before the reply ends.
-func (f *follower) outcome(r *reply) {
-	f.told = true
-	if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
-		r.said = r.status()
-	}
-	f.watch.outcomes <- r
 }

@@ -25,6 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 // Gateway is the way into one member, as package clustergateway has it.
@@ -58,6 +59,10 @@ type Config struct {
 	// ReviewPeriod is how often it is asked again whether a watch may go on, by default
 	// DefaultReviewPeriod.
 	ReviewPeriod time.Duration
+	// Remembered is how many bytes watches may remember of what they have sent, by default
+	// DefaultRemembered. Beyond it a member that leaves ends a watch, whose caller lists
+	// again.
+	Remembered int64
 }
 
 // Handler answers requests for views. It is behind authentication and authorization, and
@@ -71,6 +76,7 @@ type Handler struct {
 	parallel   int
 	documents  *documents
 	reviewed   time.Duration
+	remembered budget
 	// stopping is closed, once, when watches are to end.
 	stopping chan struct{}
 	stop     sync.Once
@@ -87,6 +93,9 @@ func New(c Config) *Handler {
 	}
 	if h.reviewed <= 0 {
 		h.reviewed = DefaultReviewPeriod
+	}
+	if h.remembered.limit = c.Remembered; h.remembered.limit <= 0 {
+		h.remembered.limit = DefaultRemembered
 	}
 	return h
 }
@@ -110,9 +119,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, apierrors.NewBadRequest(fmt.Sprintf("refusing the request for a view: %v", p.err)))
 		return
 	}
-	began, counted := time.Now(), &countedWriter{ResponseWriter: w}
+	began, counted := time.Now(), &clustergateway.CountedWriter{ResponseWriter: w}
 	defer func() {
-		h.gateway.Record(r, p.request.view, p.request.info, p.request.url.Path, counted.code, counted.bytes, began)
+		h.gateway.Record(r, p.request.view, p.request.info, p.request.url.Path, counted.Code(), counted.Bytes(), began)
 	}()
 	x, leave, err := h.admit(r, p.request)
 	if err != nil {
@@ -225,31 +234,3 @@ func setBody(r *http.Request, body []byte) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 }
-
-// countedWriter remembers the code and counts the bytes.
-type countedWriter struct {
-	http.ResponseWriter
-	code  int
-	bytes int64
-}
-
-// WriteHeader remembers the code.
-func (w *countedWriter) WriteHeader(code int) {
-	if w.code == 0 && code >= http.StatusOK {
-		w.code = code
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Write counts.
-func (w *countedWriter) Write(b []byte) (int, error) {
-	if w.code == 0 {
-		w.code = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap lets http.ResponseController flush.
-func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -27,6 +27,10 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
+	streams, err := x.streamOf()
+	if err != nil {
+		return err
+	}
 	questions, err := x.questions(header)
 	if err != nil {
 		return err
@@ -44,6 +48,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 			limit = math.MaxInt64
 		}
 		return h.page(w, r, x, questions, limit, begin)
+	}
+	if streams {
+		return h.stream(w, r, x, questions)
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
@@ -102,6 +109,7 @@ func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions 
 		switch code := reply.code; {
 		case (code == http.StatusOK || code == http.StatusCreated) && reply.err == nil:
 			good = append(good, reply)
+			t.say(reply.header)
 		case code == http.StatusForbidden:
 			t.refused = append(t.refused, reply.member)
 			forbidden = first(forbidden, reply)

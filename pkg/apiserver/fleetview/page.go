@@ -178,6 +178,7 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 		}
 		return false, p.without(reply)
 	}
+	p.t.say(reply.header)
 	in := splice.NewReader(reply.body)
 	if err := in.Open(); err != nil {
 		return false, badGateway(reply.member, err)

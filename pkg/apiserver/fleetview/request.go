@@ -125,12 +125,10 @@ func LongRunning(ctx context.Context) (longRunning, isView bool) {
 // Handles is true for a request that the hub has authorized as one for the subresource
 // proxy of a view. What was authorized must be what was parsed.
 func Handles(r *http.Request) bool {
-	info, ok := apirequest.RequestInfoFrom(r.Context())
-	if !ok || !info.IsResourceRequest || info.APIPrefix != "apis" || info.Namespace != "" ||
-		info.APIGroup != gatewayv1alpha1.GroupName || info.APIVersion != gatewayv1alpha1.GroupVersion.Version ||
-		info.Resource != viewv1alpha1.Resource || info.Subresource != gatewayv1alpha1.SubresourceProxy {
+	name, ok := clustergateway.ProxyOf(r, viewv1alpha1.Resource)
+	if !ok {
 		return false
 	}
 	p, ok := parsedFrom(r.Context())
-	return ok && (p.err != nil || p.request.view == info.Name)
+	return ok && (p.err != nil || p.request.view == name)
 }

@@ -6,10 +6,13 @@ package fleetview
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 const (
@@ -24,10 +27,40 @@ type tally struct {
 	asked                    int
 	silent, refused, failing []string
 	why                      string
+	// said are the texts of members' own warnings, each once.
+	said []string
+}
+
+const (
+	// maxSaid is how many warnings of members are passed on, maxHeard how many are read of
+	// one member.
+	maxSaid  = 8
+	maxHeard = 8
+)
+
+// say notes the warnings that a member sent itself: of a version that is to go, mostly, and
+// so the same for many.
+func (t *tally) say(of http.Header) {
+	values := of.Values("Warning")
+	warnings, _ := utilnet.ParseWarningHeaders(values[:min(len(values), maxHeard)])
+	for _, w := range warnings {
+		if text := printable(w.Text); text != "" && len(t.said) < maxSaid && !slices.Contains(t.said, text) {
+			t.said = append(t.said, text)
+		}
+	}
 }
 
 // warn says in headers what an answer does not hold.
 func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
+	for _, text := range t.warnings(deadline, what) {
+		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			h.Add("Warning", header)
+		}
+	}
+}
+
+// warnings are what an answer does not hold, and what members had to say, as sentences.
+func (t *tally) warnings(deadline time.Duration, what string) (all []string) {
 	for _, w := range []struct {
 		members []string
 		text    string
@@ -39,11 +72,10 @@ func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
 		if len(w.members) == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%d of %d members %s: %s", len(w.members), t.asked, w.text, named(w.members))
-		if header, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
-			h.Add("Warning", header)
-		}
+		slices.Sort(w.members)
+		all = append(all, fmt.Sprintf("%d of %d members %s: %s", len(w.members), t.asked, w.text, named(w.members)))
 	}
+	return append(all, t.said...)
 }
 
 func named(members []string) string {
@@ -53,16 +85,5 @@ func named(members []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(members[:maxNamed], ", "), len(members)-maxNamed)
 }
 
-// printable makes a text of a member fit for a header: one line, bounded.
-func printable(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return ' '
-		}
-		return c
-	}, s)
-	if len(s) > maxText {
-		s = strings.ToValidUTF8(s[:maxText], "") + "..."
-	}
-	return strings.TrimSpace(s)
-}
+// printable makes a text of a member fit for a header.
+func printable(s string) string { return clustergateway.Printable(s, maxText) }

@@ -26,8 +26,10 @@ import (
 const (
 	// watchFor is how long a watch lasts that does not say.
 	watchFor = 30 * time.Minute
-	// quiet is after how long without an event a bookmark tells where the watch is.
+	// quiet is after how long without an event a bookmark tells where the watch is, busy
+	// after how long with events all the time.
 	quiet = time.Second
+	busy  = time.Minute
 	// DefaultReviewPeriod is how often it is asked whether a watched view has the same
 	// members, and the caller the right to it.
 	DefaultReviewPeriod = 10 * time.Second
@@ -35,33 +37,55 @@ const (
 
 // watch is one watch of many members.
 type watch struct {
-	h         *Handler
-	x         *exchange
-	fanout    *fanout
-	caller    authorizer.Attributes
-	out       http.ResponseWriter
-	events    chan told
-	outcomes  chan *reply
-	versions  versions
-	bookmarks bool
+	h      *Handler
+	x      *exchange
+	fanout *fanout
+	caller authorizer.Attributes
+	header http.Header
+	out    http.ResponseWriter
+	events chan told
+	// lines makes events of members lines of the watch.
+	lines *splice.Events
+	// followed are the members of now.
+	followed map[string]*follower
+	outcomes map[string]*reply
+	tally    tally
+	versions versions
+	watchOptions
 	// listing is how many members' first lists are under way, kind and apiVersion those of
 	// the objects.
 	listing          int
 	kind, apiVersion string
+	// marked is when the last bookmark was sent.
+	marked time.Time
+}
+
+// watchOptions are what a caller says of a watch.
+type watchOptions struct {
+	// from is where it begins; empty is at what is there.
+	from      versions
+	lasts     time.Duration
+	bookmarks bool
+	// initial asks for a bookmark that says that all that was there has been sent.
+	initial bool
 }
 
 // told is what a follower tells the one who writes.
 type told struct {
-	member string
-	// line is passed on as it is.
-	line func() ([]byte, error)
+	by *follower
+	// began is how the member answered first; it is told once.
+	began *reply
+	// event is passed on.
+	event *splice.Event
 	// version is where the member is now; empty if that is not known.
 	version          string
 	kind, apiVersion string
-	// listing is 1 when a first list begins, and -1 when it ends.
+	// listing is 1 when a list begins, and -1 when it ends; listed is true if it came to
+	// its end.
 	listing int
-	// end ends the watch.
-	end error
+	listed  bool
+	// compacted is that the member does not know where the watch is.
+	compacted bool
 }
 
 // watch answers with the events of all members, as they come.
@@ -74,203 +98,288 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	if err != nil {
 		return fmt.Errorf("reading who asks for what: %w", err)
 	}
-	from, lasts, err := x.watchFrom()
+	options, err := x.watchOptions(header)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), lasts)
+	ctx, cancel := context.WithTimeout(r.Context(), options.lasts)
 	defer cancel()
-	bookmarks := x.query.Get("allowWatchBookmarks") == "true"
-	for _, key := range []string{"watch", "timeoutSeconds", "allowWatchBookmarks", "sendInitialEvents"} {
-		x.query.Del(key)
-	}
 	questions, err := x.questions(header)
 	if err != nil {
 		return err
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	wa := &watch{
-		h: h, x: x, fanout: f, caller: caller, out: w, versions: from, bookmarks: bookmarks,
-		events: make(chan told), outcomes: make(chan *reply, len(questions)),
+		h: h, x: x, fanout: f, caller: caller, header: header, out: w, versions: options.from, watchOptions: options,
+		events: make(chan told), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
+		followed: map[string]*follower{}, outcomes: map[string]*reply{}, marked: time.Now(),
 	}
+	defer wa.forget()
 	defer f.close()
 	defer cancel()
-	events := splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified)
 	for _, q := range questions {
-		follower := &follower{watch: wa, question: q, version: from.of(q.member), out: events.Member(q.member)}
-		f.group.Go(func() { follower.run(ctx) })
+		wa.follow(ctx, q)
 	}
-	if err := wa.begin(ctx, len(questions)); err != nil {
+	if err := wa.begin(ctx); err != nil {
 		return err
 	}
-	return wa.write(ctx)
+	return wa.write(ctx, r.Context())
 }
 
-// watchFrom is where a watch begins, and how long it lasts.
-func (x *exchange) watchFrom() (versions, time.Duration, error) {
-	if x.query.Get("sendInitialEvents") == "true" {
-		// Clients list then, and watch from there.
-		return nil, 0, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-			Message: "sendInitialEvents is forbidden for watch of a view of the fleet: list first",
-		}}
-	}
-	lasts := watchFor
+// watchOptions reads what the caller says, and takes it out of the query.
+func (x *exchange) watchOptions(header http.Header) (watchOptions, error) {
+	o := watchOptions{from: versions{}, lasts: watchFor, bookmarks: x.query.Get("allowWatchBookmarks") == "true"}
 	if text := x.query.Get("timeoutSeconds"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return nil, 0, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds %q is not a number", printable(text)))
+			return o, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds %q is not a number", printable(text)))
 		}
 		if seconds > 0 {
-			lasts = time.Duration(seconds) * time.Second
+			o.lasts = time.Duration(seconds) * time.Second
 		}
 	}
-	version := x.query.Get("resourceVersion")
-	if version == "" || version == "0" {
-		return versions{}, lasts, nil
+	version, match, sends := x.query.Get("resourceVersion"), x.query.Get("resourceVersionMatch"), x.query.Get("sendInitialEvents")
+	for _, key := range []string{"watch", "timeoutSeconds", "allowWatchBookmarks", "sendInitialEvents"} {
+		x.query.Del(key)
 	}
-	from, err := decodeVersions(version, x.members)
-	return from, lasts, err
+	switch {
+	case sends != "" && match != string(metav1.ResourceVersionMatchNotOlderThan):
+		return o, invalidWatch("resourceVersionMatch: Forbidden: sendInitialEvents requires resourceVersionMatch=NotOlderThan")
+	case sends == "" && match != "":
+		return o, invalidWatch("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+	case sends == "true" && wantsTable(header):
+		return o, invalidWatch("sendInitialEvents: Forbidden: a table says nowhere that its beginning is complete: list first")
+	case sends == "true":
+		// Members are read as they are now: older than any version they are not.
+		o.initial = o.bookmarks
+		return o, nil
+	case version == "" || version == "0":
+		return o, nil
+	}
+	var err error
+	o.from, err = decodeVersions(version, x.members)
+	return o, err
 }
 
-// begin waits until each member has sent its status line or is late.
-func (wa *watch) begin(ctx context.Context, members int) error {
-	t := &tally{asked: members}
-	var good bool
-	var forbidden, missing, failure *metav1.Status
-	for range members {
-		var of *reply
+// invalidWatch is what a watch-list is refused with: clients list and watch then.
+func invalidWatch(why string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Message: "ListOptions.meta.k8s.io is invalid: " + why,
+	}}
+}
+
+// begin returns once a member has something to tell, so that the others' rows need not wait
+// for the silent; an error is that nobody has.
+func (wa *watch) begin(ctx context.Context) error {
+	for len(wa.outcomes) < len(wa.followed) {
 		select {
-		case of = <-wa.outcomes:
+		case event := <-wa.events:
+			if event.compacted {
+				return errExpired(event.by.question.member, "has compacted what it would go on with")
+			}
+			if wa.began(event) {
+				wa.tally.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
+				plainHeaders(wa.out.Header())
+				wa.out.WriteHeader(http.StatusOK)
+				return nil
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		switch code := of.code; {
-		case code == http.StatusOK && of.err == nil:
-			good = true
-		case code == http.StatusForbidden:
-			t.refused, forbidden = append(t.refused, of.member), first(forbidden, of)
-		case code == http.StatusNotFound:
+	}
+	var forbidden, missing, failure *metav1.Status
+	for _, member := range wa.x.members {
+		switch of := wa.outcomes[member]; {
+		case of == nil:
+		case of.code == http.StatusForbidden:
+			forbidden = first(forbidden, of)
+		case of.code == http.StatusNotFound:
 			missing = first(missing, of)
-		case code == http.StatusGone:
-			return errExpired(of.member, "has compacted what it would go on with")
-		case code >= 500 || code == http.StatusTooManyRequests:
-			t.silent = append(t.silent, of.member)
-		default:
-			t.failing, failure = append(t.failing, of.member), first(failure, of)
-			t.why = failure.Message
+		case of.code < 500 && of.code != http.StatusTooManyRequests:
+			failure = first(failure, of)
 		}
 	}
-	if !good {
-		return wa.h.none(wa.x, t, failure, forbidden, missing)
-	}
-	for _, members := range [][]string{t.silent, t.refused, t.failing} {
-		slices.Sort(members)
-	}
-	t.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
-	plainHeaders(wa.out.Header())
-	wa.out.WriteHeader(http.StatusOK)
-	return nil
+	return wa.h.none(wa.x, &wa.tally, failure, forbidden, missing)
 }
 
-// write passes events on until the watch ends. It is the only one that writes.
-func (wa *watch) write(ctx context.Context) error {
-	flush := func() { _ = http.NewResponseController(wa.out).Flush() }
-	flush()
+// began notes how a member answered first, and reports whether it has something to tell.
+func (wa *watch) began(event told) bool {
+	of := event.began
+	if of == nil {
+		return false
+	}
+	member := event.by.question.member
+	wa.outcomes[member] = of
+	wa.tally.asked = len(wa.followed)
+	switch code := of.code; {
+	case code == http.StatusOK && of.err == nil:
+		wa.tally.say(of.header)
+		return true
+	case code == http.StatusForbidden:
+		wa.tally.refused = append(wa.tally.refused, member)
+	case code == http.StatusNotFound:
+	case code >= 500 || code == http.StatusTooManyRequests:
+		wa.tally.silent = append(wa.tally.silent, member)
+	default:
+		wa.tally.failing, wa.tally.why = append(wa.tally.failing, member), of.status().Message
+	}
+	return false
+}
+
+// write passes events on until the watch ends. It is the only one that writes. Whoever is
+// still there when its time is over, or when the gateway stops, is told where to go on.
+func (wa *watch) write(ctx, caller context.Context) error {
+	wa.flush()
 	calm, check := time.NewTimer(quiet), time.NewTicker(wa.h.reviewed)
 	defer calm.Stop()
 	defer check.Stop()
 	for {
-		var line []byte
+		var lines []byte
 		var err error
+		ended := false
 		select {
 		case <-ctx.Done():
-			return nil
+			ended = true
 		case <-wa.h.stopping:
-			return nil
+			ended = true
 		case event := <-wa.events:
-			line, err = wa.take(event)
+			lines, err = wa.take(event)
 			calm.Reset(quiet)
 		case <-calm.C:
 			if wa.listing > 0 {
 				calm.Reset(quiet)
 			}
-			line, err = wa.bookmark()
+			lines = wa.bookmark()
 		case <-check.C:
-			err = wa.check(ctx)
+			if lines, err = wa.check(ctx); err == nil && time.Since(wa.marked) > busy {
+				lines = append(lines, wa.bookmark()...)
+			}
+			calm.Reset(quiet)
+		}
+		if ended && caller.Err() == nil {
+			lines = wa.bookmark()
 		}
 		if err != nil {
-			line = errorEvent(err)
+			lines = append(lines, errorEvent(err)...)
 		}
-		if len(line) > 0 {
-			if _, failed := wa.out.Write(line); failed != nil {
+		if len(lines) > 0 {
+			if _, failed := wa.out.Write(lines); failed != nil {
 				return nil
 			}
-			flush()
+			wa.flush()
 		}
-		if err != nil {
+		if err != nil || ended {
 			return nil
 		}
 	}
 }
 
-// take is the line of an event, and notes where its member is.
-func (wa *watch) take(event told) ([]byte, error) {
-	if event.end != nil {
-		return nil, event.end
+func (wa *watch) flush() { _ = http.NewResponseController(wa.out).Flush() }
+
+// take is the lines of what a member tells, and notes where it is.
+func (wa *watch) take(event told) (lines []byte, err error) {
+	by := event.by
+	if event.compacted && !by.memory.whole {
+		return nil, errExpired(by.question.member, "has compacted what it would go on with")
 	}
-	wa.listing += event.listing
-	if event.kind != "" && event.kind != "Table" {
+	wa.began(event)
+	if event.kind != "" {
 		wa.kind, wa.apiVersion = event.kind, event.apiVersion
 	}
-	var line []byte
-	if event.line != nil {
-		var err error
-		if line, err = event.line(); err != nil {
-			return nil, badGateway(event.member, err)
+	wa.listing += event.listing
+	switch {
+	case event.listing > 0:
+		by.listing = true
+		by.memory.round++
+	case event.listing < 0:
+		by.listing, by.tried = false, true
+		if member := by.question.member; !event.listed && !slices.Contains(wa.tally.silent, member) {
+			wa.tally.silent = append(wa.tally.silent, member)
+		}
+	}
+	if event.event != nil {
+		if lines, err = wa.line(by, event.event); err != nil {
+			return nil, badGateway(by.question.member, err)
 		}
 	}
 	if event.version != "" {
-		wa.versions.set(event.member, event.version)
+		wa.versions.set(by.question.member, event.version)
 	}
-	return line, nil
+	if event.listed {
+		if lines, err = wa.gone(by, by.memory.forget(false)); err != nil {
+			return nil, err
+		}
+	}
+	return append(lines, wa.beginning(event)...), nil
+}
+
+// line is an event as it is passed on. What is listed again was sent before.
+func (wa *watch) line(by *follower, event *splice.Event) ([]byte, error) {
+	if event.Type == "DELETED" {
+		by.memory.remove(event.Identity)
+	} else if before := by.memory.add(event.Identity); before && event.Type == "ADDED" {
+		event.Type = "MODIFIED"
+	}
+	return by.out.Event(*event)
+}
+
+// beginning is the bookmark that says that all that was there has been sent, once every
+// member was listed that answered.
+func (wa *watch) beginning(event told) []byte {
+	if !wa.initial || event.began == nil && event.listing >= 0 {
+		return nil
+	}
+	if len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
+		return nil
+	}
+	for _, f := range wa.followed {
+		if of := wa.outcomes[f.question.member]; of != nil && of.code == http.StatusOK && of.err == nil && !f.tried {
+			return nil
+		}
+	}
+	line := wa.mark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	wa.initial = line == nil
+	return line
 }
 
 // bookmark tells where the watch is, with all members, to who wants to go on from there.
-func (wa *watch) bookmark() ([]byte, error) {
-	if !wa.bookmarks || wa.kind == "" || wa.listing > 0 {
-		return nil, nil
+func (wa *watch) bookmark() []byte {
+	if wa.initial || wa.listing > 0 {
+		return nil
 	}
-	return event("BOOKMARK", map[string]any{
-		"kind": wa.kind, "apiVersion": wa.apiVersion,
-		"metadata": map[string]any{"resourceVersion": wa.versions.encode(wa.x.members), "creationTimestamp": nil},
-	}), nil
+	return wa.mark(nil)
 }
 
-// check ends the watch if the caller may no longer use the view, or if it is of other
-// members now: who lists again sees them.
-func (wa *watch) check(ctx context.Context) error {
-	decision, _, err := wa.h.authorizer.Authorize(ctx, wa.caller)
-	if err != nil {
-		//lint:ignore nilerr What cannot be found out is no reason to end everybody's watches.
+// mark is a bookmark. It names members that have said nothing yet: no header can any more.
+func (wa *watch) mark(annotations map[string]string) []byte {
+	if !wa.bookmarks || wa.kind == "" || wa.kind == "Table" {
 		return nil
 	}
-	if decision != authorizer.DecisionAllow {
-		return apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was taken away"))
+	wa.marked = time.Now()
+	metadata := map[string]any{"resourceVersion": wa.versions.encode(wa.x.members), "creationTimestamp": nil}
+	if late := wa.late(); len(late) > 0 {
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[viewv1alpha1.AnnotationSilent] = named(late)
 	}
-	view, err := wa.h.viewOf(ctx, wa.x.request.view)
-	if err != nil {
-		return err
+	if annotations != nil {
+		metadata["annotations"] = annotations
 	}
-	members, err := wa.h.reachable(ctx, wa.caller, wa.h.members(view))
-	if err != nil {
-		//lint:ignore nilerr As above.
-		return nil
+	return event("BOOKMARK", map[string]any{"kind": wa.kind, "apiVersion": wa.apiVersion, "metadata": metadata})
+}
+
+// late are the members of which nothing was read yet.
+func (wa *watch) late() []string {
+	var late []string
+	for _, member := range wa.tally.silent {
+		if _, known := wa.versions[member]; !known && wa.followed[member] != nil {
+			late = append(late, member)
+		}
 	}
-	if !slices.Equal(members, wa.x.members) || view.qualified != wa.x.view.qualified {
-		return apierrors.NewResourceExpired("the members of the view, or those that you may reach, have changed: list again")
-	}
-	return nil
+	slices.Sort(late)
+	return late
 }
 
 func errorEvent(err error) []byte {

@@ -17,7 +17,7 @@ import (
 
 // One decision, from what the roster holds to the slices that are to be written, of ten
 // clusters out of many. Nothing is read from or written to a hub.
-func BenchmarkOCMPlacement(b *testing.B) {
+func BenchmarkOcmplacement(b *testing.B) {
 	byExpression := func(spec *ocmclusterv1beta1.PlacementSpec) {
 		spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
 		spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value == "eu")`}

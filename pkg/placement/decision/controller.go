@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -41,7 +42,10 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// Workers is how many Placements are decided at a time.
 	Workers int
+	// Metrics are registered here; nil means that nobody reads them.
+	Metrics prometheus.Registerer
 
+	metrics  *metrics
 	roster   *roster
 	tally    *tally
 	compiler *clustercel.Compiler
@@ -77,8 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		w = newWish(placement, r.compiler)
 		r.roster.setWish(key, w)
 	}
+	began := r.Clock.Now()
 	o := r.decide(placement, w, existing)
+	decided := r.Clock.Now()
+	r.metrics.decided.Observe(decided.Sub(began).Seconds())
 	err = r.write(ctx, placement, o, existing)
+	r.metrics.bound.Observe(r.Clock.Since(decided).Seconds())
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err), errors.Is(err, errChanged):
 		// Somebody else is at it, the garbage collector after a Placement of that name.

@@ -42,6 +42,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	if r.metrics, err = newMetrics(r.Metrics); err != nil {
+		return err
+	}
 	r.compiler, r.roster, r.tally = compiler, newRoster(), newTally()
 	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
 	return mgr.Add(&awaited.Kinds{

@@ -10,4 +10,7 @@
 // to the files, so that a file of yesterday does not consist of silent members;
 // a member that was written by hand, without a status, counts as joined and
 // healthy.
+//
+// Of Open Cluster Management it reads Placements, ManagedClusters, their sets and
+// bindings, AddOnPlacementScores and PlacementDecisions, and has package decision decide.
 package simulate

@@ -16,7 +16,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/decision"
 	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
@@ -25,6 +27,9 @@ type Input struct {
 	Placements []placementv1beta1.PlacementObject
 	Members    []clusterv1beta1.MemberCluster
 	Bindings   []placementv1beta1.BindingObject
+	// Chosen are Placements of Open Cluster Management, World is what they are decided from.
+	Chosen []ocmclusterv1beta1.Placement
+	World  decision.World
 	// Ignored counts the objects of other kinds, by kind.
 	Ignored map[string]int
 }
@@ -91,6 +96,9 @@ func (in *Input) addObject(groupKind string, kind metav1.TypeMeta, text []byte) 
 	case "ResourceBinding." + placementv1beta1.GroupName:
 		return addTo(&in.Bindings, &placementv1beta1.ResourceBinding{}, text)
 	}
+	if known, err := in.addOCM(groupKind, text); known {
+		return err
+	}
 	if kind.Kind == "" {
 		return errors.New("it is not a Kubernetes object: kind is missing")
 	}
@@ -118,10 +126,10 @@ func (in *Input) addMember(text []byte) error {
 	return nil
 }
 
-// Moment is when the members were seen last: the latest heartbeat, or zero if
-// there is none.
+// Moment is when the members were seen last: the latest heartbeat, or change of a
+// ManagedCluster; zero if there is none.
 func (in *Input) Moment() time.Time {
-	var latest time.Time
+	latest := in.lastChange()
 	for i := range in.Members {
 		if agent := in.Members[i].Status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil && agent.LastReceivedHeartbeat.After(latest) {
 			latest = agent.LastReceivedHeartbeat.Time

@@ -34,7 +34,12 @@ func (r *Result) print(out io.Writer) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "CLUSTER\tSELECTED\tCHANGE\tAFFINITY\tSPREAD\tREASON")
+	scored := r.Type == typePlacement
+	if scored {
+		fmt.Fprintln(table, "CLUSTER\tSELECTED\tCHANGE\tSCORE\tREASON")
+	} else {
+		fmt.Fprintln(table, "CLUSTER\tSELECTED\tCHANGE\tAFFINITY\tSPREAD\tREASON")
+	}
 	for _, c := range r.Clusters {
 		selected := "no"
 		if c.Selected {
@@ -44,14 +49,18 @@ func (r *Result) print(out io.Writer) error {
 		if c.Rule != "" {
 			reason = c.Rule + ": " + reason
 		}
+		if scored {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", c.Name, selected, c.Change, number(c.Score), reason)
+			continue
+		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, selected, c.Change, number(c.AffinityScore), number(c.TopologySpreadScore), reason)
 	}
 	return table.Flush()
 }
 
-func number(n *int32) string {
+func number[N int32 | int64](n *N) string {
 	if n == nil {
 		return ""
 	}
-	return strconv.Itoa(int(*n))
+	return strconv.FormatInt(int64(*n), 10)
 }

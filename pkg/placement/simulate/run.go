@@ -41,6 +41,8 @@ type Cluster struct {
 	// AffinityScore and TopologySpreadScore are empty where nobody was ranked.
 	AffinityScore       *int32 `json:"affinityScore,omitempty"`
 	TopologySpreadScore *int32 `json:"topologySpreadScore,omitempty"`
+	// Score is the sum of what scorers give, in Placements of Open Cluster Management.
+	Score *int64 `json:"score,omitempty"`
 	// Rule is who refused the cluster.
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -94,7 +96,8 @@ func Run(profile framework.Profile, in *Input, o Options) ([]Result, error) {
 			Clusters: clustersOf(&decision),
 		})
 	}
-	return results, nil
+	chosen, err := runOCM(in, o.Now)
+	return append(results, chosen...), err
 }
 
 // clusterOf translates a member; one without any status is taken for healthy.

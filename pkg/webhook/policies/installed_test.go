@@ -39,6 +39,7 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"guardrails-reference": GuardRailsReference.Of(p),
 		"confirm-delete-warn":  ConfirmDeleteWarn.Of(p),
 		"confirm-delete-deny":  ConfirmDeleteDeny.Of(p),
+		"confirm-delete-ocm":   ConfirmDeleteDeny.OfDecisions(p),
 		"helm-charts":          HelmCharts(),
 		"authors":              Authors(),
 		"klusterlets":          Klusterlets(),

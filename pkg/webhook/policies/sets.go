@@ -137,10 +137,20 @@ func AllConfirmDelete() []ConfirmDelete {
 // ConfirmDeleteMembers members, and of a namespace that a ClusterResourcePlacement
 // selects.
 func (mode ConfirmDelete) Of(p Parameters) []client.Object {
+	return mode.named(p, "confirm-delete-placements", "confirm-delete-namespaces")
+}
+
+// OfDecisions returns those for deletions of a Placement of Open Cluster Management that has
+// more than ConfirmDeleteMembers clusters.
+func (mode ConfirmDelete) OfDecisions(p Parameters) []client.Object {
+	return mode.named(p, "confirm-delete-decisions")
+}
+
+func (mode ConfirmDelete) named(p Parameters, names ...string) []client.Object {
 	if mode != ConfirmDeleteWarn && mode != ConfirmDeleteDeny {
 		return nil
 	}
-	objects := p.objects("confirm-delete-placements", "confirm-delete-namespaces")
+	objects := p.objects(names...)
 	if mode == ConfirmDeleteWarn {
 		for _, object := range objects {
 			if binding, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
@@ -156,5 +166,5 @@ func (mode ConfirmDelete) Obsolete() []client.Object {
 	if mode == ConfirmDeleteWarn || mode == ConfirmDeleteDeny {
 		return nil
 	}
-	return ConfirmDeleteDeny.Of(Parameters{})
+	return append(ConfirmDeleteDeny.Of(Parameters{}), ConfirmDeleteDeny.OfDecisions(Parameters{})...)
 }

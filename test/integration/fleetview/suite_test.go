@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
@@ -82,7 +83,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 	Expect(err).NotTo(HaveOccurred())
 	Expect(running.AwaitAnswers(ctx, time.Minute)).To(Succeed())
-	hubClient = expect.Client(running.Hub.Config(), build.Scheme(scheme.AddToScheme, viewv1alpha1.AddToScheme))
+	hubClient = expect.Client(running.Hub.Config(), build.Scheme(scheme.AddToScheme, viewv1alpha1.AddToScheme, clusterv1beta1.AddToScheme))
 	prepareHub(ctx)
 	for _, m := range running.Members {
 		on[m.Name] = expect.Client(m.Cluster.Config(), build.Scheme(scheme.AddToScheme))

@@ -22,11 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
@@ -43,6 +41,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/onehub"
 )
 
 const (
@@ -61,32 +60,19 @@ var (
 )
 
 func TestKlusterlets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a real API server")
-	}
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	SetDefaultConsistentlyDuration(time.Second)
-	RunSpecs(t, "Klusterlets on the hub", Label("integration", "klusterlets"))
+	onehub.Run(t, "Klusterlets on the hub", "klusterlets")
 }
 
 var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	var err error
-	hub, err = env.Start(ctx, env.Options{Name: "hub"})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+	hub = onehub.Start(ctx)
 	hubClient = expect.Client(build.Unlimited(hub.Config()), kinds())
+	var err error
 	clientset, err = kubernetes.NewForConfig(build.Unlimited(hub.Config()))
 	Expect(err).NotTo(HaveOccurred())
 	ours, err := crds.ForHub(clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupName)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
-	Expect(err).NotTo(HaveOccurred())
+	onehub.Serve(hub, ours, err)
 	giveTheGatewayItsRights(ctx)
 	enforcePolicies(ctx)
 	Expect(klusterlet.EnsureBootstrap(ctx, asGateway(), hub.URL, hub.CABundle)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -122,6 +123,29 @@ var _ = Describe("Decisions", func() {
 		Expect(writes(func() { b.join(ctx, b.name(2)) })).To(BeZero())
 		annotate("false")
 		Eventually(chosen(ctx, p)).Should(Equal(b.names(1, 2)))
+	})
+
+	It("of many clusters are not given up without a word", func(ctx SpecContext) {
+		b := newBed(ctx, 2)
+		p := b.place(ctx, "p", nil)
+		Eventually(chosen(ctx, p)).Should(HaveLen(2))
+		probe := b.place(ctx, "probe", nil)
+		Eventually(chosen(ctx, probe)).Should(HaveLen(2))
+		DeferCleanup(func(ctx SpecContext) {
+			By("waiting until the policy is forgotten: others delete Placements too")
+			Eventually(func() error { return hubClient.Delete(ctx, probe, client.DryRunAll) }).Should(Succeed())
+		})
+		for _, object := range policies.ConfirmDeleteDeny.OfDecisions(policies.Parameters{ConfirmDeleteMembers: 1}) {
+			expect.CreatedForSpec(ctx, hubClient, object)
+		}
+		try := func() error { return hubClient.Delete(ctx, placementOf(b.namespace, "p"), client.DryRunAll) }
+		Eventually(try).Should(MatchError(ContainSubstring(
+			"deleting Placement p takes what others bring there for it off 2 clusters; annotate it fleetgate.io/confirm-delete=true first")))
+		few := b.place(ctx, "few", wants(1))
+		Eventually(chosen(ctx, few)).Should(HaveLen(1))
+		Expect(hubClient.Delete(ctx, few, client.DryRunAll)).To(Succeed())
+		Expect(hubClient.Patch(ctx, placementOf(b.namespace, "p"), expect.MergePatch(`{"metadata": {"annotations": {"fleetgate.io/confirm-delete": "true"}}}`))).To(Succeed())
+		Expect(try()).To(Succeed())
 	})
 
 	It("are grouped, numbered and named", func(ctx SpecContext) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +19,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 // storm changes whatever Placements look at, at random.
@@ -64,8 +66,29 @@ func (s *storm) change(ctx context.Context) {
 	}
 }
 
+// settled returns once no decision has changed for longer than a taint is tolerated, or a score
+// is valid, here.
+func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
+	GinkgoHelper()
+	versions := func() (versions []string) {
+		for _, p := range all {
+			for _, decision := range decisions(ctx, p) {
+				versions = append(versions, decision.Name+" "+decision.ResourceVersion)
+			}
+		}
+		return versions
+	}
+	var last []string
+	Eventually(func() bool {
+		before := last
+		last = versions()
+		return slices.Equal(before, last)
+	}).WithPolling(4 * time.Second).Should(BeTrue())
+}
+
 var _ = Describe("After a storm of changes", Serial, func() {
-	It("a gateway that begins anew finds every decision as it would make it", func(ctx SpecContext) {
+	// rage has a storm go on, in which something else happens after every fiftieth change.
+	rage := func(ctx SpecContext, goesOn func(changes int) bool, otherwise, stopped func()) {
 		seed := uint64(GinkgoRandomSeed())
 		GinkgoWriter.Printf("seed %d\n", seed)
 		s := &storm{bed: newBed(ctx, 0), dice: rand.New(rand.NewPCG(seed, 1)), there: map[int]bool{}}
@@ -89,15 +112,18 @@ var _ = Describe("After a storm of changes", Serial, func() {
 			// Decisions of others wake nobody: with Balance, who is decided last decides best.
 			all = append(all, s.place(ctx, fmt.Sprintf("p%d", i), both(spec, func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = clusterv1beta1.ModeExact })))
 		}
-		for range 250 {
+		for changes := 0; goesOn(changes); changes++ {
 			s.change(ctx)
+			if changes%50 == 49 {
+				otherwise()
+			}
 		}
 		if err := hubClient.Create(ctx, s.binding(s.namespace)); err == nil {
 			By("the set is bound in the end")
 		}
 		// What has an end has ended.
-		Eventually(func() bool { return writes(func() {}) == 0 }).WithPolling(4 * time.Second).Should(BeTrue())
-		gateway.Stop()
+		settled(ctx, all)
+		stopped()
 		Expect(writes(func() {
 			gateway = start()
 			By("decides for one that comes, and so has looked at all")
@@ -108,5 +134,19 @@ var _ = Describe("After a storm of changes", Serial, func() {
 		for _, p := range all {
 			Expect(said(ctx, p)(Default)).To(HaveLen(2))
 		}
+	}
+
+	It("a gateway that begins anew finds every decision as it would make it", func(ctx SpecContext) {
+		rage(ctx, func(changes int) bool { return changes < 250 }, func() {}, gateway.Stop)
+	})
+
+	It("of ten minutes, with kills, a gateway that begins anew finds every decision as it would make it", Label("matrix"), SpecTimeout(20*time.Minute), func(ctx SpecContext) {
+		gateway.Stop()
+		process := program.Gateway(ctx, hub, "--ocm=placement", "--components=controllers", "--leader-elect=false")
+		until := time.Now().Add(10 * time.Minute)
+		rage(ctx, func(int) bool { return time.Now().Before(until) }, func() {
+			Expect(process.Kill()).To(Succeed())
+			Expect(process.Restart(ctx)).To(Succeed())
+		}, func() { Expect(process.Stop(ctx)).To(Succeed()) })
 	})
 })

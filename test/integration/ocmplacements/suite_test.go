@@ -12,19 +12,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
@@ -37,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/onehub"
 )
 
 var (
@@ -48,25 +46,13 @@ var (
 )
 
 func TestPlacements(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a real API server")
-	}
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	SetDefaultConsistentlyDuration(time.Second)
-	RunSpecs(t, "Placements of Open Cluster Management", Label("integration", "ocmplacements"))
+	onehub.Run(t, "Placements of Open Cluster Management", "ocmplacements")
 }
 
 var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
-	var err error
-	hub, err = env.Start(ctx, env.Options{Name: "hub"})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
+	hub = onehub.Start(ctx)
 	hubClient = expect.Client(hub.Config(), kinds())
 	serve(hub, append(crds.Placements(), clusterKinds()...)...)
 	gateway = start()
@@ -83,10 +69,8 @@ func clusterKinds() []string {
 func serve(at *env.Cluster, names ...string) {
 	GinkgoHelper()
 	wanted, err := crds.Named(names...)
-	Expect(err).NotTo(HaveOccurred())
 	Expect(wanted).To(HaveLen(len(names)))
-	_, err = envtest.InstallCRDs(at.Config(), envtest.CRDInstallOptions{CRDs: wanted, MaxTime: time.Minute})
-	Expect(err).NotTo(HaveOccurred())
+	onehub.Serve(at, wanted, err)
 }
 
 func kinds() *runtime.Scheme {
@@ -107,7 +91,7 @@ func start() *expect.Running {
 		if err != nil {
 			return nil, err
 		}
-		return mgr.Start, placement.SetupDecisions(mgr, clock.RealClock{}, 8)
+		return mgr.Start, placement.SetupDecisions(mgr, clock.RealClock{}, 8, nil)
 	})
 }
 

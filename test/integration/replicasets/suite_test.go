@@ -8,7 +8,6 @@ package replicasets_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,13 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
@@ -34,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/expiry"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/onehub"
 )
 
 var (
@@ -43,25 +41,14 @@ var (
 )
 
 func TestReplicaSets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a real API server")
-	}
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	SetDefaultConsistentlyDuration(time.Second)
-	RunSpecs(t, "ManifestWorks on the hub", Label("integration", "replicasets"))
+	onehub.Run(t, "ManifestWorks on the hub", "replicasets")
 }
 
 var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	ctrl.SetLogger(GinkgoLogr)
-	klog.SetLogger(GinkgoLogr)
+	hub = onehub.Start(ctx)
 	var err error
-	hub, err = env.Start(ctx, env.Options{Name: "hub"})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(hub.Stop(ctx)).To(Succeed()) })
 	hubClient, err = client.New(unlimited(hub.Config()), client.Options{Scheme: kinds()})
 	Expect(err).NotTo(HaveOccurred())
 	serve(hub, workv1.GroupName)
@@ -75,9 +62,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func serve(at *env.Cluster, group string) {
 	GinkgoHelper()
 	ours, err := crds.ForHub(group)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(at.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
-	Expect(err).NotTo(HaveOccurred())
+	onehub.Serve(at, ours, err)
 }
 
 func kinds() *runtime.Scheme {

@@ -47,9 +47,9 @@ type simulateOptions struct {
 
 // AddFlags binds the options to a command line.
 func (o *simulateOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVarP(&o.Files, "filename", "f", o.Files, "File or folder with placements, MemberClusters and bindings, or - for standard input. Of a folder all .yaml, .yml and .json files are read.")
+	flags.StringSliceVarP(&o.Files, "filename", "f", o.Files, "File or folder with placements, clusters and bindings, or - for standard input. Of a folder all .yaml, .yml and .json files are read.")
 	flags.StringVarP(&o.Output, "output", "o", outputTable, "How to write the decision: table, yaml or json.")
-	flags.StringVar(&o.At, "at", o.At, "Time for which is decided, like 2026-01-31T12:00:00Z. Empty: the latest heartbeat in the files.")
+	flags.StringVar(&o.At, "at", o.At, "Time for which is decided, like 2026-01-31T12:00:00Z. Empty: the latest heartbeat, or change of a ManagedCluster, in the files.")
 	flags.BoolVar(&o.PolicyChanged, "policy-changed", o.PolicyChanged, "Take bindings for those of an earlier policy: what would happen if this one replaced it.")
 }
 
@@ -66,7 +66,11 @@ no cluster is asked and nothing is changed. The files are what kubectl writes:
   gateway simulate -f placement.yaml -f clusters.yaml -f bindings.yaml
 
 MemberClusters without a status count as joined and healthy. Without bindings
-nothing counts as placed yet.`,
+nothing counts as placed yet.
+
+Placements of Open Cluster Management are decided from ManagedClusters,
+ManagedClusterSets, ManagedClusterSetBindings, AddOnPlacementScores and
+PlacementDecisions in the files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return options.run(command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
@@ -173,10 +177,13 @@ func expand(names []string) ([]string, error) {
 // check applies the hub's defaults and rules, so that a placement which the hub
 // would refuse is not simulated.
 func check(input *simulate.Input) error {
-	if len(input.Placements) == 0 {
-		return errors.New("the files have no ClusterResourcePlacement and no ResourcePlacement")
+	if len(input.Placements) == 0 && len(input.Chosen) == 0 {
+		return errors.New("the files have no ClusterResourcePlacement, no ResourcePlacement and no Placement")
 	}
-	if len(input.Members) == 0 {
+	if len(input.Chosen) > 0 && len(input.World.Clusters) == 0 {
+		return errors.New("the files have no ManagedCluster: write them with kubectl get managedclusters -o yaml")
+	}
+	if len(input.Placements) > 0 && len(input.Members) == 0 {
 		return errors.New("the files have no MemberCluster: write them with kubectl get memberclusters -o yaml")
 	}
 	for _, placement := range input.Placements {

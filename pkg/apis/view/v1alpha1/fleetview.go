@@ -14,6 +14,9 @@ const (
 	// LabelMember is on every object of an answer: the name of the member that has it. It
 	// is put there by the gateway, whatever the member's object says, and stored nowhere.
 	LabelMember = "view.fleetgate.io/member"
+	// AnnotationSilent is on bookmarks of a watch: the members of which nothing could be read
+	// yet, separated by commas, some of them if there are many.
+	AnnotationSilent = "view.fleetgate.io/silent"
 )
 
 // Names says under which names a view shows objects.

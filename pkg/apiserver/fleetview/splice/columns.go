@@ -59,12 +59,17 @@ func (c *Columns) Definitions() ([]byte, error) {
 	return json.Marshal(append([]column{clusterColumn}, c.columns...))
 }
 
+// nameAt is which column has the name, or -1.
+func (c *Columns) nameAt() int {
+	return slices.IndexFunc(c.columns, func(of column) bool { return of.Format == "name" })
+}
+
 // Fit has the marker put a member's cells under the columns of the answer: a member of
 // another version may have others. One that it has not is empty, one that is of another
 // type too, since clients believe the definition.
 func (c *Columns) Fit(m *Marker, definitions []byte) error {
 	m.cells = nil
-	m.name = slices.IndexFunc(c.columns, func(of column) bool { return of.Format == "name" })
+	m.name = c.nameAt()
 	if bytes.Equal(definitions, c.text) {
 		return nil
 	}

@@ -18,6 +18,16 @@ type Marker struct {
 	// it is; nil means all in their order. name is that with the name, or -1.
 	cells []int
 	name  int
+	// rows is true if the items are rows of a table.
+	rows bool
+}
+
+// Mark appends an item of a list, as a member wrote it, with the mark.
+func (m *Marker) Mark(into, item []byte) ([]byte, error) {
+	if m.rows {
+		return m.Row(into, item)
+	}
+	return m.Object(into, item)
 }
 
 // Object appends an object, as a member wrote it, with the mark.

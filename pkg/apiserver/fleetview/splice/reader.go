@@ -18,7 +18,7 @@ const (
 	// maxHead is how many bytes each of the other fields of a list may have.
 	maxHead = 1 << 20
 	// window is what is read at once.
-	window = 32 << 10
+	window = 16 << 10
 )
 
 // Metadata is what a list says of itself.
@@ -26,6 +26,8 @@ type Metadata struct {
 	ResourceVersion    string `json:"resourceVersion,omitempty"`
 	Continue           string `json:"continue,omitempty"`
 	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+	// Warnings are what a list of a fleet says that has no headers left; members have none.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Reader cuts one reply into its items. Open comes first, then Next until io.EOF; then

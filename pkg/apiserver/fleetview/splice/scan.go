@@ -5,6 +5,7 @@ package splice
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,8 +123,14 @@ func (s *source) value(into []byte, limit int) ([]byte, error) {
 
 // through takes bytes until the value ends, and returns how many belong to it.
 func (s *scanner) through(chunk []byte) (used int, ended bool) {
-	for i, c := range chunk {
-		ended, before := s.step(c)
+	for i := 0; i < len(chunk); i++ {
+		if s.inString && !s.escaped {
+			// Most of a list is the insides of strings.
+			if i += ofString(chunk[i:]); i == len(chunk) {
+				break
+			}
+		}
+		ended, before := s.step(chunk[i])
 		switch {
 		case ended && before:
 			return i, true
@@ -132,6 +139,17 @@ func (s *scanner) through(chunk []byte) (used int, ended bool) {
 		}
 	}
 	return len(chunk), false
+}
+
+// ofString is how many bytes neither end a string nor escape what follows.
+func ofString(text []byte) int {
+	if quote := bytes.IndexByte(text, '"'); quote >= 0 {
+		text = text[:quote]
+	}
+	if escape := bytes.IndexByte(text, '\\'); escape >= 0 {
+		text = text[:escape]
+	}
+	return len(text)
 }
 
 // truncated makes of the end of a stream what it is in the middle of a list: a reply that

@@ -24,6 +24,15 @@ type Event struct {
 	Kind, APIVersion, ResourceVersion string
 	// Code is that of the Status which is the object of an ERROR.
 	Code int
+	// Identity is whose event it is.
+	Identity
+}
+
+// Identity is what of an object tells it from others.
+type Identity struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
 }
 
 // Stream reads the events of one member's watch.
@@ -42,15 +51,21 @@ const watchWindow = 4 << 10
 
 // described is what of an object says where a watch is.
 type described struct {
-	Kind       string   `json:"kind"`
-	APIVersion string   `json:"apiVersion"`
-	Metadata   Metadata `json:"metadata"`
-	Code       int      `json:"code"`
-	Rows       []struct {
-		Object struct {
-			Metadata Metadata `json:"metadata"`
-		} `json:"object"`
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Code       int    `json:"code"`
+	named
+	Rows []struct {
+		Object named `json:"object"`
 	} `json:"rows"`
+}
+
+// named is an object's metadata, as far as a watch needs it.
+type named struct {
+	Metadata struct {
+		Metadata
+		Identity
+	} `json:"metadata"`
 }
 
 // Next returns the next event, or io.EOF if the watch has ended between two.
@@ -76,9 +91,16 @@ func (s *Stream) Next() (Event, error) {
 	if err := json.Unmarshal(said.Object, &of); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
 	}
-	event := Event{Type: said.Type, Object: said.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code, ResourceVersion: of.Metadata.ResourceVersion}
-	if event.ResourceVersion == "" && len(of.Rows) == 1 {
-		event.ResourceVersion = of.Rows[0].Object.Metadata.ResourceVersion
+	event := Event{
+		Type: said.Type, Object: said.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code,
+		ResourceVersion: of.Metadata.ResourceVersion, Identity: of.Metadata.Identity,
+	}
+	if len(of.Rows) == 1 {
+		row := of.Rows[0].Object.Metadata
+		event.Identity = row.Identity
+		if event.ResourceVersion == "" {
+			event.ResourceVersion = row.ResourceVersion
+		}
 	}
 	return event, nil
 }
@@ -180,20 +202,70 @@ func (m *Member) fit(definitions []byte) error {
 	return m.events.columns.Fit(&m.marker, definitions)
 }
 
+// ItemKind is the kind of the list's items; Table for rows of a table.
+func (r *Reader) ItemKind() string { return strings.TrimSuffix(r.Kind, "List") }
+
 // AsEvents makes of an item of a list the event that it is there, as a watch would tell it.
 func (r *Reader) AsEvents(item []byte) (Event, error) {
-	event := Event{Type: "ADDED", Object: item, Kind: strings.TrimSuffix(r.Kind, "List"), APIVersion: r.APIVersion}
+	event := Event{Type: "ADDED", Object: item, Kind: r.ItemKind(), APIVersion: r.APIVersion}
+	of := struct {
+		named
+		Object named `json:"object"`
+	}{}
+	if err := json.Unmarshal(item, &of); err != nil {
+		return event, fmt.Errorf("%w: %w", errSyntax, err)
+	}
 	if !r.Table {
 		var err error
+		event.Identity = of.Metadata.Identity
 		event.Object, err = typed(item, event.Kind, event.APIVersion)
 		return event, err
 	}
+	event.Identity = of.Object.Metadata.Identity
 	table, err := json.Marshal(map[string]any{
 		"kind": r.Kind, "apiVersion": r.APIVersion, "metadata": struct{}{},
 		"columnDefinitions": json.RawMessage(orNull(r.Columns)), "rows": []json.RawMessage{item},
 	})
 	event.Object = table
 	return event, err
+}
+
+// Gone returns the event that an object of the member is not there any more, for one of
+// which nothing is known but who it was; kind and apiVersion are those of the member's events.
+func (m *Member) Gone(of Identity, kind, apiVersion, resourceVersion string) ([]byte, error) {
+	metadata := map[string]any{"name": of.Name, "resourceVersion": resourceVersion, "creationTimestamp": nil}
+	if of.Namespace != "" {
+		metadata["namespace"] = of.Namespace
+	}
+	if of.UID != "" {
+		metadata["uid"] = of.UID
+	}
+	object := map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": metadata}
+	plain := Member{events: m.events, marker: Marker{Member: m.marker.Member, Label: m.marker.Label, Qualified: m.marker.Qualified, name: -1}}
+	if kind == "Table" {
+		object["kind"], object["apiVersion"] = "PartialObjectMetadata", apiVersion
+		object = map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": struct{}{}, "columnDefinitions": nil, "rows": []any{
+			map[string]any{"cells": plain.cellsOf(of.Name), "object": object},
+		}}
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return plain.Event(Event{Type: "DELETED", Object: text, Kind: kind})
+}
+
+// cellsOf are those of a row of which only the name is known.
+func (m *Member) cellsOf(name string) []any {
+	if m.events.columns == nil {
+		return []any{}
+	}
+	cells := make([]any, len(m.events.columns.columns))
+	m.marker.name = m.events.columns.nameAt()
+	if m.marker.name >= 0 {
+		cells[m.marker.name] = name
+	}
+	return cells
 }
 
 // typed is an object that says what it is: items of a list leave that to the list.

@@ -64,7 +64,7 @@ func (w *Writer) Continue(of Shape) error {
 // Marker returns what marks the items of a reply that is open. The first reply says of
 // which kind the answer is.
 func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
-	m := &Marker{Member: member, Label: w.label, Qualified: w.qualified, name: -1}
+	m := &Marker{Member: member, Label: w.label, Qualified: w.qualified, name: -1, rows: of.Table}
 	if w.kind == "" {
 		w.kind, w.apiVersion, w.table = of.Kind, of.APIVersion, of.Table
 		if of.Table {
@@ -86,24 +86,25 @@ func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
 
 // Item writes one item.
 func (w *Writer) Item(m *Marker, item []byte) error {
+	var err error
+	if w.buffer, err = m.Mark(w.buffer[:0], item); err != nil {
+		return err
+	}
+	return w.Marked(w.buffer)
+}
+
+// Marked writes one item that bears its mark.
+func (w *Writer) Marked(item []byte) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	w.buffer = w.buffer[:0]
 	if w.Items > 0 {
-		w.buffer = append(w.buffer, ',')
-	}
-	var err error
-	if w.table {
-		w.buffer, err = m.Row(w.buffer, item)
-	} else {
-		w.buffer, err = m.Object(w.buffer, item)
-	}
-	if err != nil {
-		return err
+		if _, err := w.out.Write([]byte{','}); err != nil {
+			return err
+		}
 	}
 	w.Items++
-	_, err = w.out.Write(w.buffer)
+	_, err := w.out.Write(item)
 	return err
 }
 

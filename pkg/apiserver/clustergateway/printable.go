@@ -1,0 +1,21 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import "strings"
+
+// Printable makes a text from elsewhere fit for a message or a header: one line, and bounded
+// in bytes.
+func Printable(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f {
+			return ' '
+		}
+		return c
+	}, s)
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "..."
+	}
+	return strings.TrimSpace(s)
+}

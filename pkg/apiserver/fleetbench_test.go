@@ -1,0 +1,259 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+)
+
+// atATime is how many members a client asks at a time that asks them itself, as the gateway
+// does.
+const atATime = 64
+
+// listing answers lists from memory: of so many pods, each of about 2 KiB, or of none where a
+// field is selected by.
+func listing(pods int) http.HandlerFunc {
+	var body bytes.Buffer
+	body.WriteString(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`)
+	for n := range pods {
+		if n > 0 {
+			body.WriteByte(',')
+		}
+		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", 1800))
+	}
+	body.WriteString(`]}`)
+	const none = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("fieldSelector") != "" {
+			_, _ = io.WriteString(w, none)
+			return
+		}
+		_, _ = w.Write(body.Bytes())
+	}
+}
+
+// crowdOf are members that answer alike.
+func crowdOf(t testing.TB, members int, handler http.HandlerFunc) map[string]*member {
+	all := map[string]*member{}
+	for n := range members {
+		all[fmt.Sprintf("m%04d", n)] = newMember(t, handler)
+	}
+	return all
+}
+
+// unbounded has no limit be in the way of a thousand members of one user.
+func unbounded(c *apiserver.Config) { c.MaxInFlightPerUser, c.MaxInFlightPerMember = 1e6, 1e6 }
+
+// reads reads a whole answer, and says how many bytes it has and when the first came.
+func reads(ctx context.Context, client *http.Client, url, user string) (size int64, first time.Duration, err error) {
+	began := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, 0, err
+	}
+	req.Header.Set("X-Remote-User", user)
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 1024))
+		return 0, 0, fmt.Errorf("%s: %d: %s", url, res.StatusCode, text)
+	}
+	var one [1]byte
+	if _, err := io.ReadFull(res.Body, one[:]); err != nil {
+		return 0, 0, err
+	}
+	first = time.Since(began)
+	size, err = io.Copy(io.Discard, res.Body)
+	return size + 1, first, err
+}
+
+// itself has a client ask each member itself.
+func itself(ctx context.Context, client *http.Client, members map[string]*member, url func(name string, of *member) string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for name, of := range members {
+		group.Go(func() error {
+			_, _, err := reads(ctx, client, url(name, of), "u")
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// directClient reaches members without the gateway.
+func directClient(t testing.TB) *http.Client {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// BenchmarkFleetview reads many simulated members through a view, beside a client that asks
+// each of them through the gateway, and one that asks them directly, 64 at a time. All of it
+// is one process, so CPU is that of all sides.
+func BenchmarkFleetview(b *testing.B) {
+	for _, size := range []struct{ members, pods int }{{100, 100}, {1000, 100}} {
+		b.Run(fmt.Sprintf("%dx%d", size.members, size.pods), func(b *testing.B) {
+			members := crowdOf(b, size.members, listing(size.pods))
+			g := newGateway(b, members, unbounded)
+			for name, query := range map[string]string{"all": "", "not-ready": "?fieldSelector=status.phase!%3DRunning", "stream": "?stream=true"} {
+				b.Run(name, func(b *testing.B) { g.besides(b, query) })
+			}
+			b.Run("cold", func(b *testing.B) { g.cold(b) })
+		})
+	}
+}
+
+// besides reads in turn through the view, through the gateway one by one, and directly.
+func (g *gateway) besides(b *testing.B, query string) {
+	const path = "/api/v1/namespaces/shop/pods"
+	client := directClient(b)
+	ways := []struct {
+		name string
+		read func() error
+	}{
+		{"direct", func() error {
+			return itself(b.Context(), client, g.members, func(_ string, of *member) string { return of.api.URL + path + query })
+		}},
+		{"proxied", func() error {
+			return itself(b.Context(), g.client, g.members, func(name string, _ *member) string {
+				return "https://" + g.address + "/clusters/" + name + path + query
+			})
+		}},
+	}
+	for _, way := range ways { // Connections and grants are there before anything is measured.
+		if err := way.read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var view, firsts []time.Duration
+	others := make([]time.Duration, len(ways))
+	var used time.Duration
+	for b.Loop() {
+		for i, way := range ways {
+			began := time.Now()
+			if err := way.read(); err != nil {
+				b.Fatal(err)
+			}
+			others[i] += time.Since(began)
+		}
+		began, before := time.Now(), cpu(b)
+		_, first, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+query, "u")
+		if err != nil {
+			b.Fatal(err)
+		}
+		view, firsts, used = append(view, time.Since(began)), append(firsts, first), used+cpu(b)-before
+	}
+	var sum time.Duration
+	for _, took := range view {
+		sum += took
+	}
+	slices.Sort(view)
+	slices.Sort(firsts)
+	b.ReportMetric(milliseconds(view[len(view)/2]), "p50-ms")
+	b.ReportMetric(milliseconds(view[len(view)*99/100]), "p99-ms")
+	b.ReportMetric(milliseconds(firsts[len(firsts)/2]), "first-byte-ms")
+	b.ReportMetric(milliseconds(used)/float64(len(view)*len(g.members)), "cpu-ms/member")
+	for i, way := range ways {
+		b.ReportMetric(sum.Seconds()/others[i].Seconds(), "x-"+way.name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// cold reads as users whom no member knows yet: each is granted on each member first.
+func (g *gateway) cold(b *testing.B) {
+	n := 0
+	for b.Loop() {
+		n++
+		if _, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db&memberTimeoutSeconds=30", fmt.Sprint("user-", n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(n), "ms/query")
+	b.ReportMetric(0, "ns/op")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// cpu is what this process has used.
+func cpu(b *testing.B) time.Duration {
+	var of syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &of); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(of.Utime.Nano() + of.Stime.Nano())
+}
+
+// peakOf is how much memory more is in use at most while something is done; the members of
+// this process are in it.
+func peakOf(do func()) int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	inUse := func() int64 {
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64())
+	}
+	runtime.GC()
+	before := inUse()
+	var peak atomic.Int64
+	var watching sync.WaitGroup
+	done := make(chan struct{})
+	watching.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			if now := inUse() - before; now > peak.Load() {
+				peak.Store(now)
+			}
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	do()
+	close(done)
+	watching.Wait()
+	return peak.Load()
+}
+
+// Whatever the members have, the gateway holds a window of each of those that it asks at a
+// time, and no more.
+func TestALargeListNeedsLittleMemory(t *testing.T) {
+	const bound = 64 << 20
+	g := newGateway(t, crowdOf(t, 20, listing(2700)), unbounded)
+	for _, query := range []string{"", "?stream=true", "?limit=60000"} {
+		var size int64
+		var err error
+		peak := peakOf(func() { size, _, err = reads(t.Context(), g.client, "https://"+g.address+podsOfAll+query, "u") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%q: %d MiB answered with %d MiB more", query, size>>20, peak>>20)
+		if size < 100_000_000 || peak > bound {
+			t.Errorf("%q: %d bytes are answered with %d more in use", query, size, peak)
+		}
+	}
+}

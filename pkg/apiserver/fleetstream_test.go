@@ -1,0 +1,122 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// released answers what another handler does, once it is let.
+func released(let <-chan struct{}, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-let:
+			next(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+func TestRowsFlowAsTheyCome(t *testing.T) {
+	let := make(chan struct{})
+	members := map[string]*member{
+		"a": newMember(t, released(let, pods("x"))), "b": newMember(t, pods("y")), "c": newMember(t, http.HandlerFunc(refusing)), "d": newMember(t, http.HandlerFunc(silent)),
+	}
+	g := newGateway(t, members)
+	res := g.do(http.MethodGet, podsOfAll+"?stream=true&memberTimeoutSeconds=1", "u", nil)
+	wantCode(t, res, http.StatusOK)
+	lines := bufio.NewReader(res.Body)
+	before, err := lines.ReadString('}')
+	for err == nil && !strings.Contains(before, `"y"`) {
+		var more string
+		more, err = lines.ReadString('}')
+		before += more
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(let) // Only now the first member, by name, answers.
+	rest, err := io.ReadAll(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Items    []struct{ Metadata struct{ Name string } }
+		Metadata struct {
+			ResourceVersion string
+			Warnings        []string
+		}
+	}
+	if err := json.Unmarshal([]byte(before+string(rest)), &list); err != nil {
+		t.Fatalf("%v: %s%s", err, before, rest)
+	}
+	if len(list.Items) != 2 || list.Items[0].Metadata.Name != "y" || list.Items[1].Metadata.Name != "x" {
+		t.Errorf("got %v", list.Items)
+	}
+	want := []string{"1 of 4 members did not answer within 1s: d", "1 of 4 members do not let you list pods in namespace shop: c"}
+	if diff := cmp.Diff(want, list.Metadata.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	g.watch(t, "resourceVersion="+list.Metadata.ResourceVersion)
+	wantCode(t, g.do(http.MethodGet, podsOfAll+"?stream=maybe", "u", nil), http.StatusBadRequest)
+	for _, m := range members {
+		m.serve(refusing)
+	}
+	wantCode(t, g.do(http.MethodGet, podsOfAll+"?stream=true", "u", nil), http.StatusForbidden)
+}
+
+// A stream of rows that breaks off is not taken for all there is either.
+func TestABrokenReplyEndsAStream(t *testing.T) {
+	breaking := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}},`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	g := newGateway(t, map[string]*member{"a": newMember(t, http.HandlerFunc(breaking)), "b": newMember(t, pods("y"))})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+g.address+podsOfAll+"?stream=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Remote-User", "u")
+	res, err := g.client.Do(req)
+	if err != nil {
+		return // It broke before the first row went.
+	}
+	defer func() { _ = res.Body.Close() }()
+	if content, err := io.ReadAll(res.Body); err == nil && res.StatusCode == http.StatusOK {
+		t.Errorf("the answer has a regular end: %s", content)
+	}
+}
+
+// What members warn of is passed on once, however many say it.
+func TestWarningsOfMembersArePassedOn(t *testing.T) {
+	warning := func(texts ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			for _, text := range texts {
+				w.Header().Add("Warning", `299 - "`+text+`"`)
+			}
+			pods("x")(w, r)
+		}
+	}
+	many := make([]string, 30)
+	for i := range many {
+		many[i] = strings.Repeat("w", i+1)
+	}
+	g := newGateway(t, map[string]*member{"a": newMember(t, warning("v1 is deprecated")), "b": newMember(t, warning("v1 is deprecated", "v2 is there")), "c": newMember(t, warning(many...))})
+	for _, query := range []string{"", "?limit=10"} {
+		got := g.do(http.MethodGet, podsOfAll+query, "u", nil).Header.Values("Warning")
+		if len(got) != 8 || !slices.Equal(got[:2], []string{`299 - "v1 is deprecated"`, `299 - "v2 is there"`}) {
+			t.Errorf("%s: got %q", query, got)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
+)
+
+// follow has a member followed from where the watch begins.
+func (wa *watch) follow(ctx context.Context, q question) {
+	ctx, cancel := context.WithCancel(ctx)
+	version := wa.versions.of(q.member)
+	f := &follower{
+		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
+		memory: newMemory(&wa.h.remembered, version == ""),
+	}
+	wa.followed[q.member] = f
+	wa.fanout.group.Go(func() {
+		defer close(f.left)
+		f.run(ctx)
+	})
+}
+
+// forget gives back what was remembered.
+func (wa *watch) forget() {
+	for _, f := range wa.followed {
+		f.memory.drop()
+	}
+}
+
+// check ends the watch if the caller may no longer use the view, and has it be of other
+// members if it is now: those that came are told with what they have, those that left take
+// it with them.
+func (wa *watch) check(ctx context.Context) ([]byte, error) {
+	decision, _, err := wa.h.authorizer.Authorize(ctx, wa.caller)
+	if err != nil {
+		//lint:ignore nilerr What cannot be found out is no reason to end everybody's watches.
+		return nil, nil
+	}
+	if decision != authorizer.DecisionAllow {
+		return nil, apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was taken away"))
+	}
+	view, err := wa.h.viewOf(ctx, wa.x.request.view)
+	if err != nil {
+		return nil, err
+	}
+	if view.qualified != wa.x.view.qualified {
+		return nil, apierrors.NewResourceExpired("the view shows other names now: list again")
+	}
+	members, err := wa.h.reachable(ctx, wa.caller, wa.h.members(view))
+	if err != nil {
+		//lint:ignore nilerr As above.
+		return nil, nil
+	}
+	if slices.Equal(members, wa.x.members) {
+		return nil, nil
+	}
+	return wa.become(ctx, members)
+}
+
+// become has the watch be of other members.
+func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
+	wa.x.members = members
+	questions, err := wa.x.questions(wa.header)
+	if err != nil {
+		return nil, err
+	}
+	asked := map[string]question{}
+	for _, q := range questions {
+		asked[q.member] = q
+	}
+	var lines []byte
+	for member, f := range wa.followed {
+		if _, stays := asked[member]; stays {
+			continue
+		}
+		gone, err := wa.leave(ctx, f)
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, gone...)
+	}
+	for _, q := range questions {
+		if wa.followed[q.member] == nil {
+			wa.follow(ctx, q)
+		}
+	}
+	return lines, nil
+}
+
+// leave ends the following of a member, and tells that what it had is gone. A watch that went
+// on where another ended does not know what that was: its caller lists again.
+func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
+	member := f.question.member
+	f.cancel()
+	if f.listing {
+		wa.listing--
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-f.left:
+			waiting = false
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+	if !f.memory.whole {
+		return nil, errExpired(member, "has left")
+	}
+	lines, err := wa.gone(f, f.memory.forget(true))
+	delete(wa.followed, member)
+	delete(wa.outcomes, member)
+	delete(wa.versions, member)
+	return lines, err
+}
+
+// gone are the events that objects of a member are not there any more.
+func (wa *watch) gone(f *follower, all []splice.Identity) ([]byte, error) {
+	version := wa.versions.of(f.question.member)
+	if version == "" {
+		version = "1"
+	}
+	slices.SortFunc(all, func(a, b splice.Identity) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	var lines []byte
+	for _, of := range all {
+		line, err := f.out.Gone(of, wa.kind, wa.apiVersion, version)
+		if err != nil {
+			return nil, badGateway(f.question.member, err)
+		}
+		lines = append(lines, line...)
+	}
+	return lines, nil
+}

@@ -1,0 +1,283 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
+)
+
+const (
+	// chosenFrom is how many clusters the hub has, chosenEach how many each Placement takes.
+	chosenFrom, chosenEach = 1000, 10
+	// atATime is how many Placements are decided, and written by the bare client, at once.
+	atATime = 16
+	chosen  = "chosen"
+)
+
+// BenchmarkOcmplacement makes a hundred Placements of ten clusters each over a thousand, with
+// Balance, a score of an add-on and allocatable CPU, and waits until all say that they are
+// satisfied; beside a bare client that issues the same writes. Then one cluster of a
+// Placement of all gets a taint, and loses it.
+func BenchmarkOcmplacement(b *testing.B) {
+	bed := newDecisionBed(b)
+	for _, placements := range []int{100} {
+		b.Run(fmt.Sprintf("hub/%dx%d", placements, chosenFrom), func(b *testing.B) {
+			together(b,
+				way{name: "fleetgate", do: timed(func(ctx context.Context) error { return bed.decided(ctx, placements) })},
+				way{name: "bare", do: timed(func(ctx context.Context) error { return bed.bare(ctx, placements) })})
+		})
+	}
+	b.Run("hub/taint", func(b *testing.B) { bed.tainted(b) })
+}
+
+// decisionBed is a hub with clusters, and the gateway's part that decides.
+type decisionBed struct {
+	hub client.Client
+	// runs counts namespaces.
+	runs atomic.Int64
+}
+
+func newDecisionBed(b *testing.B) *decisionBed {
+	b.Helper()
+	ctrl.SetLogger(logr.Discard())
+	hub, err := env.Start(b.Context(), env.Options{Name: "decisions"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = hub.Stop(context.WithoutCancel(b.Context())) })
+	const group = ".cluster.open-cluster-management.io"
+	definitions, err := crds.Named(append(crds.Placements(), "managedclusters"+group, "managedclustersets"+group, "managedclustersetbindings"+group)...)
+	if err == nil {
+		_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: definitions, MaxTime: time.Minute})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	kinds := build.Scheme(clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
+	bed := &decisionBed{}
+	if bed.hub, err = client.New(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
+		b.Fatal(err)
+	}
+	bed.fill(b)
+	startDecisions(b, hub, kinds)
+	return bed
+}
+
+func startDecisions(b *testing.B, hub *env.Cluster, kinds *runtime.Scheme) {
+	b.Helper()
+	again := true
+	mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
+		Scheme: kinds, Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &again},
+	})
+	if err == nil {
+		err = placement.SetupDecisions(mgr, clock.RealClock{}, atATime, nil)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// fill makes the clusters, their scores and the set of all.
+func (d *decisionBed) fill(b *testing.B) {
+	b.Helper()
+	if err := d.hub.Create(b.Context(), &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(chosen)}); err != nil {
+		b.Fatal(err)
+	}
+	group, ctx := errgroup.WithContext(b.Context())
+	group.SetLimit(atATime)
+	for n := range chosenFrom {
+		group.Go(func() error {
+			cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(fmt.Sprintf("cluster-%04d", n))}
+			cluster.Labels = map[string]string{clusterv1.ClusterSetLabel: chosen}
+			score := &clusterv1alpha1.AddOnPlacementScore{ObjectMeta: build.In(cluster.Name, "usage")}
+			for _, object := range []client.Object{cluster, build.Namespace(cluster.Name), score} {
+				if err := d.hub.Create(ctx, object); err != nil {
+					return err
+				}
+			}
+			amount := resource.MustParse(fmt.Sprint(1 + n%64))
+			cluster.Status.Capacity = clusterv1.ResourceList{corev1.ResourceCPU: amount}
+			cluster.Status.Allocatable = clusterv1.ResourceList{corev1.ResourceCPU: amount}
+			cluster.Status.Conditions = []metav1.Condition{}
+			score.Status.Scores = []clusterv1alpha1.AddOnPlacementScoreItem{{Name: "cpu", Value: int32(n % 100)}}
+			return errors.Join(d.hub.Status().Update(ctx, cluster), d.hub.Status().Update(ctx, score))
+		})
+	}
+	if err := group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// namespace makes one that may choose from the set.
+func (d *decisionBed) namespace(ctx context.Context) (string, error) {
+	name := fmt.Sprint("run-", d.runs.Add(1))
+	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(name, chosen), Spec: clusterv1beta2.ManagedClusterSetBindingSpec{ClusterSet: chosen}}
+	return name, errors.Join(d.hub.Create(ctx, build.Namespace(name)), d.hub.Create(ctx, binding))
+}
+
+func placementOfTen(namespace string, n int) *clusterv1beta1.Placement {
+	ten := int32(chosenEach)
+	p := &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, fmt.Sprint("p-", n))}
+	p.Spec.NumberOfClusters = &ten
+	p.Spec.PrioritizerPolicy.Configurations = []clusterv1beta1.PrioritizerConfig{
+		{ScoreCoordinate: clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateBuiltIn, BuiltIn: "ResourceAllocatableCPU"}, Weight: 1},
+		{ScoreCoordinate: clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateAddOn, AddOn: &clusterv1beta1.AddOnScore{ResourceName: "usage", ScoreName: "cpu"}}, Weight: 1},
+	}
+	return p
+}
+
+// inTurn does something for each of so many, some at a time.
+func inTurn(ctx context.Context, many int, do func(ctx context.Context, n int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for n := range many {
+		group.Go(func() error { return do(ctx, n) })
+	}
+	return group.Wait()
+}
+
+// decided makes Placements, and returns when all say that they are satisfied.
+func (d *decisionBed) decided(ctx context.Context, placements int) error {
+	namespace, err := d.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	if err := inTurn(ctx, placements, func(ctx context.Context, n int) error { return d.hub.Create(ctx, placementOfTen(namespace, n)) }); err != nil {
+		return err
+	}
+	return pollEvery(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		var list clusterv1beta1.PlacementList
+		if err := d.hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return false, err
+		}
+		for _, p := range list.Items {
+			if !meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.ConditionSatisfied) {
+				return false, nil
+			}
+		}
+		return len(list.Items) == placements, nil
+	})
+}
+
+// bare makes Placements that nobody decides for, and writes for each what a decision takes.
+func (d *decisionBed) bare(ctx context.Context, placements int) error {
+	namespace, err := d.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	return inTurn(ctx, placements, func(ctx context.Context, n int) error {
+		p := placementOfTen(namespace, n)
+		p.Annotations = map[string]string{clusterv1beta1.DisableAnnotation: "true"}
+		decision := &clusterv1beta1.PlacementDecision{ObjectMeta: build.In(namespace, p.Name+"-decision-1")}
+		decision.Labels = map[string]string{clusterv1beta1.PlacementLabel: p.Name}
+		if err := errors.Join(d.hub.Create(ctx, p), d.hub.Create(ctx, decision)); err != nil {
+			return err
+		}
+		for i := range chosenEach {
+			decision.Status.Decisions = append(decision.Status.Decisions, clusterv1beta1.ClusterDecision{ClusterName: fmt.Sprintf("cluster-%04d", n*chosenEach+i)})
+		}
+		p.Status.NumberOfSelectedClusters = chosenEach
+		p.Status.Conditions = []metav1.Condition{
+			{Type: clusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionFalse, Reason: "Succeedconfigured", LastTransitionTime: metav1.Now()},
+			{Type: clusterv1beta1.ConditionSatisfied, Status: metav1.ConditionTrue, Reason: "AllDecisionsScheduled", LastTransitionTime: metav1.Now()},
+		}
+		err := errors.Join(d.hub.Status().Update(ctx, decision), d.hub.Status().Update(ctx, p))
+		for i := range 3 {
+			err = errors.Join(err, d.hub.Create(ctx, &eventsv1.Event{
+				ObjectMeta: build.In(namespace, fmt.Sprintf("%s.%d", p.Name, i)), EventTime: metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: "DecisionUpdate", Action: "DecisionUpdated",
+				ReportingController: "bare", ReportingInstance: "bare", Regarding: corev1.ObjectReference{Namespace: namespace, Kind: "Placement", Name: p.Name}, Note: "Decision is updated",
+			}))
+		}
+		return err
+	})
+}
+
+// tainted is from a taint on one cluster, and from its end, until a Placement of all is written.
+func (d *decisionBed) tainted(b *testing.B) {
+	namespace, err := d.namespace(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, "all")}
+	if err := d.hub.Create(b.Context(), p); err != nil {
+		b.Fatal(err)
+	}
+	has := func(clusters int32) {
+		b.Helper()
+		if err := pollEvery(b.Context(), 5*time.Millisecond, func(ctx context.Context) (bool, error) {
+			err := d.hub.Get(ctx, client.ObjectKeyFromObject(p), p)
+			return p.Status.NumberOfSelectedClusters == clusters, err
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	has(chosenFrom)
+	set := func(taints string) {
+		b.Helper()
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"taints": `+taints+`}}`))
+		if err := d.hub.Patch(b.Context(), &clusterv1.ManagedCluster{ObjectMeta: build.Named("cluster-0000")}, patch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		set(`[{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]`)
+		has(chosenFrom - 1)
+		set(`null`)
+		has(chosenFrom)
+	}
+}
+
+func pollEvery(ctx context.Context, interval time.Duration, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if ok, err := done(ctx); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(interval):
+		}
+	}
+}

@@ -1,0 +1,333 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// inStorm is on the ConfigMaps of a storm, inView on the members of the view that it looks at.
+const (
+	inStorm = "storm"
+	inView  = "stage=storm"
+)
+
+var members = []string{first, second}
+
+// show has members be in the view of the storm, or not.
+func show(ctx context.Context, member string, shown bool) {
+	GinkgoHelper()
+	value := `null`
+	if shown {
+		value = `"storm"`
+	}
+	patch := expect.MergePatch(fmt.Sprintf(`{"metadata": {"labels": {"stage": %s}}}`, value))
+	Expect(hubClient.Patch(ctx, &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(member)}, patch)).To(Succeed())
+}
+
+// stormBed has both members in the view, and their storm's ConfigMaps removed at the end.
+func stormBed(ctx context.Context) {
+	GinkgoHelper()
+	for _, member := range members {
+		show(ctx, member, true)
+	}
+	jane := someone(ctx, "jane", team)
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(running.AwaitAnswers(ctx, time.Minute)).To(Succeed())
+		Eventually(func() error {
+			_, _, err := jane.tries(ctx, "-n", namespace, "get", "pods")
+			return err
+		}).Should(Succeed(), "the hub finds out by and by that the gateway is back")
+		for _, member := range members {
+			show(ctx, member, false)
+			Expect(on[member].DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace), client.HasLabels{inStorm})).To(Succeed())
+		}
+	})
+}
+
+// stormy is a ConfigMap of a storm.
+func stormy(name, value string) *corev1.ConfigMap {
+	made := build.ConfigMap(namespace, name, "n", value)
+	made.Labels = map[string]string{inStorm: "true"}
+	return made
+}
+
+// informed keeps an informer of the storm's ConfigMaps, and counts what it was told.
+type informed struct {
+	store                   cache.Store
+	added, changed, deleted atomic.Int64
+}
+
+func inform(ctx context.Context, clientset kubernetes.Interface) *informed {
+	GinkgoHelper()
+	factory := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = inStorm }))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	i := &informed{store: informer.GetStore()}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { i.added.Add(1) }, UpdateFunc: func(any, any) { i.changed.Add(1) }, DeleteFunc: func(any) { i.deleted.Add(1) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	informing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	factory.StartWithContext(informing)
+	DeferCleanup(func() {
+		stop()
+		factory.Shutdown()
+	})
+	return i
+}
+
+// known is what the informer has.
+func (i *informed) known() map[string]string {
+	known := map[string]string{}
+	for _, object := range i.store.List() {
+		of := object.(*corev1.ConfigMap)
+		known[of.Name] = of.Data["n"]
+	}
+	return known
+}
+
+// weather is what a storm does, and what there is after it.
+type weather struct {
+	random *rand.Rand
+	made   map[string][]string
+	shown  map[string]bool
+	next   int
+}
+
+func newWeather() *weather {
+	seed := uint64(GinkgoRandomSeed())
+	return &weather{random: rand.New(rand.NewPCG(seed, seed)), made: map[string][]string{}, shown: map[string]bool{first: true, second: true}}
+}
+
+// blow changes something, or has a member come, go, or be cut off.
+func (w *weather) blow(ctx context.Context) {
+	GinkgoHelper()
+	member := members[w.random.IntN(len(members))]
+	names := w.made[member]
+	w.next++
+	switch what := w.random.IntN(20); {
+	case what < 8 || len(names) == 0:
+		name := fmt.Sprint("storm-", w.next)
+		expect.Created(ctx, on[member], stormy(name, "0"))
+		w.made[member] = append(names, name)
+	case what < 12:
+		Expect(on[member].Update(ctx, stormy(names[w.random.IntN(len(names))], fmt.Sprint(w.next)))).To(Succeed())
+	case what < 15:
+		at := w.random.IntN(len(names))
+		Expect(on[member].Delete(ctx, stormy(names[at], ""))).To(Succeed())
+		w.made[member] = slices.Delete(names, at, at+1)
+	case what < 17:
+		// One stays: a view of nobody is refused, and an informer keeps what it had.
+		w.shown[second] = !w.shown[second]
+		show(ctx, second, w.shown[second])
+	case what < 19:
+		By("cutting " + member + " off")
+		agent := fleetAgent(member)
+		Expect(agent.Kill()).To(Succeed())
+		Expect(agent.Start(ctx)).To(Succeed())
+	default:
+		By("killing the gateway")
+		Expect(running.Gateway.Kill()).To(Succeed())
+		Expect(running.Gateway.Start(ctx)).To(Succeed())
+	}
+}
+
+// there is what members of the view have, under the names of one that qualifies them.
+func (w *weather) there(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	all := map[string]string{}
+	for _, member := range members {
+		if !w.shown[member] {
+			continue
+		}
+		var list corev1.ConfigMapList
+		Expect(on[member].List(ctx, &list, client.InNamespace(namespace), client.HasLabels{inStorm})).To(Succeed())
+		for _, of := range list.Items {
+			all[member+"."+of.Name] = of.Data["n"]
+		}
+	}
+	return all
+}
+
+var _ = Describe("An informer in a storm", func() {
+	rages := func(ctx SpecContext, goesOn func(gusts int) bool) {
+		stormBed(ctx)
+		config, err := clientcmd.BuildConfigFromFlags("", someone(ctx, "jane", team, "qualified:"+inView).fleet)
+		Expect(err).NotTo(HaveOccurred())
+		clientset, err := kubernetes.NewForConfig(config)
+		Expect(err).NotTo(HaveOccurred())
+		w, i := newWeather(), inform(ctx, clientset)
+		for gusts := 0; goesOn(gusts); gusts++ {
+			w.blow(ctx)
+			if gusts%10 == 9 {
+				Eventually(i.known).Should(Equal(w.there(ctx)))
+			}
+		}
+		for _, member := range members {
+			w.shown[member] = true
+			show(ctx, member, true)
+		}
+		Eventually(i.known).Should(Equal(w.there(ctx)))
+		GinkgoWriter.Printf("%d times added, %d changed, %d deleted\n", i.added.Load(), i.changed.Load(), i.deleted.Load())
+		Expect(i.added.Load() - i.deleted.Load()).To(BeEquivalentTo(len(i.store.List())))
+	}
+
+	It("ends with exactly what the members have", func(ctx SpecContext) {
+		rages(ctx, func(gusts int) bool { return gusts < 30 })
+	})
+
+	It("ends with exactly what the members have, after ten minutes", Label("matrix"), SpecTimeout(15*time.Minute), func(ctx SpecContext) {
+		until := time.Now().Add(10 * time.Minute)
+		rages(ctx, func(int) bool { return time.Now().Before(until) })
+	})
+})
+
+// warned keeps the warnings of one reader's answer.
+type warned struct {
+	mu    sync.Mutex // guards texts
+	texts []string
+}
+
+// HandleWarningHeader keeps one.
+func (w *warned) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warned) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := strings.Join(w.texts, "\n")
+	w.texts = nil
+	return all
+}
+
+// reader reads the storm's ConfigMaps until its context ends, and says what was wrong with an
+// answer. Half of the readers want pages.
+func reader(ctx context.Context, config *rest.Config, pages bool, every map[string]bool, answers *atomic.Int64) error {
+	warnings := &warned{}
+	config = rest.CopyConfig(config)
+	config.WarningHandler, config.QPS = warnings, -1
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		got, said, err := readOnce(ctx, clientset, pages, warnings)
+		if err != nil {
+			continue // The gateway is being killed, or nobody answers.
+		}
+		answers.Add(1)
+		for row := range got {
+			if !every[row] {
+				return fmt.Errorf("an answer has %s, which nobody had", row)
+			}
+		}
+		for row := range every {
+			member, _, _ := strings.Cut(row, "/")
+			if !got[row] && (member == first || !strings.Contains(said, member)) {
+				return fmt.Errorf("an answer of %d rows lacks %s and says only %q", len(got), row, said)
+			}
+		}
+	}
+	return nil
+}
+
+// readOnce reads a whole list.
+func readOnce(ctx context.Context, clientset kubernetes.Interface, pages bool, warnings *warned) (rows map[string]bool, said string, err error) {
+	rows, options := map[string]bool{}, metav1.ListOptions{LabelSelector: inStorm}
+	if pages {
+		options.Limit = 7
+	}
+	warnings.take()
+	for {
+		list, err := clientset.CoreV1().ConfigMaps(namespace).List(ctx, options)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, of := range list.Items {
+			rows[of.Labels[viewv1alpha1.LabelMember]+"/"+of.Name] = true
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return rows, warnings.take(), nil
+		}
+	}
+}
+
+var _ = Describe("Readers in a storm", func() {
+	rage := func(ctx SpecContext, readers int, goesOn func(gusts int) bool) {
+		stormBed(ctx)
+		every := map[string]bool{}
+		for _, member := range members {
+			for n := range 20 {
+				name := fmt.Sprint("fixed-", n)
+				expect.Created(ctx, on[member], stormy(name, "0"))
+				every[member+"/"+name] = true
+			}
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", someone(ctx, "jane", team, "all").fleet)
+		Expect(err).NotTo(HaveOccurred())
+		reading, stop := context.WithCancel(ctx)
+		defer stop()
+		var answers atomic.Int64
+		wrong := make(chan error, readers)
+		for n := range readers {
+			go func() { wrong <- reader(reading, config, n%2 == 1, maps.Clone(every), &answers) }()
+		}
+		for gusts := 0; goesOn(gusts); gusts++ {
+			before := answers.Load()
+			Eventually(answers.Load).Should(BeNumerically(">", before+int64(readers)), "nobody gets an answer")
+			if gusts%3 == 2 {
+				Expect(running.Gateway.Kill()).To(Succeed())
+				Expect(running.Gateway.Start(ctx)).To(Succeed())
+				continue
+			}
+			agent := fleetAgent(second)
+			Expect(agent.Kill()).To(Succeed())
+			before = answers.Load()
+			Eventually(answers.Load).Should(BeNumerically(">", before+int64(readers)))
+			Expect(agent.Start(ctx)).To(Succeed())
+		}
+		stop()
+		for range readers {
+			Eventually(wrong).Should(Receive(BeNil()))
+		}
+		GinkgoWriter.Printf("%d answers\n", answers.Load())
+	}
+
+	It("see no row that nobody had, and lack none of a member that was well", func(ctx SpecContext) {
+		rage(ctx, 8, func(gusts int) bool { return gusts < 3 })
+	})
+
+	It("see no row that nobody had, and lack none, fifty for five minutes", Label("matrix"), SpecTimeout(10*time.Minute), func(ctx SpecContext) {
+		until := time.Now().Add(5 * time.Minute)
+		rage(ctx, 50, func(int) bool { return time.Now().Before(until) })
+	})
+})
