@@ -121,6 +121,8 @@ type agentOptions struct {
 	// grace is for how long what vanished stays.
 	grace time.Duration
 	raw   bool
+	// impersonate has executors write themselves.
+	impersonate bool
 	// wrap sees all requests to the cluster.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// works has the agent apply Works too.
@@ -177,7 +179,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 		}
 	}
 	options := manifestwork.Options{Cluster: clusterName, HubURL: hub.Config().Host, AgentID: agentID, Reached: reached,
-		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, EvictionGrace: o.grace}
+		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, Impersonate: o.impersonate, EvictionGrace: o.grace}
 	if o.url != "" {
 		options.HubURL = o.url
 	}
@@ -188,7 +190,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 	if err != nil {
 		return nil, err
 	}
-	return mgr, reconciler.SetupWithManager(mgr)
+	return mgr, reconciler.SetupWithManager(ctx, mgr)
 }
 
 // insteadOfTheAgent runs another one for the rest of a spec.
