@@ -144,7 +144,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components,
 		"What the agent does: all, or works, which is to apply the ManifestWorks in the namespace on the hub that has --member-name, as a cluster has it whose registration another agent keeps, and nothing else.")
 	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "Tells agents that apply ManifestWorks on one cluster apart: AppliedManifestWorks with this ID are this agent's to look after. "+
-		"Give the one that the agent had which is replaced. Empty: the hash of the hub's URL.")
+		"Give the one that the agent had which is replaced. Empty: --namespace, which stays when the hub moves to another URL; with --components=works the hash of the hub's URL.")
 	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report values of feedback rules of ManifestWorks that are no text, number or truth value, as JSON of 1024 characters at most.")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", o.EvictionGrace,
 		"For how long what a ManifestWork brought stays on the cluster after it vanished from the hub without being deleted. From 100 years on: for ever.")
@@ -334,6 +334,10 @@ func (o *Options) Config() (*Config, error) {
 	}
 	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Missing: missing, Hub: hub}
 	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
+	if !o.doesWorksOnly() {
+		// No two agents of a cluster share a namespace, and it is the same wherever the hub is.
+		config.AgentID = cmp.Or(o.AgentID, config.Namespace)
+	}
 	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(authenticationv1beta1.AccountNamespace))
 	return config, nil
 }

@@ -101,7 +101,7 @@ func kinds() *runtime.Scheme {
 // giveTheGatewayItsRights applies what an installation gives, and nothing more.
 func giveTheGatewayItsRights(ctx context.Context) {
 	GinkgoHelper()
-	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml"} {
+	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml", "klusterlets-signer-rbac.yaml"} {
 		manifest, err := os.ReadFile("../../fleet/" + file)
 		Expect(err).NotTo(HaveOccurred())
 		for document := range strings.SplitSeq(string(manifest), "\n---\n") {

@@ -118,6 +118,8 @@ type agentOptions struct {
 	// url is where the agent believes that the hub is.
 	url string
 	id  string
+	// of is the hub; nil for the suite's.
+	of *env.Cluster
 	// grace is for how long what vanished stays.
 	grace time.Duration
 	raw   bool
@@ -132,7 +134,10 @@ type agentOptions struct {
 // startAgent starts it with no rights on the hub but its own rules.
 func startAgent(o agentOptions) *expect.Running {
 	GinkgoHelper()
-	hubConfig, err := hub.ConfigFor(agentUser)
+	if o.of == nil {
+		o.of = hub
+	}
+	hubConfig, err := o.of.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
 	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
 		mgr, err := newAgent(ctx, o, hubConfig)
@@ -178,7 +183,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 			return nil, err
 		}
 	}
-	options := manifestwork.Options{Cluster: clusterName, HubURL: hub.Config().Host, AgentID: agentID, Reached: reached,
+	options := manifestwork.Options{Cluster: clusterName, HubURL: o.of.Config().Host, AgentID: agentID, Reached: reached,
 		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, Impersonate: o.impersonate, EvictionGrace: o.grace}
 	if o.url != "" {
 		options.HubURL = o.url
