@@ -35,6 +35,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
@@ -95,7 +96,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func kinds() *runtime.Scheme {
-	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme)
+	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
 }
 
 // giveTheGatewayItsRights applies what an installation gives, and nothing more.
