@@ -19,7 +19,7 @@ var _ = Describe("Condition rules", func() {
 		return configured("", "configmaps", namespace, "*", func(o *workv1.ManifestConfigOption) { o.ConditionRules = rules })
 	}
 
-	It("make conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
+	It("give conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "rules", rules(ns,
 			workv1.ConditionRule{Condition: "Progressing", Type: "CEL", CELExpressions: []string{"object.data.x != 'done'"}, MessageExpression: "'x is ' + object.data.x + (result ? '' : ', at last')"},
