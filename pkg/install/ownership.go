@@ -65,10 +65,12 @@ func newer(installed, our string) bool {
 	return err == nil && mine.LessThan(theirs)
 }
 
-// A product is another one that has objects of the names that a gateway installs.
+// A product is another one that has objects of the names that a gateway installs, or a part of
+// it that runs by itself.
 type product struct {
-	// groups are its APIs, configurations the names of its webhook configurations.
-	groups, configurations []string
+	// groups are its APIs. Names are those of its webhook configurations, and of its definitions
+	// where it shares a group with others.
+	groups, names []string
 	// leases show that it runs.
 	leases []types.NamespacedName
 }
@@ -76,9 +78,9 @@ type product struct {
 // otherProducts are those whose APIs the gateway serves, as their charts install them.
 var otherProducts = []product{
 	{
-		groups:         []string{"cluster.kubernetes-fleet.io", "placement.kubernetes-fleet.io"},
-		configurations: []string{"fleet-mutating-webhook-configuration", "fleet-validating-webhook-configuration"},
-		leases:         []types.NamespacedName{{Namespace: "fleet-system", Name: "136224848560.hub.fleet.azure.com"}},
+		groups: []string{"cluster.kubernetes-fleet.io", "placement.kubernetes-fleet.io"},
+		names:  []string{"fleet-mutating-webhook-configuration", "fleet-validating-webhook-configuration"},
+		leases: []types.NamespacedName{{Namespace: "fleet-system", Name: "136224848560.hub.fleet.azure.com"}},
 	},
 	{
 		groups: []string{"fleet.cattle.io"},
@@ -95,6 +97,36 @@ var otherProducts = []product{
 		groups: []string{"cluster.core.oam.dev"},
 		leases: []types.NamespacedName{{Namespace: "vela-system", Name: "kubevela-core-leader"}},
 	},
+	{
+		names: []string{
+			"managedclusters.cluster.open-cluster-management.io", "managedclustersets.cluster.open-cluster-management.io",
+			"managedclustersetbindings.cluster.open-cluster-management.io",
+			"managedclustermutators.admission.cluster.open-cluster-management.io", "managedclustervalidators.admission.cluster.open-cluster-management.io",
+			"managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io",
+		},
+		leases: ocmLeases("registration-controller-lock"),
+	},
+	{
+		names: []string{
+			"placements.cluster.open-cluster-management.io", "placementdecisions.cluster.open-cluster-management.io",
+			"addonplacementscores.cluster.open-cluster-management.io",
+		},
+		leases: ocmLeases("placement-lock"),
+	},
+	{
+		groups: []string{"work.open-cluster-management.io"},
+		names:  []string{"manifestworkvalidators.admission.work.open-cluster-management.io"},
+		leases: ocmLeases("work-manager-lock"),
+	},
+}
+
+// ocmLeases are those of a controller of Open Cluster Management, and of the operator that would
+// write what it needs anew.
+func ocmLeases(controller string) []types.NamespacedName {
+	return []types.NamespacedName{
+		{Namespace: "open-cluster-management-hub", Name: controller},
+		{Namespace: "open-cluster-management", Name: "clustermanager-lock"},
+	}
 }
 
 // leasesOf returns the Leases to look at before an object named name (a
@@ -104,7 +136,7 @@ func leasesOf(name string) []types.NamespacedName {
 	var found []types.NamespacedName
 	for _, other := range otherProducts {
 		inGroup := func(group string) bool { return strings.HasSuffix(name, "."+group) }
-		if slices.ContainsFunc(other.groups, inGroup) || slices.Contains(other.configurations, name) {
+		if slices.ContainsFunc(other.groups, inGroup) || slices.Contains(other.names, name) {
 			found = append(found, other.leases...)
 		}
 	}

@@ -63,15 +63,22 @@ func TestOnlyAReadableHigherVersionIsNewer(t *testing.T) {
 }
 
 func TestLeasesOfTheOwnerAreKnown(t *testing.T) {
+	const operator = "open-cluster-management/clustermanager-lock"
 	const kubefleet = "fleet-system/136224848560.hub.fleet.azure.com"
 	tests := map[string][]string{
-		"memberclusters.cluster.kubernetes-fleet.io": {kubefleet},
-		"works.placement.kubernetes-fleet.io":        {kubefleet},
-		"fleet-validating-webhook-configuration":     {kubefleet},
-		"clusters.fleet.cattle.io":                   {"cattle-fleet-system/fleet-controller-lock", "cattle-fleet-system/fleet-agentmanagement-lock"},
-		"v1alpha1.cluster.core.oam.dev":              {"vela-system/kubevela-core-leader"},
-		"clusterprofiles.multicluster.x-k8s.io":      nil,
-		"clusters.notfleet.cattle.io":                nil,
+		"memberclusters.cluster.kubernetes-fleet.io":                                      {kubefleet},
+		"works.placement.kubernetes-fleet.io":                                             {kubefleet},
+		"fleet-validating-webhook-configuration":                                          {kubefleet},
+		"clusters.fleet.cattle.io":                                                        {"cattle-fleet-system/fleet-controller-lock", "cattle-fleet-system/fleet-agentmanagement-lock"},
+		"v1alpha1.cluster.core.oam.dev":                                                   {"vela-system/kubevela-core-leader"},
+		"clusterprofiles.multicluster.x-k8s.io":                                           nil,
+		"managedclusters.cluster.open-cluster-management.io":                              {"open-cluster-management-hub/registration-controller-lock", operator},
+		"managedclustersetbindingvalidators.admission.cluster.open-cluster-management.io": {"open-cluster-management-hub/registration-controller-lock", operator},
+		"placements.cluster.open-cluster-management.io":                                   {"open-cluster-management-hub/placement-lock", operator},
+		"manifestworkreplicasets.work.open-cluster-management.io":                         {"open-cluster-management-hub/work-manager-lock", operator},
+		"manifestworkvalidators.admission.work.open-cluster-management.io":                {"open-cluster-management-hub/work-manager-lock", operator},
+		"clusterclaims.cluster.open-cluster-management.io":                                nil,
+		"clusters.notfleet.cattle.io":                                                     nil,
 	}
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {

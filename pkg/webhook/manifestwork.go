@@ -125,7 +125,8 @@ func executing(namespace string, account *workv1.ManifestWorkSubjectServiceAccou
 
 // WorkConfigurations returns the webhook configurations for ManifestWorks and their sets.
 // Only what changes a spec is looked at: agents write finalizers also while no gateway
-// answers. What the gateway makes of a set it has looked at before.
+// answers. What the gateway makes of a set it has looked at before. Whoever may bypass a
+// configuration, by its name, does so with the annotation.
 func WorkConfigurations(endpoint Endpoint) []client.Object {
 	fromSet := fmt.Sprintf("!(has(object.metadata.labels) && '%s' in object.metadata.labels && authorizer.group('%s').resource('%s').check('%s').allowed())",
 		workv1alpha1.ReplicaSetLabel, BypassGroup, BypassDeliveries, BypassVerb)
@@ -140,7 +141,8 @@ func workConfiguration(endpoint Endpoint, name, path string, version schema.Grou
 	changed := admissionregistrationv1.MatchCondition{
 		Name: "changes-the-spec", Expression: "request.operation == 'CREATE' || object.metadata.generation != oldObject.metadata.generation",
 	}
-	return ocmConfiguration(endpoint, name, path, version, resource, append([]admissionregistrationv1.MatchCondition{notDeleted(), changed}, more...)...)
+	return ocmConfiguration(endpoint, name, path, version, resource,
+		append([]admissionregistrationv1.MatchCondition{notDeleted(), changed, notBypassed(name)}, more...)...)
 }
 
 // patience is how many seconds Open Cluster Management's configurations wait.

@@ -41,6 +41,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-member-namespaces":         {clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassResource},
 		"fleetgate-reserved-keys":             {clusterv1beta1.GroupName, registrationv1alpha1.GroupName, AnnotationBypass, BypassGroup, BypassResource},
 		"fleetgate-bypassed-rules":            {placementv1beta1.GroupName, AnnotationBypass, BypassGroup, BypassWebhooks},
+		"fleetgate-bypassed-works":            {workv1.GroupName, AnnotationBypass, BypassGroup, BypassWebhooks, ManifestWorkConfiguration, ReplicaSetConfiguration},
 		"fleetgate-manifestworks":             {workv1.GroupName, workv1.ManifestWorkFinalizer, clusterv1beta1.MemberNamespacePrefix},
 		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},

@@ -209,26 +209,33 @@ func (w *worksBed) deliver(ctx context.Context, works []*placementv1beta1.Work) 
 // come to its end.
 func (w *worksBed) forEach(ctx context.Context, works []*placementv1beta1.Work,
 	do func(context.Context, *placementv1beta1.Work) error, ended func(watch.Event, *placementv1beta1.Work) bool) error {
+	return untilEach(ctx, w.hub, &placementv1beta1.WorkList{}, works, do, ended)
+}
+
+// untilEach does something with each of some objects of one namespace, and waits until an
+// event tells that it has come to its end. The list is an empty one of their kind.
+func untilEach[T client.Object](ctx context.Context, hub client.WithWatch, list client.ObjectList, objects []T,
+	do func(context.Context, T) error, ended func(watch.Event, T) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*patience)
 	defer cancel()
-	// From now on: to be told of 5,000 Works first would be measured as well.
-	present, namespace := &placementv1beta1.WorkList{}, client.InNamespace(clusterv1beta1.MemberNamespace(worksMember))
-	if err := w.hub.List(ctx, present, namespace, client.Limit(1)); err != nil {
+	// From now on: to be told of 5,000 objects first would be measured as well.
+	namespace := client.InNamespace(objects[0].GetNamespace())
+	if err := hub.List(ctx, list, namespace, client.Limit(1)); err != nil {
 		return err
 	}
-	watched, err := w.hub.Watch(ctx, &placementv1beta1.WorkList{}, namespace,
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: present.ResourceVersion}})
+	watched, err := hub.Watch(ctx, list, namespace,
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 	if err != nil {
 		return err
 	}
 	defer watched.Stop()
 	missing := map[string]bool{}
-	for _, work := range works {
-		missing[work.Name] = true
+	for _, object := range objects {
+		missing[object.GetName()] = true
 	}
 	done := make(chan error, 1)
 	go func() {
-		err := sideways(works, func(work *placementv1beta1.Work) error { return do(ctx, work) })
+		err := sideways(objects, func(object T) error { return do(ctx, object) })
 		if err != nil {
 			cancel() // and with it the watch: not all can come to their end
 		}
@@ -238,10 +245,10 @@ func (w *worksBed) forEach(ctx context.Context, works []*placementv1beta1.Work,
 		event, open := <-watched.ResultChan()
 		if !open {
 			cancel()
-			return fmt.Errorf("waiting for %d of %d Works: %w", len(missing), len(works), errors.Join(ctx.Err(), <-done))
+			return fmt.Errorf("waiting for %d of %d objects: %w", len(missing), len(objects), errors.Join(ctx.Err(), <-done))
 		}
-		if work, ok := event.Object.(*placementv1beta1.Work); ok && ended(event, work) {
-			delete(missing, work.Name)
+		if object, ok := event.Object.(T); ok && ended(event, object) {
+			delete(missing, object.GetName())
 		}
 	}
 	return <-done

@@ -62,6 +62,9 @@ func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 	source := strings.Split(read(t, root+"/test/fleet/klusterlets-rbac.yaml"), "\n---\n")
 	_, rules, _ := strings.Cut(source[0], "\nrules:\n")
 	compare(t, chart("gateway")+"/files/klusterlets.yaml", strings.TrimSpace(rules)+"\n")
+	signer := read(t, root+"/test/fleet/klusterlets-signer-rbac.yaml")
+	_, signs, _ := strings.Cut(strings.Split(signer, "\n---\n")[0], "\nrules:\n")
+	compare(t, chart("gateway")+"/files/klusterlets-signer.yaml", strings.TrimSpace(signs)+"\n")
 	for _, asked := range []bool{true, false} {
 		rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", fmt.Sprintf("--set=rbac.klusterlets=%v", asked))
 		if err != nil {
@@ -86,6 +89,39 @@ func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("asked for: %v (-fleet +chart)\n%s", asked, diff)
 		}
+	}
+}
+
+// TestOnlyWhoHasAnAuthorityMaySign: the right to sign comes with what to sign with.
+func TestOnlyWhoHasAnAuthorityMaySign(t *testing.T) {
+	var fleet rbacv1.ClusterRole
+	unmarshal(t, strings.Split(read(t, root+"/test/fleet/klusterlets-signer-rbac.yaml"), "\n---\n")[0], &fleet)
+	for name, tc := range map[string]struct {
+		set  string
+		want []rbacv1.PolicyRule
+	}{
+		"no authority":                  {"rbac.klusterlets=true", nil},
+		"an authority":                  {"rbac.klusterlets=true,csrSigner.secretName=authority", fleet.Rules},
+		"one, and no klusterlets":       {"csrSigner.secretName=authority", nil},
+		"one, and roles made by others": {"rbac.klusterlets=true,csrSigner.secretName=authority,rbac.create=false", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rendered, err := render(t, "gateway", hubAccess, "--set="+tc.set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []rbacv1.PolicyRule
+			for document := range strings.SplitSeq(rendered, "\n---\n") {
+				role := rbacv1.ClusterRole{}
+				unmarshal(t, document, &role)
+				if role.Kind == "ClusterRole" && strings.HasSuffix(role.Name, ":klusterlets-signer") {
+					got = role.Rules
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,31 @@ func TestConformanceNamesRealTests(t *testing.T) {
 	}
 }
 
+// TestAreasOfWorksNameRealTests does the same for what suites for another product's works
+// assert: each area is held by a test of ours, or says why not.
+func TestAreasOfWorksNameRealTests(t *testing.T) {
+	tests, areas := testNames(t), 0
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || !regexp.MustCompile(`^ W\d+ $`).MatchString(cells[1]) {
+			continue
+		}
+		areas++
+		named := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[3], -1)
+		if len(named) == 0 && !strings.Contains(cells[4], "not built") {
+			t.Errorf("area%sis held by no test, and does not say why", cells[1])
+		}
+		for _, name := range named {
+			if !tests[name[1]] {
+				t.Errorf("area%snames the test %q, which does not exist", cells[1], name[1])
+			}
+		}
+	}
+	if areas == 0 {
+		t.Error("docs/conformance.md has no areas: this test reads the wrong lines")
+	}
+}
+
 // TestDocumentsNameRealTargets keeps the documents' commands runnable.
 func TestDocumentsNameRealTargets(t *testing.T) {
 	makefile := read(t, "Makefile")

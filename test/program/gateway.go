@@ -28,6 +28,37 @@ const gatewayUser = "fleetgate:gateway"
 // folder is two below test.
 func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process {
 	ginkgo.GinkgoHelper()
+	process := prepare(ctx, at, alive, args...)
+	gomega.Expect(process.Start(ctx)).To(gomega.Succeed())
+	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
+		if log, err := os.ReadFile(process.LogPath()); err == nil && ginkgo.CurrentSpecReport().Failed() {
+			ginkgo.GinkgoWriter.Println(string(log))
+		}
+		gomega.Expect(process.Stop(ctx)).To(gomega.Succeed())
+	})
+	return process
+}
+
+// Refused starts the gateway's program as Gateway does, and returns what it logged until it ended
+// by itself, as one does that may not install what it needs.
+func Refused(ctx context.Context, at *env.Cluster, args ...string) string {
+	ginkgo.GinkgoHelper()
+	process := prepare(ctx, at, func(int) func(context.Context) error { return nil }, args...)
+	gomega.Expect(process.Start(ctx)).To(gomega.Succeed())
+	gomega.Expect(process.Wait(ctx)).NotTo(gomega.Succeed(), "it goes on")
+	log, err := os.ReadFile(process.LogPath())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return string(log)
+}
+
+// alive is ready when the process says that it lives.
+func alive(port int) func(context.Context) error {
+	return env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/livez", port))
+}
+
+// prepare makes the process of a gateway, which is ready by what is asked of its port for probes.
+func prepare(ctx context.Context, at *env.Cluster, ready func(port int) func(context.Context) error, args ...string) *env.Process {
+	ginkgo.GinkgoHelper()
 	out, err := Kubectl(ctx, at, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "gateway-rbac.yaml"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), out)
 	kubeconfig, err := at.Kubeconfig(gatewayUser)
@@ -39,8 +70,7 @@ func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process 
 	ports, err := env.FreePorts(3)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	process, err := env.NewProcess(env.ProcessOptions{
-		Name: "gateway", Dir: dir, Path: path, Grace: 40 * time.Second,
-		Ready: env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/livez", ports[0])),
+		Name: "gateway", Dir: dir, Path: path, Grace: 40 * time.Second, Ready: ready(ports[0]),
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig, "--apis=ocm", "--bind-address=127.0.0.1", "--metrics-bind-address=0",
 			fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0]),
@@ -48,13 +78,6 @@ func Gateway(ctx context.Context, at *env.Cluster, args ...string) *env.Process 
 		}, args...),
 	})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	gomega.Expect(process.Start(ctx)).To(gomega.Succeed())
-	ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) {
-		if log, err := os.ReadFile(process.LogPath()); err == nil && ginkgo.CurrentSpecReport().Failed() {
-			ginkgo.GinkgoWriter.Println(string(log))
-		}
-		gomega.Expect(process.Stop(ctx)).To(gomega.Succeed())
-	})
 	return process
 }
 

@@ -116,7 +116,7 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	if err != nil {
 		return err
 	}
-	if err := a.addManifestWorks(mgr, reached, hubConfig.Host, cluster); err != nil {
+	if err := a.addManifestWorks(ctx, mgr, reached, hubConfig.Host, cluster); err != nil {
 		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
 	}
 	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(hubConfig.Host))
@@ -136,13 +136,14 @@ func (a *agent) tryPrepareWorks(ctx context.Context, hub client.Client, cluster 
 	return definitions.Ensure(ctx, a.direct, workv1.GroupName)
 }
 
-func (a *agent) addManifestWorks(hub ctrl.Manager, reached *engine.Member, url, cluster string) error {
+func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached *engine.Member, url, cluster string) error {
 	works, err := manifestwork.New(manifestwork.Options{
 		Cluster: cluster, HubURL: url, AgentID: a.AgentID, Reached: reached,
 		House: []string{a.Namespace, a.AccountNamespace}, RawFeedback: a.RawFeedback, EvictionGrace: a.EvictionGrace,
+		Impersonate: a.Executor == executorImpersonate,
 	})
 	if err != nil {
 		return err
 	}
-	return works.SetupWithManager(hub)
+	return works.SetupWithManager(ctx, hub)
 }

@@ -73,6 +73,7 @@ type Options struct {
 	Components    []string
 	AgentID       string
 	RawFeedback   bool
+	Executor      string
 	EvictionGrace time.Duration
 }
 
@@ -80,6 +81,12 @@ type Options struct {
 const (
 	componentAll   = "all"
 	componentWorks = "works"
+)
+
+// What becomes of the executor of a ManifestWork.
+const (
+	executorReview      = "review"
+	executorImpersonate = "impersonate"
 )
 
 // doesWorksOnly reports whether the agent applies ManifestWorks and does nothing else.
@@ -104,6 +111,7 @@ func NewOptions() *Options {
 
 		Components:    []string{componentAll},
 		EvictionGrace: time.Hour,
+		Executor:      executorReview,
 	}
 }
 
@@ -136,10 +144,11 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components,
 		"What the agent does: all, or works, which is to apply the ManifestWorks in the namespace on the hub that has --member-name, as a cluster has it whose registration another agent keeps, and nothing else.")
 	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "Tells agents that apply ManifestWorks on one cluster apart: AppliedManifestWorks with this ID are this agent's to look after. "+
-		"Give the one that the agent had which is replaced. Empty: the hash of the hub's URL.")
+		"Give the one that the agent had which is replaced. Empty: --namespace, which stays when the hub moves to another URL; with --components=works the hash of the hub's URL.")
 	flags.BoolVar(&o.RawFeedback, "raw-feedback", o.RawFeedback, "Report values of feedback rules of ManifestWorks that are no text, number or truth value, as JSON of 1024 characters at most.")
 	flags.DurationVar(&o.EvictionGrace, "eviction-grace", o.EvictionGrace,
 		"For how long what a ManifestWork brought stays on the cluster after it vanished from the hub without being deleted. From 100 years on: for ever.")
+	flags.StringVar(&o.Executor, "executor", o.Executor, "What becomes of the executor of a ManifestWork: review asks whether that account has every right and writes as the agent, as Open Cluster Management does; impersonate writes as the account.")
 	flags.StringVar(&o.Deployment, "deployment", o.Deployment, "Name of the agent's own Deployment in --namespace, whose status tells those who wait for it why the agent is not registered. Empty: none.")
 	flags.StringVar(&o.Metrics, "metrics-bind-address", o.Metrics, "Address of /metrics; 0 switches it off.")
 	flags.StringVar(&o.TunnelProtocol, "tunnel-protocol", o.TunnelProtocol, "Protocol of the tunnel: native, or konnectivity to a gateway, or another server, that takes Konnectivity's agents.")
@@ -213,6 +222,9 @@ func (o *Options) validateWorks() []error {
 	}
 	if o.doesWorksOnly() && o.MemberName == "" {
 		all = append(all, errors.New("--components=works needs --member-name, and --hub-kubeconfig or --hub-url: such an agent does not register"))
+	}
+	if o.Executor != executorReview && o.Executor != executorImpersonate {
+		all = append(all, fmt.Errorf("--executor %q is neither review nor impersonate", o.Executor))
 	}
 	if o.EvictionGrace < 0 {
 		all = append(all, fmt.Errorf("--eviction-grace %s is negative", o.EvictionGrace))
@@ -322,6 +334,10 @@ func (o *Options) Config() (*Config, error) {
 	}
 	config := &Config{Options: *o, Member: member, Bootstrap: bootstrap, Missing: missing, Hub: hub}
 	config.Namespace = cmp.Or(o.Namespace, o.ofHub(clusterv1beta1.SystemNamespace))
+	if !o.doesWorksOnly() {
+		// No two agents of a cluster share a namespace, and it is the same wherever the hub is.
+		config.AgentID = cmp.Or(o.AgentID, config.Namespace)
+	}
 	config.AccountNamespace = cmp.Or(o.AccountNamespace, o.ofHub(authenticationv1beta1.AccountNamespace))
 	return config, nil
 }

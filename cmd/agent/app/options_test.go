@@ -42,7 +42,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"ManifestWorks of nobody":          {func(o *Options) { o.Components = []string{"works"} }, []string{"--components=works needs --member-name"}},
 		"another component, a bad ID and a negative grace": {func(o *Options) { o.Components, o.AgentID, o.EvictionGrace = []string{"tunnel"}, "a b", -1 },
 			[]string{"--components", "--agent-id", "--eviction-grace"}},
-		"registering with a given identity": {external(func(o *Options) { o.BootstrapFile = "values.yaml" }), []string{"does not register"}},
+		"an executor that does something else": {func(o *Options) { o.Executor = "ask" }, []string{"--executor \"ask\" is neither review nor impersonate"}},
+		"registering with a given identity":    {external(func(o *Options) { o.BootstrapFile = "values.yaml" }), []string{"does not register"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -111,5 +112,32 @@ func TestABootstrapFileThatIsNotThereIsNamedAndDoesNotStopAnAgent(t *testing.T) 
 	got, missing, err := o.loadBootstrap()
 	if got != nil || missing != "--bootstrap-file "+path+" is not there" || err != nil {
 		t.Errorf("got %v, %q, %v", got, missing, err)
+	}
+}
+
+func TestAnAgentsIDStaysWhereverTheHubIs(t *testing.T) {
+	member := writeKubeconfig(t)
+	for name, tc := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"the only hub":                   {func(*Options) {}, "fleet-system"},
+		"another hub":                    {func(o *Options) { o.HubName = "east" }, "fleet-system-east"},
+		"one that was given":             {func(o *Options) { o.AgentID = "klusterlet" }, "klusterlet"},
+		"one that applies and no more":   {func(o *Options) { o.Components = []string{componentWorks} }, ""},
+		"one that does so and was given": {func(o *Options) { o.Components, o.AgentID = []string{componentWorks}, "klusterlet" }, "klusterlet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			o.MemberKubeconfig = member
+			tc.change(o)
+			config, err := o.Config()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if config.AgentID != tc.want {
+				t.Errorf("it is %q, want %q", config.AgentID, tc.want)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -26,6 +27,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/profile"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -86,12 +88,22 @@ func (g *gateway) addFleetMetrics(mgr ctrl.Manager) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return fleet.Run(ctx, metrics.Registry) }))
 }
 
+// pending says what a leaving member's agent has to clean up first, and is nil where there is
+// nothing but Works, which stay on members.
+func (g *gateway) pending(hub client.Reader) func(context.Context, string) (string, error) {
+	if !g.Parts.ServesOCM(options.OCMRegistration) {
+		return nil
+	}
+	return func(ctx context.Context, member string) (string, error) { return view.Pending(ctx, hub, member) }
+}
+
 // membershipControllers join members, and say how they are.
 func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	controllers := []controller{
 		&membership.Reconciler{
-			Client: hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
+			Pending: g.pending(hub),
+			Client:  hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
 			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,

@@ -15,9 +15,13 @@ import (
 	"fleetgate.io/fleetgate/charts"
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
+	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -31,10 +35,21 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	return placement.SetupWithManager(ctx, mgr, placement.Options{
+		Tenancy:            g.tenancy(mgr),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
 		Metrics:           metrics.Registry,
 	})
+}
+
+// tenancy limits where ResourcePlacements may place, and is nil if nothing does.
+func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
+	if !g.Placement.LimitsTenants() {
+		return nil
+	}
+	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+		return view.IsView(ctx, mgr.GetClient(), cluster)
+	}}
 }
 
 // chartPackages fetches charts from registries, nil if nobody allowed any.

@@ -58,6 +58,10 @@ type Reconciler struct {
 	// Orders are the kinds of objects by which a member is told, in its namespace, what to
 	// do. Finalizers of theirs, which are the agent's, are removed when it has left.
 	Orders []schema.GroupVersionKind
+	// Pending says what the agent of a member that is deleted has to clean up before it is asked
+	// to leave, in words; empty for nothing. It is waited for no longer than for the agent
+	// itself. Nil: there never is anything.
+	Pending func(ctx context.Context, member string) (string, error)
 	// Rules are the rights of a member's identity in the member's namespace.
 	Rules func(member string) []rbacv1.PolicyRule
 	// ClusterRules are its rights outside of it, each limited to the member's name, which

@@ -69,6 +69,9 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 // gone is an event.
 const terminatingPoll = 5 * time.Second
 
+// pendingPoll is how often to look whether an agent has cleaned up before it is asked to leave.
+const pendingPoll = 2 * time.Second
+
 // notReadyToJoin names what holds the member's namespace, nil if it is gone, as far as
 // the hub's namespace controller says it.
 func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
@@ -121,6 +124,9 @@ func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCl
 		//lint:ignore nilerr It is not there: that is an answer.
 		return 0, nil
 	}
+	if wait, err := r.pendingWait(ctx, mc, imc); wait > 0 || err != nil {
+		return wait, err
+	}
 	if imc.Spec.State != clusterv1beta1.ClusterStateLeave && imc.DeletionTimestamp.IsZero() {
 		imc.Spec.State = clusterv1beta1.ClusterStateLeave
 		if err := r.Client.Update(ctx, imc); err != nil {
@@ -137,6 +143,24 @@ func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCl
 		log.FromContext(ctx).Info("Letting a member go without its agent, which is gone, has not left in time or has never reported")
 	}
 	return wait, nil
+}
+
+// pendingWait is how long to wait before the agent is asked to leave, since it has something to
+// clean up that it could not any more afterwards.
+func (r *Reconciler) pendingWait(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
+	left := leaveWait(imc, mc.DeletionTimestamp.Time, r.Clock.Now(), r.forceDeleteWait())
+	if r.Pending == nil || left <= 0 || isGone(mc) || imc.Spec.State == clusterv1beta1.ClusterStateLeave {
+		return 0, nil
+	}
+	pending, err := r.Pending(ctx, mc.Name)
+	if err != nil {
+		return 0, fmt.Errorf("asking what the agent of member %q has to clean up: %w", mc.Name, err)
+	}
+	if pending == "" {
+		return 0, nil
+	}
+	log.FromContext(ctx).V(1).Info("The agent is not asked to leave yet: " + pending)
+	return min(left, pendingPoll), nil
 }
 
 // leaveWait is how much longer an agent may take to leave. An agent that never

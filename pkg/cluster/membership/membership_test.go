@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -91,6 +94,52 @@ func TestLeaveWait(t *testing.T) {
 			imc.Status.AgentStatus = tc.agents
 			if got := leaveWait(imc, deleted, deleted.Add(tc.since), 15*time.Minute); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAnAgentIsAskedToLeaveWhenItHasCleanedUp(t *testing.T) {
+	deleted := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	refused := errors.New("refused")
+	says := func(text string, err error) func(context.Context, string) (string, error) {
+		return func(_ context.Context, member string) (string, error) {
+			if member != "m" {
+				t.Errorf("it is asked about %q", member)
+			}
+			return text, err
+		}
+	}
+	for name, tc := range map[string]struct {
+		pending func(context.Context, string) (string, error)
+		agents  []clusterv1beta1.AgentStatus
+		state   clusterv1beta1.ClusterState
+		gone    bool
+		since   time.Duration
+		want    time.Duration
+		err     error
+	}{
+		"nobody has anything for it":     {agents: agentSays(metav1.ConditionTrue, 2)},
+		"nothing is left":                {pending: says("", nil), agents: agentSays(metav1.ConditionTrue, 2)},
+		"something is left":              {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), want: pendingPoll},
+		"the time is nearly up":          {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15*time.Minute - time.Second, want: time.Second},
+		"the time is up":                 {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), since: 15 * time.Minute},
+		"it was asked already":           {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), state: clusterv1beta1.ClusterStateLeave},
+		"it never reported":              {pending: says("works", nil)},
+		"somebody says that it is gone":  {pending: says("works", nil), agents: agentSays(metav1.ConditionTrue, 2), gone: true},
+		"it cannot be told what is left": {pending: says("", refused), agents: agentSays(metav1.ConditionTrue, 2), err: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", DeletionTimestamp: &metav1.Time{Time: deleted}}}
+			if tc.gone {
+				mc.Annotations = map[string]string{clusterv1beta1.AnnotationGone: "true"}
+			}
+			imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+			imc.Spec.State, imc.Status.AgentStatus = tc.state, tc.agents
+			r := &Reconciler{Pending: tc.pending, Clock: testingclock.NewFakePassiveClock(deleted.Add(tc.since))}
+			got, err := r.pendingWait(t.Context(), mc, imc)
+			if got != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}
 		})
 	}

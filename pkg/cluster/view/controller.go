@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -21,6 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
 // Name is the controller's name.
@@ -65,6 +67,19 @@ func IsView(ctx context.Context, hub client.Reader, cluster *clusterv1.ManagedCl
 	return Shows(cluster, member), nil
 }
 
+// Pending says that what shows a member is not gone yet: what it was told by that has to be cleaned
+// up by the member's agent. Empty: there is nothing.
+func Pending(ctx context.Context, hub client.Reader, member string) (string, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	if err := hub.Get(ctx, client.ObjectKey{Name: member}, cluster); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	if shown, err := IsView(ctx, hub, cluster); !shown || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("ManagedCluster %q is not gone yet", member), nil
+}
+
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.Name)
@@ -84,28 +99,40 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) error {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	case err != nil || member.DeletionTimestamp != nil:
-		return r.end(ctx, cluster)
+		return r.end(ctx, cluster, err != nil)
 	case cluster.UID == "":
 		cluster.Name = name
 		desired(cluster, member, member.IsApproved())
 		if err := r.Client.Create(ctx, cluster); err != nil {
 			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
 		}
-	case cluster.DeletionTimestamp != nil:
-		return nil
 	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
 		// That of a MemberCluster of before.
-		return r.end(ctx, cluster)
+		return r.end(ctx, cluster, true)
+	case cluster.DeletionTimestamp != nil:
+		return nil
 	case !Shows(cluster, member):
 		return nil
 	}
 	return r.follow(ctx, member, cluster)
 }
 
-// end deletes what shows a member that is gone. A ManagedCluster of somebody else has not the
-// annotation.
-func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	if cluster.UID == "" || cluster.DeletionTimestamp != nil || cluster.Annotations[MemberAnnotation] == "" {
+// end deletes what shows a member that is going. A ManagedCluster of somebody else has not the
+// annotation. Its works end first, while the member's agent is there to clean up; if that is gone
+// it is not waited for.
+func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster, gone bool) error {
+	if cluster.UID == "" || cluster.Annotations[MemberAnnotation] == "" {
+		return nil
+	}
+	if cluster.DeletionTimestamp != nil {
+		if !gone || cluster.Annotations[managed.ForceDeleteAnnotation] == "true" {
+			return nil
+		}
+		base := cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, managed.ForceDeleteAnnotation, "true")
+		if err := r.Client.Patch(ctx, cluster, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("saying of ManagedCluster %q that its member is gone: %w", cluster.Name, err)
+		}
 		return nil
 	}
 	if err := r.Client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {

@@ -71,6 +71,10 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	shown := maps.Clone(member.Labels)
 	// It is an inventory's, and here it would say whose something is.
 	delete(shown, clusterv1.ClusterNameLabel)
+	// Who puts a cluster into a set needs a right to that, which the hub's API server asks
+	// about where the ManagedCluster is written. Of a MemberCluster nobody is asked, and some
+	// labels are its agent's choice.
+	delete(shown, clusterv1.ClusterSetLabel)
 	maps.Copy(cluster.Labels, shown)
 	decision := waiting
 	if letIn {

@@ -170,6 +170,22 @@ func TestAViewFollowsAndIsThenAtRest(t *testing.T) {
 	}
 }
 
+func TestAMemberDoesNotChooseItsSet(t *testing.T) {
+	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "u", Labels: map[string]string{
+		"env": "prod", clusterv1.ClusterSetLabel: "payments", clusterv1.ClusterNameLabel: "other"}}}
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: map[string]string{clusterv1.ClusterSetLabel: "default"}}}
+	desired(cluster, member, true)
+	want := map[string]string{"env": "prod", clusterv1.ClusterSetLabel: "default"}
+	if diff := cmp.Diff(want, cluster.Labels); diff != "" {
+		t.Errorf("labels (-want +got)\n%s", diff)
+	}
+	delete(member.Labels, clusterv1.ClusterSetLabel)
+	desired(cluster, member, true)
+	if diff := cmp.Diff(want, cluster.Labels); diff != "" {
+		t.Errorf("labels when the member lost its own (-want +got)\n%s", diff)
+	}
+}
+
 func TestClaimsAreBounded(t *testing.T) {
 	member := aMember()
 	for i := range 30 {

@@ -54,6 +54,8 @@ type Reconciler struct {
 	Profile framework.Profile
 	// Rollout begins with new bindings; nil if somebody else rolls out.
 	Rollout Rollout
+	// Tenancy limits ResourcePlacements; nil if nothing does.
+	Tenancy Tenancy
 	Clock   clock.PassiveClock
 	// Workers is how many placements are scheduled at a time.
 	Workers int
@@ -67,7 +69,7 @@ type Reconciler struct {
 // dropped.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, changed).
@@ -76,9 +78,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&clusterv1beta1.MemberCluster{}, &memberHandler{reader: r.Client, now: r.Clock, size: r.members.size}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+	if err := r.watchTenancy(b).Complete(r); err != nil {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)
 	}
 	return nil
@@ -148,8 +149,8 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision, why) })
 }
 
-// decide makes the decision; why is its diagnosis if a PickN policy is not
-// fulfilled.
+// decide makes the decision; why is what to add to the sentence about it: its diagnosis if a
+// PickN policy is not fulfilled, and what its namespace is limited to.
 func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, err error) {
 	policy, err := policyOf(policySnapshot)
 	if err != nil {
@@ -161,12 +162,20 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 		return framework.Decision{}, "", err
 	}
 	fleet := &framework.Fleet{Now: r.Clock.Now(), Clusters: clusters}
+	limit, err := r.confine(ctx, policy, fleet)
+	if err != nil {
+		return framework.Decision{}, "", err
+	}
 	decision, err = r.Profile.Decide(policy, fleet, holdingsOf(placement, bindings, policySnapshot.GetName()))
 	if err != nil {
 		return framework.Decision{}, "", fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
 	}
 	if !decision.Fulfilled && policy.Kind == framework.PickN {
-		why = r.Profile.Diagnose(policy, fleet, &decision).String()
+		why = ": " + r.Profile.Diagnose(policy, fleet, &decision).String()
+	}
+	if limit != "" {
+		explainOutside(&decision, policy.Namespace)
+		why += "; " + limit
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "selected", len(decision.Selected), "members", len(clusters),
 		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop), "why", why)

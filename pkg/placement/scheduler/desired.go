@@ -99,10 +99,8 @@ func setStatus(s placementv1beta1.PolicySnapshotObject, placementGeneration int6
 	if !decision.Fulfilled {
 		condition.Status, condition.Reason = metav1.ConditionFalse, placementv1beta1.ReasonSchedulingPolicyUnfulfilled
 		condition.Message = fmt.Sprintf("could not find all clusters needed as specified by the scheduling policy, found %d cluster(s) instead", len(decision.Selected))
-		if why != "" {
-			condition.Message += ": " + why
-		}
 	}
+	condition.Message += why
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 

@@ -279,7 +279,7 @@ func TestStatusNamesSelectedFirstAndNotTooMany(t *testing.T) {
 		decision.Unselected = append(decision.Unselected, framework.Choice{Cluster: "a", Reason: "no", Score: &framework.Score{Affinity: 3, Spread: -1}})
 	}
 	s := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	setStatus(s, 4, decision, "1 of 26 clusters fit")
+	setStatus(s, 4, decision, ": 1 of 26 clusters fit")
 	if n := len(s.Status.TargetClusters); n != 1+maxUnselected || !s.Status.TargetClusters[0].Selected || s.Status.ObservedCRPGeneration != 4 {
 		t.Errorf("status = %+v with %d clusters", s.Status, n)
 	}

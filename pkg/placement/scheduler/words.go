@@ -38,7 +38,9 @@ func ReasonOf(c framework.Choice) string {
 		return refusedPrefix + c.Reason
 	case framework.Ineligible:
 		return fmt.Sprintf(notEligibleFormat, c.Cluster, c.Reason)
-	case framework.Unknown, framework.Outside: // Nobody is limited to some members yet.
+	case framework.Outside:
+		return c.Reason
+	case framework.Unknown:
 		return fmt.Sprintf(notFoundFormat, c.Cluster)
 	}
 	if c.Score == nil {

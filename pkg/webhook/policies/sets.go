@@ -42,8 +42,11 @@ func Klusterlets() []client.Object {
 // HelmCharts returns what asks for a right of its own before a chart is rendered.
 func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
 
-// ManifestWorks returns what keeps ManifestWorks the hub's, where agents may update them.
-func ManifestWorks() []client.Object { return Parameters{}.objects("manifestworks") }
+// ManifestWorks returns what keeps ManifestWorks the hub's, where agents may update them, and
+// leaves a trace of those that no webhook checked.
+func ManifestWorks() []client.Object {
+	return Parameters{}.objects("manifestworks", "bypassed-works")
+}
 
 // Authors returns what keeps the answers about the authors of placements the gateway's.
 func Authors() []client.Object { return Parameters{}.objects("placement-authors") }

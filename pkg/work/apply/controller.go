@@ -34,7 +34,7 @@ type Reconciler struct {
 	reached   *engine.Member
 	engine    *engine.Engine
 	records   *records
-	appliers  *appliers
+	appliers  appliers
 	turns     *turns
 	events    events.EventRecorder
 }
@@ -57,12 +57,11 @@ func New(options Options) (*Reconciler, error) {
 	if err := placementv1beta1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	config, requests := r.reached.Config, r.reached.Client
-	member, err := client.New(config, client.Options{Scheme: known, Mapper: r.reached.Kinds, HTTPClient: requests})
+	member, err := client.New(r.reached.Config, client.Options{Scheme: known, Mapper: r.reached.Kinds, HTTPClient: r.reached.Client})
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: making the member's client: %w", ControllerName, err)
 	}
-	r.appliers = newAppliers(o.NamespacedApplier, config, *requests)
+	r.appliers = appliers{account: o.NamespacedApplier, member: r.reached}
 	r.engine = r.reached.For(dialect(o.House...), engine.Options{
 		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), About: r.about})
 	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}

@@ -5,7 +5,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -144,16 +143,9 @@ func objectsOf(object client.Object) []string {
 	}
 	keys := make([]string, 0, len(work.Spec.Workload.Manifests))
 	for _, m := range work.Spec.Workload.Manifests {
-		var named struct {
-			metav1.TypeMeta `json:",inline"`
-			Metadata        struct{ Namespace, Name string } `json:"metadata"`
+		if key, is := manifest.KeyIn(m.Raw); is { // else nobody can apply it either
+			keys = append(keys, key.String())
 		}
-		if json.Unmarshal(m.Raw, &named) != nil {
-			continue // nobody can apply it either
-		}
-		kind := named.GroupVersionKind()
-		keys = append(keys, manifest.Key{Group: kind.Group, Kind: kind.Kind,
-			Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}.String())
 	}
 	return keys
 }

@@ -35,6 +35,8 @@ type Member struct {
 	// Watcher has to run.
 	Watcher *memberwatch.Watcher
 	objects dynamic.Interface
+
+	accounts accounts
 }
 
 // Reach makes the clients of a member's API server. It does not talk to it yet.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -27,6 +28,20 @@ type Key struct {
 func Of(object *unstructured.Unstructured) Key {
 	kind := object.GroupVersionKind()
 	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// KeyIn is the object that a manifest is for, read without looking at the rest of it. It is
+// false for a manifest that is no object.
+func KeyIn(raw []byte) (Key, bool) {
+	var named struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        struct{ Namespace, Name string } `json:"metadata"`
+	}
+	if json.Unmarshal(raw, &named) != nil {
+		return Key{}, false
+	}
+	kind := named.GroupVersionKind()
+	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}, true
 }
 
 // String is for messages: "Deployment.apps web/frontend".

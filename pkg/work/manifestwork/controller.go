@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -52,7 +54,7 @@ func New(options Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("setting up %s: making the cluster's client: %w", ControllerName, err)
 	}
 	r := &Reconciler{options: o, hash: HubHash(o.HubURL), progress: newProgress()}
-	if r.executors, err = newExecutors(o.Reached, o.Clock); err != nil {
+	if r.executors, err = newExecutors(o); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
 	if r.ruler, err = newRuler(); err != nil {
@@ -66,8 +68,15 @@ func New(options Options) (*Reconciler, error) {
 
 // SetupWithManager adds the controller to the hub's manager, whose cache has to hold the
 // ManifestWorks of the cluster's namespace and need not hold more.
-func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
+	if err := hub.GetFieldIndexer().IndexField(ctx, &workv1.ManifestWork{}, worksByObject, objectsOf); err != nil {
+		return fmt.Errorf("indexing ManifestWorks by their objects: %w", err)
+	}
+	rights := r.executors.rights
+	if err := hub.Add(manager.RunnableFunc(rights.Run)); err != nil {
+		return fmt.Errorf("adding the watch on rights: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named(ControllerName).
 		// Only the spec, the labels and the deletion matter of a ManifestWork: its status
@@ -75,8 +84,16 @@ func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		WatchesRawSource(source.Channel(r.engine.Touched(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(rights.told, handler.EnqueueRequestsFromMapFunc(r.bounded))).
 		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
+}
+
+// bounded are requests for all ManifestWorks that an executor bounds.
+func (r *Reconciler) bounded(ctx context.Context, _ client.Object) []reconcile.Request {
+	return enqueue.Those(ctx, r.hub, &workv1.ManifestWorkList{}, func(work *workv1.ManifestWork) bool {
+		return work.Spec.Executor != nil
+	}, client.InNamespace(r.options.Cluster))
 }
 
 // Reconcile brings one ManifestWork to the cluster. A request without a namespace is for an
@@ -150,6 +167,7 @@ func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, erro
 		}
 		result = r.engine.Bring(ctx, p.job, p.items)
 	}
+	engine.Blame(result.Outcomes, p.mayNot)
 	for place, refused := range p.withheld {
 		if place < len(result.Outcomes) && result.Outcomes[place].Refused == nil {
 			result.Outcomes[place].Refused = refused

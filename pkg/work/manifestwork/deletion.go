@@ -34,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (r
 		return reconcile.Result{}, err
 	}
 	if record != nil {
-		waits, err := r.clear(ctx, record, job{name: work.Name, keep: keeps(work), reported: referred(work)})
+		waits, err := r.clear(ctx, record, r.removalOf(work))
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -52,8 +52,15 @@ type job struct {
 	name string
 	// keep is what stays on the cluster. Nil: nothing does.
 	keep func(engine.Entry) bool
+	// heirOf finds who else wants it. Nil: nobody does.
+	heirOf engine.HeirFinder
 	// reported is what the ManifestWork's status names, if there still is one.
 	reported []manifest.Ref
+}
+
+// removalOf is what is to be cleared with the record of a ManifestWork.
+func (r *Reconciler) removalOf(work *workv1.ManifestWork) job {
+	return job{name: work.Name, keep: keeps(work), heirOf: r.heirsOf(work), reported: referred(work)}
 }
 
 // clear deletes an AppliedManifestWork with what it owns: first the objects, then the
@@ -73,7 +80,7 @@ func (r *Reconciler) clear(ctx context.Context, record *workv1.AppliedManifestWo
 	}
 	before := ledger.Entries()
 	removed, err := r.engine.Remove(ctx, engine.Work{
-		Name: j.name, Owner: ownerOf(record), Ledger: ledger, Keep: j.keep, Reported: j.reported}, metav1.DeletePropagationBackground)
+		Name: j.name, Owner: ownerOf(record), Ledger: ledger, Keep: j.keep, HeirOf: j.heirOf, Reported: j.reported}, metav1.DeletePropagationBackground)
 	if err != nil {
 		return "", err
 	}

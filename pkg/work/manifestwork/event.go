@@ -33,5 +33,9 @@ func (r *Reconciler) about(e memberwatch.Event) (client.Object, bool) {
 		about.Namespace, about.Name = "", record
 		return about, false
 	}
-	return about, r.engine.Expects(e)
+	if r.engine.Expects(e) {
+		return about, true
+	}
+	r.progress.touch(e.Work, e.Object)
+	return about, false
 }

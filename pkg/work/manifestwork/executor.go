@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
@@ -29,6 +28,10 @@ import (
 // nothing is written for an account that has lost it; the object itself is written by the
 // agent. An account could give itself more by writing roles: whether it may write those is
 // found out by having it write them without effect.
+//
+// With Options.Impersonate the agent writes as the account, and the cluster's API server
+// decides about each request. Only whether the account may delete what would go with the
+// work is asked beforehand, since the agent removes it.
 
 // notAllowed is of what the executor may not do.
 const notAllowed = "NotAllowed"
@@ -39,6 +42,8 @@ const (
 	// answersLast is for how long the cluster's answer is good: a look at a large work, and
 	// those that follow at once, ask once.
 	answersLast = 5 * time.Second
+	// yesLasts is for how long a yes is good while rights are watched.
+	yesLasts = time.Minute
 	// maxAnswers is how many are kept.
 	maxAnswers = 10_000
 )
@@ -47,15 +52,19 @@ const (
 type executors struct {
 	member kubernetes.Interface
 	// as is a client of the cluster that acts as an account.
-	as    func(workv1.ManifestWorkSubjectServiceAccount) (dynamic.Interface, error)
+	as    func(engine.Account) (dynamic.Interface, error)
 	clock clock.PassiveClock
+	// impersonate is whether objects are written as the account.
+	impersonate bool
+	// rights is the watch on who may do what; nil if there is none.
+	rights *rightsWatch
 
 	mu      sync.Mutex // guards answers
 	answers map[question]answer
 }
 
 type question struct {
-	account workv1.ManifestWorkSubjectServiceAccount
+	account engine.Account
 	object  authorizationv1.ResourceAttributes
 }
 
@@ -64,26 +73,45 @@ type answer struct {
 	at      time.Time
 }
 
-func newExecutors(member *engine.Member, clock clock.PassiveClock) (*executors, error) {
-	clientset, err := kubernetes.NewForConfigAndClient(member.Config, member.Client)
+func newExecutors(o Options) (*executors, error) {
+	clientset, err := kubernetes.NewForConfigAndClient(o.Reached.Config, o.Reached.Client)
 	if err != nil {
 		return nil, fmt.Errorf("making the cluster's client: %w", err)
 	}
-	as := func(account workv1.ManifestWorkSubjectServiceAccount) (dynamic.Interface, error) {
-		client := *member.Client
-		client.Transport = transport.NewImpersonatingRoundTripper(
-			transport.ImpersonationConfig{UserName: userOf(account), Groups: groupsOf(account)}, member.Client.Transport)
-		return dynamic.NewForConfigAndClient(member.Config, &client)
+	rights, err := newRightsWatch(o.Reached)
+	if err != nil {
+		return nil, err
 	}
-	return &executors{member: clientset, as: as, clock: clock, answers: map[question]answer{}}, nil
+	e := &executors{member: clientset, as: o.Reached.As, clock: o.Clock, impersonate: o.Impersonate, rights: rights, answers: map[question]answer{}}
+	rights.forget = e.forget
+	return e, nil
 }
 
-func userOf(account workv1.ManifestWorkSubjectServiceAccount) string {
-	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
+// accountOf is the executor's; false if it has none that can be served.
+func accountOf(executor *workv1.ManifestWorkExecutor) (engine.Account, bool) {
+	if executor == nil || executor.Subject.Type != workv1.ExecutorSubjectTypeServiceAccount || executor.Subject.ServiceAccount == nil {
+		return engine.Account{}, false
+	}
+	of := executor.Subject.ServiceAccount
+	return engine.Account{Namespace: of.Namespace, Name: of.Name}, true
 }
 
-func groupsOf(account workv1.ManifestWorkSubjectServiceAccount) []string {
-	return []string{"system:serviceaccounts", "system:authenticated", "system:serviceaccounts:" + account.Namespace}
+// writer is the client that objects are written with, and the beginning of the sentence about a
+// right that it lacks; nil and empty if the agent writes them.
+func (e *executors) writer(executor *workv1.ManifestWorkExecutor) (dynamic.Interface, string, error) {
+	account, is := accountOf(executor)
+	if !e.impersonate || !is {
+		return nil, "", nil
+	}
+	client, err := e.as(account)
+	return client, account.MayNot(), err
+}
+
+// forget lets go of all answers.
+func (e *executors) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.answers)
 }
 
 // refuse says why a manifest is not brought for an executor; nil if it may be, or if there
@@ -93,19 +121,16 @@ func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExe
 	if executor == nil {
 		return nil, nil
 	}
-	account := executor.Subject.ServiceAccount
+	account, is := accountOf(executor)
 	switch {
 	case executor.Subject.Type != workv1.ExecutorSubjectTypeServiceAccount:
 		return &refusal.Refusal{Reason: notAllowed, Message: fmt.Sprintf("only support %s type for the executor", workv1.ExecutorSubjectTypeServiceAccount)}, nil
-	case account == nil:
+	case !is:
 		return &refusal.Refusal{Reason: notAllowed, Message: "the executor service account is nil"}, nil
 	}
-	verbs := []string{"create", "update", "patch", "get"}
-	if owned {
-		verbs = append(verbs, "delete")
-	}
-	for _, verb := range verbs {
-		allowed, err := e.may(ctx, *account, authorizationv1.ResourceAttributes{
+	e.rights.need()
+	for _, verb := range e.verbs(owned) {
+		allowed, err := e.may(ctx, account, authorizationv1.ResourceAttributes{
 			Verb: verb, Group: ref.Group, Version: ref.Version, Resource: ref.Resource, Namespace: ref.Namespace, Name: ref.Name})
 		if err != nil {
 			return nil, fmt.Errorf("asking the cluster what the executor may do: %w", err)
@@ -114,7 +139,23 @@ func (e *executors) refuse(ctx context.Context, executor *workv1.ManifestWorkExe
 			return denied(ref, ""), nil
 		}
 	}
-	return e.refuseEscalation(ctx, *account, raw, ref)
+	if e.impersonate {
+		return nil, nil
+	}
+	return e.refuseEscalation(ctx, account, raw, ref)
+}
+
+// verbs are what an executor has to be allowed before anything is written. Owned is whether
+// the object goes with the work.
+func (e *executors) verbs(owned bool) []string {
+	var verbs []string
+	if !e.impersonate {
+		verbs = []string{"create", "update", "patch", "get"}
+	}
+	if owned {
+		verbs = append(verbs, "delete")
+	}
+	return verbs
 }
 
 func denied(ref manifest.Ref, why string) *refusal.Refusal {
@@ -123,16 +164,16 @@ func denied(ref manifest.Ref, why string) *refusal.Refusal {
 }
 
 // may asks, or remembers.
-func (e *executors) may(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, object authorizationv1.ResourceAttributes) (bool, error) {
+func (e *executors) may(ctx context.Context, account engine.Account, object authorizationv1.ResourceAttributes) (bool, error) {
 	asked, now := question{account, object}, e.clock.Now()
 	e.mu.Lock()
 	known, is := e.answers[asked]
 	e.mu.Unlock()
-	if is && now.Sub(known.at) < answersLast {
+	if is && now.Sub(known.at) < e.lasts(known) {
 		return known.allowed, nil
 	}
 	review, err := e.member.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: userOf(account), Groups: groupsOf(account), ResourceAttributes: &object},
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: account.User(), Groups: account.Groups(), ResourceAttributes: &object},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
@@ -146,9 +187,18 @@ func (e *executors) may(ctx context.Context, account workv1.ManifestWorkSubjectS
 	return review.Status.Allowed, nil
 }
 
+// lasts is for how long an answer is good. A no is never good for long: its right may be on
+// its way through the cluster.
+func (e *executors) lasts(a answer) time.Duration {
+	if a.allowed && e.rights.sees() {
+		return yesLasts
+	}
+	return answersLast
+}
+
 // refuseEscalation refuses roles and bindings that would give the account, or others, what
 // it does not have itself.
-func (e *executors) refuseEscalation(ctx context.Context, account workv1.ManifestWorkSubjectServiceAccount, raw []byte, ref manifest.Ref) (*refusal.Refusal, error) {
+func (e *executors) refuseEscalation(ctx context.Context, account engine.Account, raw []byte, ref manifest.Ref) (*refusal.Refusal, error) {
 	if !givesRights(ref.GroupVersionResource().GroupResource()) {
 		return nil, nil
 	}

@@ -22,6 +22,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -44,7 +45,7 @@ func executorsWho(t *testing.T, says error, may ...string) (e *executors, asked 
 		return says != nil, nil, says
 	})
 	return &executors{member: member, clock: clock, answers: map[question]answer{},
-		as: func(workv1.ManifestWorkSubjectServiceAccount) (dynamic.Interface, error) { return writes, nil }}, asked, clock
+		as: func(engine.Account) (dynamic.Interface, error) { return writes, nil }}, asked, clock
 }
 
 func deployer() *workv1.ManifestWorkExecutor {

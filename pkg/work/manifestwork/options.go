@@ -38,6 +38,8 @@ type Options struct {
 	// RawFeedback has feedback rules report values that are no text, number or truth
 	// value, as JSON.
 	RawFeedback bool
+	// Impersonate has the objects of a ManifestWork with an executor written as that account.
+	Impersonate bool
 	// EvictionGrace is for how long what was brought stays when its ManifestWork has
 	// vanished from the hub. Zero: an hour. From NeverEvict on it stays for ever.
 	EvictionGrace time.Duration

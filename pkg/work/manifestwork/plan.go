@@ -35,6 +35,9 @@ type planned struct {
 	job   engine.Work
 	// withheld are refusals of manifests whose objects are only looked at, by place.
 	withheld map[int]*refusal.Refusal
+	// mayNot begins the sentence about a right that the executor lacks who writes the objects.
+	// Empty: the agent writes them.
+	mayNot string
 	// refused is why nothing at all is brought; nil if something may be.
 	refused *refusal.Refusal
 }
@@ -67,13 +70,18 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	}
 	if record.DeletionTimestamp != nil {
 		// Somebody deleted it, and with it what it owns. It is made again when it is gone.
-		_, err := r.clear(ctx, record, job{name: work.Name, keep: keeps(work), reported: referred(work)})
+		_, err := r.clear(ctx, record, r.removalOf(work))
 		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, err
 	}
 	ledger, err := r.records.ledgerOf(record)
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
+	as, mayNot, err := r.executors.writer(work.Spec.Executor)
+	if err != nil {
+		return nil, reconcile.Result{}, err
+	}
+	p.mayNot = mayNot
 	p.job = engine.Work{
 		Name:     work.Name,
 		Owner:    ownerOf(record),
@@ -82,6 +90,8 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		Ledger:   ledger,
 		Reported: referred(work),
 		Keep:     keeps(work),
+		HeirOf:   r.heirsOf(work),
+		As:       as,
 	}
 	return p, reconcile.Result{}, nil
 }

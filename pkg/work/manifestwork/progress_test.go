@@ -11,6 +11,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
 func workAt(generation int64, version string) *workv1.ManifestWork {
@@ -37,6 +38,41 @@ func TestAWorkThatHasNotChangedIsLookedAtOnceASecond(t *testing.T) {
 	deleted.DeletionTimestamp = &early
 	if wait := p.begin(deleted, now.Add(500*time.Millisecond)); wait != 0 {
 		t.Errorf("a deletion waits %s", wait)
+	}
+}
+
+func TestALookForTheSakeOfAnotherObjectNeedNotWaitForThat(t *testing.T) {
+	p, now := newProgress(), early.Time
+	a, b := memberwatch.Object{Name: "a"}, memberwatch.Object{Name: "b"}
+	look := func(after time.Duration) time.Duration {
+		t.Helper()
+		wait := p.begin(workAt(1, "10"), now.Add(after))
+		if wait == 0 {
+			p.end(workAt(1, "10"))
+		}
+		return wait
+	}
+	p.touch("w", a)
+	if wait := look(0); wait != 0 {
+		t.Errorf("the first look waits %s", wait)
+	}
+	p.touch("w", a)
+	if wait := look(100 * time.Millisecond); wait != 900*time.Millisecond {
+		t.Errorf("another look for the same object waits %s", wait)
+	}
+	p.touch("w", b)
+	if wait := look(30 * time.Millisecond); wait != 20*time.Millisecond {
+		t.Errorf("a look for another object waits %s at once", wait)
+	}
+	if wait := look(100 * time.Millisecond); wait != 0 {
+		t.Errorf("a look for another object waits %s", wait)
+	}
+	p.touch("w", a)
+	if wait := look(999 * time.Millisecond); wait != 101*time.Millisecond {
+		t.Errorf("the object that was looked at beside the other waits %s", wait)
+	}
+	if wait := look(1100 * time.Millisecond); wait != 0 {
+		t.Errorf("a second later it waits %s", wait)
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
@@ -81,13 +82,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 func kinds() *runtime.Scheme {
-	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme)
+	return build.Scheme(scheme.AddToScheme, clusterv1.AddToScheme, clusterv1beta2.AddToScheme, workv1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
 }
 
 // giveTheGatewayItsRights applies what an installation gives, and nothing more.
 func giveTheGatewayItsRights(ctx context.Context) {
 	GinkgoHelper()
-	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml"} {
+	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml", "klusterlets-signer-rbac.yaml"} {
 		manifest, err := os.ReadFile("../../fleet/" + file)
 		Expect(err).NotTo(HaveOccurred())
 		for document := range strings.SplitSeq(string(manifest), "\n---\n") {

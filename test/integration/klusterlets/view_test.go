@@ -18,6 +18,8 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -116,6 +118,34 @@ var _ = Describe("A member of our own agent", func() {
 		By("leaving")
 		expect.Removed(ctx, hubClient, member)
 		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
+	})
+
+	It("leaves after its ManifestWorks were cleaned up, and without them once its agent is gone for good", func(ctx SpecContext) {
+		const name = "works-first"
+		member := newMember(ctx, name, true)
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"metadata":{"finalizers":["example.com/membership"]}}`))).To(Succeed())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		Eventually(func() error {
+			return hubClient.Get(ctx, client.ObjectKey{Namespace: name, Name: rolePrefix + name + ":work"}, &rbacv1.RoleBinding{})
+		}).Should(Succeed())
+		ordered(ctx, name, "first", "")
+		ordered(ctx, name, "second", "10")
+		Expect(hubClient.Delete(ctx, member)).To(Succeed())
+		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"first"}))
+		Expect(view.Pending(ctx, hubClient, name)).To(ContainSubstring(name), "its agent is not asked to leave yet")
+
+		By("the agent cleaning up, with the rights that it keeps for that")
+		config, err := hub.ConfigFor("system:serviceaccount:fleet-member-"+name+":agent", "system:serviceaccounts", "system:serviceaccounts:fleet-member-"+name)
+		Expect(err).NotTo(HaveOccurred())
+		own := expect.Client(build.Unlimited(config), kinds())
+		Expect(own.Patch(ctx, &workv1.ManifestWork{ObjectMeta: build.In(name, "first")}, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"second"}))
+
+		By("the agent being gone for good, and its MemberCluster with it")
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
+		Expect(going(ctx, name)).To(BeEmpty())
+		Expect(view.Pending(ctx, hubClient, name)).To(BeEmpty())
 	})
 
 	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {

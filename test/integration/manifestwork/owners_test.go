@@ -5,14 +5,18 @@ package manifestwork_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/apis/crds"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -92,22 +96,87 @@ var _ = Describe("What a ManifestWork owns", func() {
 	})
 })
 
-var _ = Describe("Two hubs", func() {
-	It("share an object of their ManifestWorks, and the one that goes leaves it to the other", func(ctx SpecContext) {
+var _ = Describe("What moves from one ManifestWork to another", func() {
+	It("is not deleted in between, whichever of the two is looked at first", func(ctx SpecContext) {
+		const pairs = 10
 		ns := expect.FreshNamespace(ctx, memberClient)
-		// Both are one API server here, by two names: the agent of the second goes by another hash.
+		name := func(what string, n int) string { return fmt.Sprintf("%s-%d", what, n) }
+		before := map[string]types.UID{}
+		for n := range pairs {
+			createWork(ctx, name("heir-from", n), workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, name("c", n), "x", "1"))
+		}
+		for n := range pairs {
+			Eventually(conditions(ctx, name("heir-from", n))).Should(beDone())
+			before[name("c", n)] = expect.ConfigMap(ctx, memberClient, ns, name("c", n)).UID
+		}
+		agent.Stop()
+		for n := range pairs {
+			createWork(ctx, name("heir-to", n), workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, name("c", n), "x", "2"))
+			if n%2 == 0 {
+				Expect(hubClient.Delete(ctx, getWork(ctx, name("heir-from", n)))).To(Succeed())
+				continue
+			}
+			updateWork(ctx, name("heir-from", n), func(work *workv1.ManifestWork) {
+				work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, name("other", n)))
+			})
+		}
+		agent = startAgent(agentOptions{})
+		for n := range pairs {
+			Eventually(conditions(ctx, name("heir-to", n))).Should(beDone())
+			Eventually(owners(ctx, ns, name("c", n))).Should(HaveExactElements(recordName(name("heir-to", n))))
+			object := expect.ConfigMap(ctx, memberClient, ns, name("c", n))
+			Expect(object.UID).To(Equal(before[object.Name]))
+			Expect(object.Data).To(HaveKeyWithValue("x", "2"))
+		}
+	})
+
+	It("goes if who asks for it would only look at it, or leave it there", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "no-heir", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "no-heir")).Should(beDone())
+		createWork(ctx, "onlooker", strategy(ns, workv1.UpdateStrategy{Type: workv1.UpdateStrategyReadOnly}), build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "onlooker")).Should(beDone())
+		removeWork(ctx, "no-heir")
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
+	})
+})
+
+var _ = Describe("Two hubs", Ordered, func() {
+	var second *expect.Running
+
+	// The second is the cluster itself, as where a hub is one of its own clusters: another API
+	// server, with ManifestWorks, an agent and a URL of its own.
+	BeforeAll(func(ctx SpecContext) {
+		ours, err := crds.ForHub(workv1.GroupName)
+		Expect(err).NotTo(HaveOccurred())
+		for _, crd := range ours {
+			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, crd))).To(Succeed())
+		}
+		expect.Created(ctx, memberClient, build.Namespace(clusterName))
+		role, binding := build.Grant(clusterName, agentUser, agentUser, manifestwork.HubRules())
+		expect.Created(ctx, memberClient, role, binding)
+		Eventually(func() error { return memberClient.List(ctx, &workv1.ManifestWorkList{}) }).Should(Succeed())
+		second = startAgent(agentOptions{of: member, id: "agent-2"})
+		DeferCleanup(func() { second.Stop() })
+	})
+
+	It("share an object of ManifestWorks of one name, and the one that goes leaves it to the other", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "both-hubs", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
-		agent.Stop()
-		other := startAgent(agentOptions{url: "https://second.example.com", id: "agent-2"})
-		Eventually(owners(ctx, ns, "a")).Should(HaveLen(2))
-		other.Stop()
-		agent = startAgent(agentOptions{})
-		Eventually(conditions(ctx, "both-hubs")).Should(beDone())
-		Consistently(owners(ctx, ns, "a")).Should(HaveLen(2), "another agent's records are not looked after")
+		atSecond := &workv1.ManifestWork{ObjectMeta: build.In(clusterName, "both-hubs")}
+		atSecond.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "1"))
+		Expect(memberClient.Create(ctx, atSecond)).To(Succeed())
+		ofSecond := manifestwork.HubHash(member.Config().Host) + "-both-hubs"
+		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("both-hubs"), ofSecond))
+		Expect(records(ctx, "agent-2", "both-hubs")).To(HaveLen(1))
+		settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
+		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
 		removeWork(ctx, "both-hubs")
-		Expect(owners(ctx, ns, "a")()).To(HaveLen(1))
-		letGoOfRecords(ctx, "agent-2")
+		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(ofSecond))
+		Expect(memberClient.Delete(ctx, atSecond)).To(Succeed())
+		Eventually(expect.Gone(ctx, memberClient, atSecond)).Should(BeTrue())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 })
 
@@ -164,13 +233,4 @@ func records(ctx context.Context, id, work string) []workv1.AppliedManifestWork 
 		}
 	}
 	return found
-}
-
-// letGoOfRecords removes the records of an agent that does not run any more.
-func letGoOfRecords(ctx context.Context, id string) {
-	GinkgoHelper()
-	for _, r := range records(ctx, id, "") {
-		Expect(client.IgnoreNotFound(memberClient.Patch(ctx, &r, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
-		Expect(client.IgnoreNotFound(memberClient.Delete(ctx, &r))).To(Succeed())
-	}
 }

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,35 +29,63 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// startGateway runs the hub's part for the rest of a spec, and returns a client that knows
-// its kinds.
-func startGateway() client.Client {
+// servePlacements has the hub serve Placements, and returns a client that knows them and
+// ManifestWorkReplicaSets.
+func servePlacements() client.Client {
 	GinkgoHelper()
 	theirs, err := crds.ForHub(ocmclusterv1beta1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: theirs, MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
-	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme,
-	} {
-		Expect(add(known)).To(Succeed())
-	}
+	return expect.Client(build.Unlimited(hub.Config()), hubScheme())
+}
+
+func hubScheme() *runtime.Scheme {
+	return build.Scheme(apiextensionsv1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme)
+}
+
+// startGateway runs the hub's part for the rest of a spec.
+func startGateway() {
+	GinkgoHelper()
 	mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
-		Scheme: known, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: replicaset.CacheOptions()},
+		Scheme: hubScheme(), Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: replicaset.CacheOptions()},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(context.Background())
-	Expect(placement.SetupReplicaSets(ctx, mgr, 1)).To(Succeed())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() {
-		cancel()
-		Eventually(done).Should(Receive(BeNil()))
+	gateway := expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
+		return mgr.Start, placement.SetupReplicaSets(ctx, mgr, 1)
 	})
-	c, err := client.New(build.Unlimited(hub.Config()), client.Options{Scheme: known})
-	Expect(err).NotTo(HaveOccurred())
-	return c
+	DeferCleanup(gateway.Stop)
+}
+
+// decided makes a Placement "p" that is for the suite's cluster.
+func decided(ctx context.Context, c client.Client, namespace string) {
+	GinkgoHelper()
+	Expect(c.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: build.In(namespace, "p")})).To(Succeed())
+	decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: build.In(namespace, "p-decision-1")}
+	decision.Labels = map[string]string{ocmclusterv1beta1.PlacementLabel: "p"}
+	Expect(c.Create(ctx, decision)).To(Succeed())
+	decision.Status.Decisions = []ocmclusterv1beta1.ClusterDecision{{ClusterName: clusterName}}
+	Expect(c.Status().Update(ctx, decision)).To(Succeed())
+}
+
+// setOf is a set for Placement "p" that waits for its ManifestWorks when it is deleted.
+func setOf(namespace, name string, texts ...string) *workv1alpha1.ManifestWorkReplicaSet {
+	GinkgoHelper()
+	return &workv1alpha1.ManifestWorkReplicaSet{
+		ObjectMeta: build.In(namespace, name),
+		Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
+			CascadeDeletionPolicy: workv1alpha1.CascadeForeground,
+			PlacementRefs: []workv1alpha1.LocalPlacementReference{{Name: "p", RolloutStrategy: clusterv1alpha1.RolloutStrategy{
+				Type: clusterv1alpha1.RolloutProgressive, Progressive: &clusterv1alpha1.RolloutProgressiveConfig{},
+			}}},
+			ManifestWorkTemplate: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests(texts...)}},
+		},
+	}
+}
+
+// setComplete are the conditions of a set that is rolled out.
+func setComplete() []string {
+	return []string{"PlacementVerified True AsExpected", "PlacementRolledOut True Complete", "ManifestworkApplied True AsExpected"}
 }
 
 // conditionsOf a set, as type status reason.
@@ -75,27 +102,11 @@ func conditionsOf(ctx context.Context, c client.Client, set *workv1alpha1.Manife
 
 var _ = Describe("A ManifestWorkReplicaSet and an agent", func() {
 	It("bring what is in the template to the cluster, say so without any rule, and take it away", func(ctx SpecContext) {
-		c, ns := startGateway(), expect.FreshNamespace(ctx, memberClient)
-		expect.Created(ctx, hubClient, build.Namespace("team-a"))
-		Expect(c.Create(ctx, &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "p"}})).To(Succeed())
-		decision := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "team-a", Name: "p-decision-1", Labels: map[string]string{ocmclusterv1beta1.PlacementLabel: "p"},
-		}}
-		Expect(c.Create(ctx, decision)).To(Succeed())
-		decision.Status.Decisions = []ocmclusterv1beta1.ClusterDecision{{ClusterName: clusterName}}
-		Expect(c.Status().Update(ctx, decision)).To(Succeed())
-		set := &workv1alpha1.ManifestWorkReplicaSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"},
-			Spec: workv1alpha1.ManifestWorkReplicaSetSpec{
-				CascadeDeletionPolicy: workv1alpha1.CascadeForeground,
-				PlacementRefs: []workv1alpha1.LocalPlacementReference{{Name: "p", RolloutStrategy: clusterv1alpha1.RolloutStrategy{
-					Type: clusterv1alpha1.RolloutProgressive, Progressive: &clusterv1alpha1.RolloutProgressiveConfig{},
-				}}},
-				ManifestWorkTemplate: workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: manifests(build.ConfigMapText(ns, "a", "x", "1"))}},
-			},
-		}
+		c, ns, team := servePlacements(), expect.FreshNamespace(ctx, memberClient), expect.FreshNamespace(ctx, hubClient)
+		startGateway()
+		decided(ctx, c, team)
+		set, complete := setOf(team, "web", build.ConfigMapText(ns, "a", "x", "1")), setComplete()
 		Expect(c.Create(ctx, set)).To(Succeed())
-		complete := []string{"PlacementVerified True AsExpected", "PlacementRolledOut True Complete", "ManifestworkApplied True AsExpected"}
 		Eventually(conditionsOf(ctx, c, set)).Should(HaveExactElements(complete))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 

@@ -19,7 +19,7 @@ var _ = Describe("Condition rules", func() {
 		return configured("", "configmaps", namespace, "*", func(o *workv1.ManifestConfigOption) { o.ConditionRules = rules })
 	}
 
-	It("make conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
+	It("give conditions that follow the object, of each manifest and of the work", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "rules", rules(ns,
 			workv1.ConditionRule{Condition: "Progressing", Type: "CEL", CELExpressions: []string{"object.data.x != 'done'"}, MessageExpression: "'x is ' + object.data.x + (result ? '' : ', at last')"},
@@ -165,6 +165,44 @@ var _ = Describe("An executor", func() {
 		})
 		Eventually(conditions(ctx, "executor-delete")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
+	})
+
+	It("is bound by what its rights have become, without anybody writing the work", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
+		createWork(ctx, "executor-watched", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
+		kubectl(ctx, kubeconfigOfMember(), "", "delete", "rolebinding", "-n", ns, "deployer")
+		Eventually(of(ctx, "executor-watched", 0)).Should(HaveExactElements(refused+" configmaps, "+ns+" a, will try again in 1m0s", available, noFeedback))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}), "what was brought stays")
+		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
+		Eventually(conditions(ctx, "executor-watched")).Should(beDone())
+	})
+
+	It("writes itself if the agent is told so, and the cluster decides", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		insteadOfTheAgent(agentOptions{impersonate: true})
+		allow(ctx, ns, "create, update, patch, get, delete", "configmaps")
+		role := `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: ` + ns + `, name: given}, rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`
+		createWork(ctx, "impersonated", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"),
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+ns+`, name: b}}`, role)
+		Eventually(conditions(ctx, "impersonated")).Should(ContainElement(workFailed))
+		Expect(of(ctx, "impersonated", 0)(Default)).To(HaveExactElements(applied, available, noFeedback))
+		Expect(of(ctx, "impersonated", 1)(Default)).To(ContainElement(ContainSubstring(`ServiceAccount "deployer" of namespace "` + ns + `" may not get serviceaccounts`)))
+
+		By("asking beforehand only whether it may delete what would go with the work")
+		allow(ctx, ns, "create, update, patch, get", "configmaps, serviceaccounts, roles")
+		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(refused + " serviceaccounts, " + ns + " b")))
+
+		By("letting it delete what it may not make")
+		allow(ctx, ns, "get, delete", "configmaps, serviceaccounts, roles")
+		Eventually(of(ctx, "impersonated", 1)).Should(ContainElement(HavePrefix(
+			`Applied False AppliedManifestFailed Failed to apply manifest: ServiceAccount "deployer" of namespace "` + ns + `" may not create serviceaccounts`)))
+
+		By("letting it make what it wants, but not give rights that it has not")
+		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, serviceaccounts, roles")
+		Eventually(of(ctx, "impersonated", 1)).Should(HaveExactElements(applied, available, noFeedback))
+		Eventually(of(ctx, "impersonated", 2)).Should(ContainElement(And(HavePrefix("Applied False AppliedManifestFailed "), ContainSubstring("attempting to grant RBAC permissions not currently held"))))
 	})
 
 	It("cannot give itself, or others, more than it has", func(ctx SpecContext) {

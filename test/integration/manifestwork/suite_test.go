@@ -118,9 +118,13 @@ type agentOptions struct {
 	// url is where the agent believes that the hub is.
 	url string
 	id  string
+	// of is the hub; nil for the suite's.
+	of *env.Cluster
 	// grace is for how long what vanished stays.
 	grace time.Duration
 	raw   bool
+	// impersonate has executors write themselves.
+	impersonate bool
 	// wrap sees all requests to the cluster.
 	wrap func(http.RoundTripper) http.RoundTripper
 	// works has the agent apply Works too.
@@ -130,7 +134,10 @@ type agentOptions struct {
 // startAgent starts it with no rights on the hub but its own rules.
 func startAgent(o agentOptions) *expect.Running {
 	GinkgoHelper()
-	hubConfig, err := hub.ConfigFor(agentUser)
+	if o.of == nil {
+		o.of = hub
+	}
+	hubConfig, err := o.of.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
 	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
 		mgr, err := newAgent(ctx, o, hubConfig)
@@ -176,8 +183,8 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 			return nil, err
 		}
 	}
-	options := manifestwork.Options{Cluster: clusterName, HubURL: hub.Config().Host, AgentID: agentID, Reached: reached,
-		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, EvictionGrace: o.grace}
+	options := manifestwork.Options{Cluster: clusterName, HubURL: o.of.Config().Host, AgentID: agentID, Reached: reached,
+		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, Impersonate: o.impersonate, EvictionGrace: o.grace}
 	if o.url != "" {
 		options.HubURL = o.url
 	}
@@ -188,7 +195,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 	if err != nil {
 		return nil, err
 	}
-	return mgr, reconciler.SetupWithManager(mgr)
+	return mgr, reconciler.SetupWithManager(ctx, mgr)
 }
 
 // insteadOfTheAgent runs another one for the rest of a spec.

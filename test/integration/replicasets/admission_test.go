@@ -254,6 +254,25 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring("manifests should not be empty")))
 	})
 
+	It("is bypassed by who has the right and says so, also while no gateway answers", func(ctx SpecContext) {
+		word := func(work *workv1.ManifestWork) *workv1.ManifestWork {
+			work.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
+			return work
+		}
+		creates := may(workv1.GroupName, "manifestworks", "create")
+		Expect(process.Kill()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
+		Expect(as(ctx, bare, admin, "wordy", creates).Create(ctx, word(workOf("wordy", settings)))).NotTo(Succeed(), "the word alone")
+		Expect(admin.Create(ctx, workOf("rightful", settings))).NotTo(Succeed(), "the right alone")
+		breaks := may(webhook.BypassGroup, webhook.BypassWebhooks, webhook.BypassVerb)
+		breaks.ResourceNames = []string{webhook.ManifestWorkConfiguration}
+		breaker := as(ctx, bare, admin, "breaker", creates, may(workv1alpha1.GroupVersion.Group, "manifestworkreplicasets", "create"), breaks)
+		Expect(breaker.Create(ctx, word(workOf("broken-in", settings)))).To(Succeed())
+		set := setOf("broken-in", workOf("", settings))
+		set.Annotations = map[string]string{webhook.AnnotationBypass: "no gateway"}
+		Expect(breaker.Create(ctx, set)).NotTo(Succeed(), "the right is for the other kind")
+	})
+
 	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
 		Expect(admin.Create(ctx, workOf("agents", settings))).To(Succeed())
 		Expect(process.Kill()).To(Succeed())

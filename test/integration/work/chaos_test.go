@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,8 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -195,7 +192,7 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 
 		r := rollout{namespace: expect.FreshNamespace(ctx, memberClient), works: 200}
 		foreign := foreignConfigMap(ctx, r.namespace, "x", "theirs")
-		seen := watchDeletions(ctx, r.namespace)
+		seen := expect.DeletedConfigMaps(ctx, build.Unlimited(member.Config()), r.namespace)
 		DeferCleanup(func(ctx SpecContext) { r.removeAll(ctx) })
 		amid := func(version int) { // the agent has come some way since it was started, and not to the end
 			GinkgoHelper()
@@ -259,8 +256,8 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		}
 
 		By("checking all that was ever deleted")
-		Eventually(seen.deletions).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch sees deletions")
-		Expect(r.wrongly(seen.deletions(), vanished)).To(BeEmpty())
+		Eventually(seen.Names).Should(ContainElement(fmt.Sprintf("only-%d-in-1", r.works-1)), "the watch sees deletions")
+		Expect(r.wrongly(seen.Names(), vanished)).To(BeEmpty())
 	})
 
 	It("would not pass if an object had been deleted that should live", func() {
@@ -283,43 +280,6 @@ func (r rollout) wrongly(deleted []string, from int) []string {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(deleted), func(name string) bool { return right[name] })
-}
-
-// deletionWatch remembers what was deleted, also when it was made again at once.
-type deletionWatch struct {
-	mu    sync.Mutex // guards names
-	names []string
-}
-
-// watchDeletions watches the ConfigMaps of a namespace until the spec ends.
-func watchDeletions(ctx context.Context, namespace string) *deletionWatch {
-	GinkgoHelper()
-	clientset, err := kubernetes.NewForConfig(build.Unlimited(member.Config()))
-	Expect(err).NotTo(HaveOccurred())
-	watched, err := clientset.CoreV1().ConfigMaps(namespace).Watch(ctx, metav1.ListOptions{})
-	Expect(err).NotTo(HaveOccurred())
-	w, done := &deletionWatch{}, make(chan struct{})
-	go func() {
-		defer close(done)
-		for event := range watched.ResultChan() {
-			if object, ok := event.Object.(*corev1.ConfigMap); ok && event.Type == watch.Deleted {
-				w.mu.Lock()
-				w.names = append(w.names, object.Name)
-				w.mu.Unlock()
-			}
-		}
-	}()
-	DeferCleanup(func() {
-		watched.Stop()
-		Eventually(done).Should(BeClosed())
-	})
-	return w
-}
-
-func (w *deletionWatch) deletions() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.names)
 }
 
 // records are the names of the AppliedWorks of the rollout.

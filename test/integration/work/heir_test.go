@@ -39,7 +39,7 @@ var _ = Describe("What passes from one Work to another", func() {
 		Eventually(reported(ctx, first)).Should(beDone())
 		Eventually(reported(ctx, second)).Should(beDone())
 		before := expect.ConfigMap(ctx, memberClient, ns, "moves").UID
-		seen := watchDeletions(ctx, ns)
+		seen := expect.DeletedConfigMaps(ctx, build.Unlimited(member.Config()), ns)
 		ownedBy := func(work string) {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
@@ -64,8 +64,8 @@ var _ = Describe("What passes from one Work to another", func() {
 		becomePart(ctx, third, "cut-"+ns, "2", build.ConfigMapText(ns, "moves"))
 		removeWork(ctx, second)
 		ownedBy(third)
-		Eventually(seen.deletions).Should(ContainElement("b"), "the watch sees deletions")
-		Expect(seen.deletions()).NotTo(ContainElement("moves"))
+		Eventually(seen.Names).Should(ContainElement("b"), "the watch sees deletions")
+		Expect(seen.Names()).NotTo(ContainElement("moves"))
 	})
 
 	It("is never deleted when another placement that wants it takes its place", func(ctx SpecContext) {

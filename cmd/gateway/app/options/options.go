@@ -68,5 +68,8 @@ func (o *Options) Validate() error {
 	for _, part := range o.parts() {
 		all = append(all, part.Validate()...)
 	}
+	if o.Placement.LimitsTenants() && !o.Parts.ServesOCM(OCMRegistration) {
+		all = append(all, errors.New("--placement-tenancy=cluster-sets needs ocm among --apis and registration among --ocm: they keep the sets"))
+	}
 	return errors.Join(all...)
 }

@@ -21,6 +21,12 @@ const (
 	authorizeOff = "off"
 )
 
+// Whether something limits where ResourcePlacements may place.
+const (
+	tenancyOff         = "off"
+	tenancyClusterSets = "cluster-sets"
+)
+
 // Placement says what may be placed, and of whom.
 type Placement struct {
 	// ConfigMapEnvelopes takes annotated ConfigMaps for envelopes.
@@ -33,6 +39,8 @@ type Placement struct {
 	HelmChartCredentials string
 	// AuthorizeAuthors says whether the authors of placements and overrides are asked.
 	AuthorizeAuthors string
+	// Tenancy says what limits where ResourcePlacements may place.
+	Tenancy string
 	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
 	StrictEnvelopes bool
 	// ManifestLimit is how many bytes the manifests of a ManifestWork may have.
@@ -44,7 +52,7 @@ type Placement struct {
 }
 
 func newPlacement() Placement {
-	return Placement{AuthorizeAuthors: authorizeOn, ManifestLimit: rules.DefaultManifestLimit}
+	return Placement{AuthorizeAuthors: authorizeOn, Tenancy: tenancyOff, ManifestLimit: rules.DefaultManifestLimit}
 }
 
 // AddFlags binds the options to a command line.
@@ -54,6 +62,7 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.HelmChartRegistries, "helm-chart-registries", o.HelmChartRegistries, "With --helm-charts: OCI registries, with the beginning of the repository if need be (ghcr.io/acme/charts), from which charts may be fetched; one that begins with http:// is asked without TLS. Empty: none.")
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, who writes an override may update it, and who writes a ManifestWorkReplicaSet may create what is in its template. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
+	flags.StringVar(&o.Tenancy, "placement-tenancy", o.Tenancy, "cluster-sets: a ResourcePlacement places only on members in ManagedClusterSets that are bound to its namespace; needs registration among --ocm. off: on all members.")
 	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
 	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "How many bytes the manifests of a ManifestWork, or of a ManifestWorkReplicaSet's template, may have together.")
 	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "How old a placement's latest resource snapshot must be before changes of what is selected make another. 0: they wait for no such time.")
@@ -62,7 +71,8 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 
 // Validate returns every error at once.
 func (o *Placement) Validate() []error {
-	all := []error{known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff})}
+	all := []error{known("--authorize-authors", []string{o.AuthorizeAuthors}, []string{authorizeOn, authorizeOff}),
+		known("--placement-tenancy", []string{o.Tenancy}, []string{tenancyOff, tenancyClusterSets})}
 	if o.SnapshotInterval < 0 {
 		all = append(all, fmt.Errorf("--resource-snapshot-creation-minimum-interval %s is negative", o.SnapshotInterval))
 	}
@@ -89,6 +99,10 @@ func (o *Placement) Validate() []error {
 	}
 	return all
 }
+
+// LimitsTenants is true where ResourcePlacements place only on members of sets that are bound to
+// their namespaces.
+func (o *Placement) LimitsTenants() bool { return o.Tenancy == tenancyClusterSets }
 
 // TrustsAuthors is true where the authors of placements and overrides are not asked.
 func (o *Placement) TrustsAuthors() bool { return o.AuthorizeAuthors == authorizeOff }

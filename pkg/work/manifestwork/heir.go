@@ -1,0 +1,78 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
+)
+
+// A manifest can move from one ManifestWork to another. If the first deleted the object before
+// the second has brought it, a Deployment would stop and a volume lose its data. So what
+// another ManifestWork asks for becomes its own, in one write. Open Cluster Management's agent
+// leaves it to chance which of the two comes first.
+
+// worksByObject finds the ManifestWorks that have a manifest for an object.
+const worksByObject = "object"
+
+// heirsOf finds the heirs of what a ManifestWork leaves, which may be gone from the hub.
+func (r *Reconciler) heirsOf(work *workv1.ManifestWork) engine.HeirFinder {
+	return func(ctx context.Context, e engine.Entry) (*metav1.OwnerReference, error) {
+		list := &workv1.ManifestWorkList{}
+		err := r.hub.List(ctx, list, client.InNamespace(r.options.Cluster), client.UnsafeDisableDeepCopy,
+			client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
+		if err != nil {
+			return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
+		}
+		for i := range list.Items {
+			if other := &list.Items[i]; inherits(work, other, e.Ref) {
+				return r.ownerFor(ctx, other.DeepCopy())
+			}
+		}
+		return nil, nil
+	}
+}
+
+// inherits reports whether a ManifestWork is to own what another one leaves: if it writes it, it
+// would take it with it, and nobody else has to agree. One with another executor could keep
+// the object from being removed by naming it.
+func inherits(from, heir *workv1.ManifestWork, ref manifest.Ref) bool {
+	way, known := wayOf(strategyOf(configOf(&heir.Spec, ref)))
+	return heir.Name != from.Name && heir.DeletionTimestamp == nil && known && way.By != engine.ReadOnly &&
+		!isResting(heir) && !stays(heir.Spec.DeleteOption, ref) &&
+		(heir.Spec.Executor == nil || apiequality.Semantic.DeepEqual(from.Spec.Executor, heir.Spec.Executor))
+}
+
+// ownerFor is what a ManifestWork owns objects by. It is nil if it cannot own any.
+func (r *Reconciler) ownerFor(ctx context.Context, work *workv1.ManifestWork) (*metav1.OwnerReference, error) {
+	record, err := r.records.ensure(ctx, work)
+	if err != nil || record.DeletionTimestamp != nil {
+		return nil, err
+	}
+	owner := ownerOf(record)
+	return &owner, nil
+}
+
+// objectsOf lists what the manifests of a ManifestWork are for, as an index wants it.
+func objectsOf(object client.Object) []string {
+	work, is := object.(*workv1.ManifestWork)
+	if !is {
+		return nil
+	}
+	keys := make([]string, 0, len(work.Spec.Workload.Manifests))
+	for _, m := range work.Spec.Workload.Manifests {
+		if key, is := manifest.KeyIn(m.Raw); is { // else nobody can bring it either
+			keys = append(keys, key.String())
+		}
+	}
+	return keys
+}

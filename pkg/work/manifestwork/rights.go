@@ -1,0 +1,164 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestwork
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/metawatch"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+)
+
+// gatherRights is how long after a change of rights it is acted upon: with it come others, and
+// the cluster's API servers have to hear of it themselves.
+const gatherRights = time.Second
+
+// rightsWatch watches roles and bindings on the cluster, from when an executor is asked for.
+// An agent that may not watch them asks more often instead.
+type rightsWatch struct {
+	client metadata.Interface
+	// forget is called when rights have changed, before told.
+	forget func()
+	// told gets an event when rights have changed.
+	told chan event.GenericEvent
+
+	needed  chan struct{}
+	changed chan struct{}
+	// watches are nil before they are needed.
+	watches atomic.Pointer[metawatch.Set]
+}
+
+func newRightsWatch(member *engine.Member) (*rightsWatch, error) {
+	lasting := *member.Client
+	lasting.Timeout = 0 // watches are meant to last
+	client, err := metadata.NewForConfigAndClient(metadata.ConfigFor(member.Config), &lasting)
+	if err != nil {
+		return nil, fmt.Errorf("making the cluster's client: %w", err)
+	}
+	return &rightsWatch{
+		client: client, told: make(chan event.GenericEvent), needed: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, nil
+}
+
+func rightsResources() map[schema.GroupVersionResource]struct{} {
+	all := map[schema.GroupVersionResource]struct{}{}
+	for _, resource := range []string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"} {
+		all[rbacv1.SchemeGroupVersion.WithResource(resource)] = struct{}{}
+	}
+	return all
+}
+
+// need has rights watched from now on.
+func (w *rightsWatch) need() {
+	if w != nil {
+		signal(w.needed)
+	}
+}
+
+// sees reports whether changes of rights are heard of. It is a little behind when a right to
+// watch is taken away.
+func (w *rightsWatch) sees() bool {
+	if w == nil {
+		return false
+	}
+	watches := w.watches.Load()
+	if watches == nil {
+		return false
+	}
+	for resource := range rightsResources() {
+		if watch := watches.Of(resource); watch == nil || !watch.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+func signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it was not seen yet that it was said before
+	}
+}
+
+// Run watches from when it is needed until the context ends.
+func (w *rightsWatch) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-w.needed:
+	}
+	watches := metawatch.Begin(ctx, w.client, metawatch.Options{Keep: onlyVersion, Handler: w.handler, Failed: failed})
+	defer watches.End()
+	if watches.Need(rightsResources()) != nil {
+		return nil // the context has ended
+	}
+	w.watches.Store(watches)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.changed:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(gatherRights):
+		}
+		w.forget()
+		select {
+		case <-ctx.Done():
+			return nil
+		case w.told <- event.GenericEvent{Object: &workv1.ManifestWork{}}:
+		}
+	}
+}
+
+// handler hears of every change. What was there when the watch began is none.
+func (w *rightsWatch) handler(context.Context, schema.GroupVersionResource) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initial bool) {
+			if !initial {
+				signal(w.changed)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if versionIn(before) != versionIn(after) {
+				signal(w.changed)
+			}
+		},
+		DeleteFunc: func(any) { signal(w.changed) },
+	}
+}
+
+func versionIn(object any) string {
+	if seen, is := object.(*metav1.PartialObjectMetadata); is {
+		return seen.ResourceVersion
+	}
+	return ""
+}
+
+// onlyVersion is all that is remembered of a role or binding.
+func onlyVersion(object any) (any, error) {
+	seen, is := object.(*metav1.PartialObjectMetadata)
+	if !is {
+		return object, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name, ResourceVersion: seen.ResourceVersion}}, nil
+}
+
+// failed says why rights are not watched, which an agent of few rights need not be able to.
+func failed(ctx context.Context, watch *metawatch.Watch, _ *cache.Reflector, err error) {
+	klog.FromContext(ctx).V(1).Info("Watching rights on the cluster failed, trying again", "resource", watch.Resource, "err", err)
+}

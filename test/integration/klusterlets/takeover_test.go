@@ -1,0 +1,163 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/program"
+)
+
+// takenHub is a hub that Open Cluster Management runs.
+type takenHub struct {
+	*env.Cluster
+	client client.Client
+	// held are the objects that its controllers and klusterlets made.
+	held []*unstructured.Unstructured
+}
+
+// write makes the objects of a file, with their statuses, as OCM's controllers would.
+func (h *takenHub) write(ctx context.Context, file string, replaced ...string) {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	Expect(err).NotTo(HaveOccurred())
+	for document := range strings.SplitSeq(strings.NewReplacer(replaced...).Replace(string(content)), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+		if owners := object.GetOwnerReferences(); len(owners) > 0 {
+			owner := &unstructured.Unstructured{}
+			owner.SetAPIVersion(owners[0].APIVersion)
+			owner.SetKind(owners[0].Kind)
+			Expect(h.client.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: owners[0].Name}, owner)).To(Succeed())
+			owners[0].UID = owner.GetUID()
+			object.SetOwnerReferences(owners)
+		}
+		status, has := object.Object["status"]
+		Expect(h.client.Create(ctx, object, client.FieldOwner("registration"))).To(Succeed(), document)
+		if has {
+			object.Object["status"] = status
+			Expect(h.client.Status().Update(ctx, object, client.FieldOwner("registration"))).To(Succeed())
+		}
+		h.held = append(h.held, object)
+	}
+}
+
+// versions are the resourceVersions of all that was there.
+func (h *takenHub) versions(ctx context.Context) map[string]string {
+	GinkgoHelper()
+	versions := map[string]string{}
+	for _, object := range h.held {
+		now := &unstructured.Unstructured{}
+		now.SetGroupVersionKind(object.GroupVersionKind())
+		Expect(h.client.Get(ctx, client.ObjectKeyFromObject(object), now)).To(Succeed())
+		versions[now.GetKind()+" "+now.GetNamespace()+"/"+now.GetName()] = now.GetResourceVersion()
+	}
+	return versions
+}
+
+// lease is one that somebody renewed now.
+func lease(namespace, name string, seconds int32) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: build.In(namespace, name), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: ptr.To(name), LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()},
+	}}
+}
+
+// newTakenHub starts one with two klusterlets that go on renewing their Leases.
+func newTakenHub(ctx context.Context) *takenHub {
+	GinkgoHelper()
+	cluster, err := env.Start(ctx, env.Options{Name: "taken"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(cluster.Stop(ctx)).To(Succeed()) })
+	h := &takenHub{Cluster: cluster, client: expect.Client(build.Unlimited(cluster.Config()), build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme))}
+	works, err := crds.ForHub(workv1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+	clusters, err := crds.Named(append(crds.Placements(), "managedclusters.cluster.open-cluster-management.io",
+		"managedclustersets.cluster.open-cluster-management.io", "managedclustersetbindings.cluster.open-cluster-management.io")...)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{CRDs: append(works, clusters...), MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+	h.write(ctx, "ocm-fleet.yaml")
+	for _, name := range []string{"taken-1", "taken-2"} {
+		h.write(ctx, "ocm-hub.yaml", "CLUSTER", name)
+		renewed := lease(name, clusterv1.ClusterLease, 60)
+		renewed.Labels = map[string]string{clusterv1.ClusterNameLabel: name}
+		expect.Created(ctx, h.client, renewed)
+	}
+	return h
+}
+
+var _ = Describe("A hub that Open Cluster Management ran", func() {
+	It("is refused while that runs or nobody said adopt, and then taken over without a write of what it holds", func(ctx SpecContext) {
+		h := newTakenHub(ctx)
+		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
+		Expect(err).NotTo(HaveOccurred(), out)
+		running := lease("open-cluster-management-hub", "registration-controller-lock", 3600)
+		expect.Created(ctx, h.client, running)
+		before := h.versions(ctx)
+		flags := []string{"--ocm=registration,placement,works", "--install", "--external-name=localhost"}
+
+		By("starting beside it")
+		said := program.Refused(ctx, h.Cluster, flags...)
+		Expect(said).To(ContainSubstring("CustomResourceDefinition managedclusters.cluster.open-cluster-management.io is on this hub already"))
+		Expect(said).To(ContainSubstring("remove that product, or stop it and start the gateway with --adopt"))
+
+		By("adopting though its registration controller runs")
+		Expect(program.Refused(ctx, h.Cluster, append(flags, "--adopt")...)).To(ContainSubstring("is running (Lease open-cluster-management-hub/registration-controller-lock)"))
+		Expect(h.versions(ctx)).To(Equal(before))
+
+		By("adopting when all of its controllers are stopped")
+		Expect(h.client.Delete(ctx, running)).To(Succeed())
+		program.Gateway(ctx, h.Cluster, append(flags, "--adopt")...)
+		adopted := &apiextensionsv1.CustomResourceDefinition{}
+		Eventually(func(g Gomega) {
+			for _, name := range []string{"managedclusters.cluster.open-cluster-management.io", "placements.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io"} {
+				g.Expect(h.client.Get(ctx, client.ObjectKey{Name: name}, adopted)).To(Succeed())
+				g.Expect(adopted.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "fleetgate"))
+			}
+		}).Should(Succeed())
+
+		By("its controllers being at work: a cluster that comes is seen by all of them")
+		third := &clusterv1.ManagedCluster{ObjectMeta: build.Named("taken-3")}
+		third.Spec.HubAcceptsClient = true
+		Eventually(func() error { return h.client.Create(ctx, third.DeepCopy()) }).Should(Succeed())
+		Eventually(func() error {
+			return h.client.Get(ctx, client.ObjectKey{Namespace: "taken-3", Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})
+		}).Should(Succeed())
+		written := func() []string {
+			var names []string
+			for name, version := range h.versions(ctx) {
+				if before[name] != version {
+					names = append(names, name)
+				}
+			}
+			return names
+		}
+		// The sets count one cluster more. The conditions of a Placement say, once, of which
+		// generation they are.
+		Eventually(written).Should(ConsistOf("ManagedClusterSet /default", "ManagedClusterSet /global", "Placement team/production"))
+		Consistently(written).Should(HaveLen(3))
+	})
+})

@@ -1,0 +1,135 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package klusterlets_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/dispatch"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// startLimited runs placement with --placement-tenancy=cluster-sets for the rest of a spec.
+func startLimited(ctx context.Context) {
+	GinkgoHelper()
+	ours, err := crds.ForHub(placementv1beta1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: ours, MaxTime: time.Minute})
+	Expect(err).NotTo(HaveOccurred())
+	rest, err := hub.ConfigFor(gatewayUser)
+	Expect(err).NotTo(HaveOccurred())
+	skip := true
+	limited := expect.Started(func(context.Context) (func(context.Context) error, error) {
+		mgr, err := ctrl.NewManager(build.Unlimited(rest), ctrl.Options{
+			Scheme: kinds(), Metrics: server.Options{BindAddress: "0"},
+			Cache: cache.Options{ByObject: dispatch.CacheOptions()}, Controller: config.Controller{SkipNameValidation: &skip},
+		})
+		if err != nil {
+			return nil, err
+		}
+		tenancy := clusterset.Tenancy{Reader: mgr.GetClient(), Counts: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
+		}}
+		return mgr.Start, placement.SetupWithManager(ctx, mgr, placement.Options{Tenancy: tenancy})
+	})
+	DeferCleanup(limited.Stop)
+}
+
+// placedOn are the members that a ResourcePlacement has chosen, and what it says of that.
+func placedOn(ctx context.Context, c client.Client, namespace string) func(Gomega) []string {
+	return func(g Gomega) []string {
+		list := &placementv1beta1.ResourceBindingList{}
+		g.Expect(c.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+		chosen := []string{}
+		for i := range list.Items {
+			if b := &list.Items[i]; b.Spec.State != placementv1beta1.BindingUnscheduled && b.DeletionTimestamp == nil {
+				chosen = append(chosen, b.Spec.TargetCluster)
+			}
+		}
+		return chosen
+	}
+}
+
+func scheduled(ctx context.Context, c client.Client, namespace string) func(Gomega) string {
+	return func(g Gomega) string {
+		list := &placementv1beta1.SchedulingPolicySnapshotList{}
+		g.Expect(c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{placementv1beta1.IsLatestSnapshotLabel: "true"})).To(Succeed())
+		g.Expect(list.Items).To(HaveLen(1))
+		condition := apimeta.FindStatusCondition(list.Items[0].Status.Conditions, placementv1beta1.ConditionScheduled)
+		g.Expect(condition).NotTo(BeNil())
+		return string(condition.Status) + " " + condition.Message
+	}
+}
+
+var _ = Describe("A tenant whose namespace is limited to sets", func() {
+	It("places on members of those sets only, is told what is missing, and loses what is taken from it", func(ctx SpecContext) {
+		startLimited(ctx)
+		c := expect.Client(build.Unlimited(hub.Config()), build.Scheme(placementv1beta1.AddToScheme))
+		tenant, other := expect.FreshNamespace(ctx, hubClient), expect.FreshNamespace(ctx, hubClient)
+		for _, set := range []string{"tenants", "others"} {
+			expect.CreatedForSpec(ctx, hubClient, &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(set)})
+		}
+		join := func(cluster, set string) {
+			GinkgoHelper()
+			Eventually(func() error {
+				object := &clusterv1.ManagedCluster{ObjectMeta: build.Named(cluster)}
+				return hubClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"`+set+`"}}}`))
+			}).Should(Succeed())
+		}
+		for member, set := range map[string]string{"tenancy-a": "tenants", "tenancy-b": "others"} {
+			newMember(ctx, member, true)
+			join(member, set)
+		}
+		bind := func(namespace, set string) *clusterv1beta2.ManagedClusterSetBinding {
+			binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(namespace, set)}
+			binding.Spec.ClusterSet = set
+			Expect(hubClient.Create(ctx, binding)).To(Succeed())
+			return binding
+		}
+		bind(tenant, "tenants")
+		bind(other, "others")
+		expect.Created(ctx, hubClient, build.ConfigMap(tenant, "settings", "x", "1"))
+		selected := []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
+		placing := &placementv1beta1.ResourcePlacement{ObjectMeta: build.In(tenant, "p"), Spec: placementv1beta1.PlacementSpec{ResourceSelectors: selected}}
+		Expect(c.Create(ctx, placing)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { expect.Removed(ctx, c, placing) })
+		Eventually(placedOn(ctx, c, tenant)).Should(HaveExactElements("tenancy-a"))
+		Eventually(scheduled(ctx, c, tenant)).Should(And(HavePrefix("True found all cluster needed"),
+			ContainSubstring(`namespace "`+tenant+`" may place on `), ContainSubstring(`("clusteradm clusterset bind SET --namespace `+tenant+`")`)))
+
+		By("naming a member of somebody else's")
+		Expect(c.Patch(ctx, placing, expect.MergePatch(`{"spec":{"policy":{"placementType":"PickFixed","clusterNames":["tenancy-a","tenancy-b"]}}}`))).To(Succeed())
+		Eventually(scheduled(ctx, c, tenant)).Should(HavePrefix("False could not find all clusters needed"))
+		Consistently(placedOn(ctx, c, tenant)).Should(HaveExactElements("tenancy-a"))
+
+		By("binding the set that has it, and unbinding it again")
+		binding := bind(tenant, "others")
+		Eventually(placedOn(ctx, c, tenant)).Should(ConsistOf("tenancy-a", "tenancy-b"))
+		Expect(hubClient.Delete(ctx, binding)).To(Succeed())
+		Eventually(placedOn(ctx, c, tenant)).Should(HaveExactElements("tenancy-a"))
+
+		By("moving the member into another set")
+		join("tenancy-a", "others")
+		Eventually(placedOn(ctx, c, tenant)).Should(BeEmpty())
+	})
+})
