@@ -77,12 +77,14 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	if err != nil {
 		return err
 	}
+	a.held.Set(0)
+	held := heartbeat.NewHeld(member, clock.RealClock{})
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
-		return a.addWorks(ctx, hub, member, reached)
+		return a.addWorks(ctx, hub, member, reached, tellHeld(a.held, held))
 	}
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
-		return a.addHeartbeat(hub, member, func() {
+		return a.addHeartbeat(hub, member, held, func() {
 			left.Store(true)
 			end()
 		})
@@ -170,13 +172,13 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies what the hub places, on the member as works of all families share it.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, held func(apply.Held)) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace},
+		House: []string{a.Namespace, a.AccountNamespace}, Held: held,
 	})
 	if err != nil {
 		return err
@@ -184,14 +186,14 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 	return works.SetupWithManager(ctx, hub)
 }
 
-func (a *agent) addHeartbeat(hub ctrl.Manager, member string, left func()) error {
+func (a *agent) addHeartbeat(hub ctrl.Manager, member string, held *heartbeat.Held, left func()) error {
 	namespaces, err := a.namespaces(hub)
 	if err != nil {
 		return err
 	}
 	return (&heartbeat.Reconciler{
 		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Version: version.Get(), Tunnel: a.way.told, Namespaces: namespaces,
+		Version: version.Get(), Tunnel: a.way.told, Held: held, Namespaces: namespaces,
 		Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{}, Left: left,
 	}).SetupWithManager(hub)
 }

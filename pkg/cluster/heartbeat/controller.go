@@ -54,6 +54,8 @@ type Reconciler struct {
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
+	// Held, if set, is reported too.
+	Held *Held
 	// Namespaces, if set, are reported too. Somebody has it Run.
 	Namespaces *Namespaces
 	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
@@ -91,6 +93,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	internal := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: r.Name}
 	if r.Tunnel != nil {
 		b.WatchesRawSource(r.Tunnel.changed.source(internal))
+	}
+	if r.Held != nil {
+		b.WatchesRawSource(r.Held.changed.source(internal))
 	}
 	if r.Namespaces != nil {
 		b.WatchesRawSource(r.Namespaces.changed.source(internal))
@@ -172,7 +177,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

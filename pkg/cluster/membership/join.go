@@ -220,6 +220,11 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: r.objectMeta(mc.Name, mc.Name)}
 	result, err := r.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
+		if until, let := mc.Annotations[clusterv1beta1.AnnotationLetGo]; let {
+			metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationLetGo, until)
+		} else {
+			delete(imc.Annotations, clusterv1beta1.AnnotationLetGo)
+		}
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin
 		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
 		return controllerutil.SetControllerReference(mc, imc, r.Client.Scheme())

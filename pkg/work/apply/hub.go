@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,8 @@ type membership struct {
 	id string
 	// hub is the UID of the hub. Empty: the hub does not tell.
 	hub string
+	// letGo is until when an administrator has let go what is held.
+	letGo time.Time
 }
 
 // mark writes on a record under which membership its Work is applied.
@@ -57,7 +60,7 @@ func (r *records) membership(ctx context.Context, hub client.Reader) (membership
 	if err != nil {
 		return membership{}, fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
 	}
-	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub]}
+	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub], letGo: letGoOf(member)}
 	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
 		found.id = string(member.UID)
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined,
-// TunnelConnected and, where namespaces are collected, NamespaceCollectionSucceeded; an agent's own conditions, in status.agentStatus, are Joined and
+// TunnelConnected, where namespaces are collected NamespaceCollectionSucceeded, and after its
+// hub went back PlacementsHeld; an agent's own conditions, in status.agentStatus, are Joined and
 // Healthy and no others, since clients compare all of them.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
@@ -30,6 +31,9 @@ const (
 	// ConditionNamespacesCollected is True while status.namespaces are all that the member
 	// has, but for those that are going. Without it they are not collected.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
+	// ConditionPlacementsHeld is True while objects stay on the member that the hub does not
+	// know of since it went back to an earlier state. It is there from the first time on.
+	ConditionPlacementsHeld = "PlacementsHeld"
 )
 
 // Reasons of a MemberCluster's conditions.
@@ -49,6 +53,10 @@ const (
 	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected
 	// agent has not reported, or agents differ.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+	// ReasonHubWentBack goes with PlacementsHeld=True.
+	ReasonHubWentBack = "HubWentBack"
+	// ReasonNothingHeld goes with PlacementsHeld=False.
+	ReasonNothingHeld = "NothingHeld"
 )
 
 // Reasons of the events on a MemberCluster.

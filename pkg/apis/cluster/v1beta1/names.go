@@ -87,6 +87,11 @@ const (
 	// can belong to several hubs. The hub writes the former, the agent the latter.
 	AnnotationHub = "fleetgate.io/hub"
 
+	// AnnotationLetGo is on a MemberCluster, with a time in RFC 3339 as value: what the member
+	// has held until then, since the hub went back to an earlier state, may go. An
+	// administrator writes it, and the hub copies it to the InternalMemberCluster.
+	AnnotationLetGo = "fleetgate.io/let-go"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
