@@ -84,8 +84,10 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 // their namespaces, and what of the InternalMemberClusters matters for leaving. The
 // status of a MemberCluster starts nothing: this controller does not read it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationGone),
-		annotationChanged(clusterv1beta1.AnnotationLetGo))
+	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationGone))
+	for _, word := range wordsForAgents() {
+		specOrLabels = predicate.Or(specOrLabels, annotationChanged(word))
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).

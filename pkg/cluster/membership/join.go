@@ -220,10 +220,12 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: r.objectMeta(mc.Name, mc.Name)}
 	result, err := r.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
-		if until, let := mc.Annotations[clusterv1beta1.AnnotationLetGo]; let {
-			metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationLetGo, until)
-		} else {
-			delete(imc.Annotations, clusterv1beta1.AnnotationLetGo)
+		for _, word := range wordsForAgents() {
+			if said, is := mc.Annotations[word]; is {
+				metav1.SetMetaDataAnnotation(&imc.ObjectMeta, word, said)
+			} else {
+				delete(imc.Annotations, word)
+			}
 		}
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin
 		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
@@ -235,6 +237,12 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	r.event(mc, result, "InternalMemberCluster "+imc.Name,
 		clusterv1beta1.EventInternalMemberClusterCreated, clusterv1beta1.EventInternalMemberClusterSpecUpdated)
 	return nil
+}
+
+// wordsForAgents are the annotations of a MemberCluster by which an administrator tells the
+// member's agent something.
+func wordsForAgents() []string {
+	return []string{clusterv1beta1.AnnotationLetGo, clusterv1beta1.AnnotationFormerHub}
 }
 
 // hubUID tells this hub from every other by a namespace that each has from its first

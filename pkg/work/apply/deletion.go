@@ -149,7 +149,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if m.id == "" || m.id != record.Annotations[MembershipAnnotation] || !r.records.isOurs(record, m) {
+	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
 		r.holds.set(key.Name, 0)
 		return ctrl.Result{}, nil
 	}

@@ -233,17 +233,30 @@ func (h *holds) set(work string, objects int) {
 	h.told(sum)
 }
 
-func (h *holds) works() map[string]int {
+func (h *holds) works() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.objects)
+	return slices.Collect(maps.Keys(h.objects))
 }
 
 // waitingWorks are those that an order of the hub about the whole member may let go on: whose
-// deletion is not finished, and of which something is held.
+// deletion is not finished, of which something is held, and which a hub placed whose place
+// this one has.
 func (r *Reconciler) waitingWorks(ctx context.Context, member client.Object) []reconcile.Request {
 	requests := r.deletedWorks(ctx, member)
-	for name := range r.holds.works() {
+	names := r.holds.works()
+	if former := member.GetAnnotations()[clusterv1beta1.AnnotationFormerHub]; former != "" {
+		records := &placementv1beta1.AppliedWorkList{}
+		if err := r.records.member.List(ctx, records); err != nil {
+			log.FromContext(ctx).Error(err, "Listing what the former hub placed; it is found at the next look")
+		}
+		for i := range records.Items {
+			if record := &records.Items[i]; record.Annotations[HubAnnotation] == former && record.Spec.WorkNamespace == r.options.HubNamespace {
+				names = append(names, record.Spec.WorkName)
+			}
+		}
+	}
+	for _, name := range names {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}})
 	}
 	return requests

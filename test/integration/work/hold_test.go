@@ -108,6 +108,45 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 	})
 })
 
+var _ = Describe("A hub that was built anew in the place of one that is gone", func() {
+	It("has what that one placed when an administrator says so, and tells of what nobody places any more", func(ctx SpecContext) {
+		const gone, present = "uid-of-the-hub-that-is-gone", "uid-of-this-hub"
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		createWork(ctx, "former-lost", nil, build.ConfigMapText(ns, "c", "x", "1"))
+		Eventually(reported(ctx, "former")).Should(beDone())
+		Eventually(reported(ctx, "former-lost")).Should(beDone())
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		for _, name := range []string{"former", "former-lost"} {
+			vanish(ctx, name)
+			Expect(memberClient.Patch(ctx, getRecord(ctx, name), expect.MergePatch(fmt.Sprintf(
+				`{"metadata":{"annotations":{%q:%q,%q:"of-before"}}}`, apply.HubAnnotation, gone, apply.MembershipAnnotation)))).To(Succeed())
+		}
+		tellMember(ctx, clusterv1beta1.AnnotationHub, present)
+		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"))
+
+		agent = startAgent(member.Config())
+		Eventually(reported(ctx, "former")).Should(beRefused())
+		Expect(message(ctx, "former", 0, placementv1beta1.ConditionApplied)).To(ContainSubstring(clusterv1beta1.AnnotationFormerHub + "=" + gone))
+		tellMember(ctx, clusterv1beta1.AnnotationFormerHub, gone)
+		Eventually(reported(ctx, "former")).Should(beDone())
+		after := expect.ConfigMap(ctx, memberClient, ns, "a")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it is right as it is")
+		Eventually(holding).Should(Equal(apply.Held{Works: 2, Objects: 2, Example: "former"}))
+		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
+
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
+		Eventually(holding).Should(Equal(apply.Held{}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
+		removeWork(ctx, "former") // while the hub is still told to be another
+	})
+})
+
 // vanish has a Work go as no hub that works lets it: nobody is told.
 func vanish(ctx SpecContext, name string) {
 	GinkgoHelper()
@@ -130,11 +169,15 @@ func heldSince(ctx SpecContext, name string) func() string {
 // letGo is an administrator who does not want what is held.
 func letGo(ctx SpecContext) {
 	GinkgoHelper()
+	tellMember(ctx, clusterv1beta1.AnnotationLetGo, time.Now().UTC().Format(time.RFC3339))
+}
+
+// tellMember has the hub tell the member's agent something, as long as the spec lasts.
+func tellMember(ctx SpecContext, what, value string) {
+	GinkgoHelper()
 	object := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
-	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(
-		`{"metadata":{"annotations":{%q:%q}}}`, clusterv1beta1.AnnotationLetGo, time.Now().UTC().Format(time.RFC3339))))).To(Succeed())
-	// What the next spec has held within the same second is not meant.
+	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, what, value)))).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, clusterv1beta1.AnnotationLetGo)))).To(Succeed())
+		Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, what)))).To(Succeed())
 	})
 }

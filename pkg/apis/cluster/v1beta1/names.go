@@ -92,6 +92,11 @@ const (
 	// administrator writes it, and the hub copies it to the InternalMemberCluster.
 	AnnotationLetGo = "fleetgate.io/let-go"
 
+	// AnnotationFormerHub is on a MemberCluster, with the UID of the namespace kube-system of a
+	// hub that is gone for good as value: what that one placed on the member is this hub's
+	// now. An administrator writes it, and the hub copies it to the InternalMemberCluster.
+	AnnotationFormerHub = "fleetgate.io/former-hub"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
