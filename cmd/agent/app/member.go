@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,6 +46,17 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	for ctx.Err() == nil {
+		if err := a.serveOneWay(ctx, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveOneWay is serveHub for as long as the hub is reached in the same way.
+func (a *agent) serveOneWay(ctx context.Context, member string) error {
+	moved := a.moved()
 	hub, err := a.enroller.HubConfig(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
@@ -53,14 +65,53 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := admission.Await(ctx); err != nil {
-			return ignoreEnd(ctx, err)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer end()
+		select {
+		case <-moved:
+		case <-ctx.Done():
 		}
-		if err := a.serveMember(ctx, hub, member, admission); err != nil {
-			return err
+		return nil
+	})
+	group.Go(func() error {
+		defer end()
+		for {
+			if err := admission.Await(ctx); err != nil {
+				return ignoreEnd(ctx, err)
+			}
+			if err := a.serveMember(ctx, hub, member, admission); err != nil {
+				return err
+			}
 		}
+	})
+	return group.Wait()
+}
+
+// moved is closed when the way to the hub becomes another; nil if it never does.
+func (a *agent) moved() <-chan struct{} {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return enroller.Moved()
 	}
+	return nil
+}
+
+// move is how the agent goes where the hub is from now on; nil if others say where that is.
+func (a *agent) move() func(context.Context, string, []byte) error {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return enroller.Move
+	}
+	return nil
+}
+
+// hubOrigin is by which URL ManifestWorks know the hub: it stays when the hub moves.
+func (a *agent) hubOrigin(now string) string {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return cmp.Or(enroller.Origin(), now)
+	}
+	return now
 }
 
 // serveMember returns nil when the hub has let the member go, or the context ends. Then
@@ -194,7 +245,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, member string, held *heartbeat.He
 	return (&heartbeat.Reconciler{
 		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
 		Version: version.Get(), Tunnel: a.way.told, Held: held, Namespaces: namespaces,
-		Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{}, Left: left,
+		Impersonation: func() string { return string(a.grants.Mode()) }, Move: a.move(), Clock: clock.RealClock{}, Left: left,
 	}).SetupWithManager(hub)
 }
 

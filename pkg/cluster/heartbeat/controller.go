@@ -61,6 +61,9 @@ type Reconciler struct {
 	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
 	// nothing while that is not known.
 	Impersonation func() string
+	// Move, if set, leads to the hub by another URL and CA if it is there, and says why not
+	// otherwise. It must be quick when nothing changes.
+	Move func(ctx context.Context, server string, ca []byte) error
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, begins the agent's work; it is called before each report of having
@@ -86,7 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.GenerationChangedPredicate{})).
+		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		})
@@ -177,7 +180,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

@@ -92,6 +92,12 @@ const (
 	// administrator writes it, and the hub copies it to the InternalMemberCluster.
 	AnnotationLetGo = "fleetgate.io/let-go"
 
+	// AnnotationHubURL and AnnotationHubCA are on an InternalMemberCluster while the hub wants
+	// agents to come by another way: its URL, and the PEM certificates that verify it, empty
+	// if everybody trusts it. The hub writes them.
+	AnnotationHubURL = "fleetgate.io/hub-url"
+	AnnotationHubCA  = "fleetgate.io/hub-ca"
+
 	// AnnotationFormerHub is on a MemberCluster, with the UID of the namespace kube-system of a
 	// hub that is gone for good as value: what that one placed on the member is this hub's
 	// now. An administrator writes it, and the hub copies it to the InternalMemberCluster.
