@@ -5,10 +5,14 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -82,9 +86,46 @@ func (l *launched) apply(ctx context.Context, manifest string) {
 
 // held is what a member says of objects that its hub does not know of.
 func (l *launched) held(ctx context.Context, member string) func() string {
+	return l.condition(ctx, member, "PlacementsHeld")
+}
+
+// restartGateway has the launcher start the gateway with further flags, which are all that it has.
+func (l *launched) restartGateway(ctx context.Context, flags string) {
+	GinkgoHelper()
+	out, err := l.launcher(ctx, "-gateway-flags="+flags, "up")
+	Expect(err).NotTo(HaveOccurred(), out)
+}
+
+// keepAsking asks all members for something through the hub, again and again until the spec
+// ends. What it returns says how that went.
+func (l *launched) keepAsking(ctx context.Context) func() string {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	var asked, failed atomic.Int64
+	for _, member := range members() {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig(member), "", "get", "namespace", "default", "--request-timeout=5s")
+				if asked.Add(1); err != nil && ctx.Err() == nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	end := func() string {
+		stop()
+		group.Wait()
+		return fmt.Sprintf("%d, of which %d failed, some while the gateway was started again", asked.Load(), failed.Load())
+	}
+	DeferCleanup(func() { _ = end() })
+	return end
+}
+
+// condition is a condition of a MemberCluster, empty if it has none of that type.
+func (l *launched) condition(ctx context.Context, member, kind string) func() string {
 	return func() string {
 		out, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "membercluster", member,
-			`--output=jsonpath={range .status.conditions[?(@.type=="PlacementsHeld")]}{.status} {.reason}: {.message}{end}`)
+			`--output=jsonpath={range .status.conditions[?(@.type=="`+kind+`")]}{.status} {.reason}: {.message}{end}`)
 		if err != nil {
 			return err.Error()
 		}
@@ -134,11 +175,54 @@ func (l *launched) changeAfterBackup(ctx context.Context) {
 }
 
 // What docs/restore.md tells people to do, and what they are told to expect.
-var _ = Describe("A hub that is restored from a backup", func() {
-	It("takes nothing off its members, and goes on", func(ctx SpecContext) {
-		l := newFolder()
+var _ = Describe("The second life of a hub", Ordered, func() {
+	var l *launched
+
+	BeforeAll(func(ctx context.Context) {
+		l = newFolder()
 		out, err := l.launcher(ctx, "up")
 		Expect(err).NotTo(HaveOccurred(), out)
+	})
+
+	It("at another URL and with another CA has its agents follow, without a restart and without registering again", func(ctx SpecContext) {
+		hub, err := env.Load(filepath.Join(l.dir, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		other, err := env.Load(filepath.Join(l.dir, "member-1"))
+		Expect(err).NotTo(HaveOccurred())
+		bundle := filepath.Join(l.dir, "next-ca.pem")
+		Expect(os.WriteFile(bundle, append(slices.Clone(other.CABundle), hub.CABundle...), 0o600)).To(Succeed())
+		agents := map[string]int{}
+		for _, member := range members() {
+			agents[member] = l.process(member + "-agent").PID()
+		}
+		registrations := l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
+		asked := l.keepAsking(ctx)
+
+		next := strings.Replace(hub.URL, "127.0.0.1", "localhost", 1)
+		l.restartGateway(ctx, "--move-agents --hub-url="+next+" --hub-ca-file="+bundle)
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".data.server", "secret", "agent-credential", "--namespace=fleet-system")).Should(Equal(base64.StdEncoding.EncodeToString([]byte(next))))
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(HavePrefix("True HubReached: the agent comes to " + next))
+		}
+		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
+
+		By("being told of a place where it is not")
+		l.restartGateway(ctx, "--move-agents --hub-url=https://localhost:1 --hub-ca-file="+bundle)
+		for _, member := range members() {
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(And(HavePrefix("False HubNotReached: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
+		}
+		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubFollowed")())
+		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
+		l.restartGateway(ctx, "")
+		for _, member := range members() {
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(BeEmpty())
+			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+		}
+		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))
+		AddReportEntry("requests to members meanwhile", asked())
+	}, NodeTimeout(5*time.Minute))
+
+	It("from a backup takes nothing off its members, and goes on", func(ctx SpecContext) {
 		hub, err := env.Load(filepath.Join(l.dir, "hub"))
 		Expect(err).NotTo(HaveOccurred())
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
