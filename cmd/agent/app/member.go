@@ -135,10 +135,10 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	}
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
-		return a.addHeartbeat(hub, member, held, func() {
+		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Held: held, WentBack: end, Left: func() {
 			left.Store(true)
 			end()
-		})
+		}})
 	}
 	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, a.addTokens} {
 		if err := add(serving, hub, member); err != nil {
@@ -237,16 +237,16 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 	return works.SetupWithManager(ctx, hub)
 }
 
-func (a *agent) addHeartbeat(hub ctrl.Manager, member string, held *heartbeat.Held, left func()) error {
-	namespaces, err := a.namespaces(hub)
-	if err != nil {
+// addHeartbeat completes what says how the member is, and runs it.
+func (a *agent) addHeartbeat(hub ctrl.Manager, member string, r heartbeat.Reconciler) (err error) {
+	if r.Namespaces, err = a.namespaces(hub); err != nil {
 		return err
 	}
-	return (&heartbeat.Reconciler{
-		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Version: version.Get(), Tunnel: a.way.told, Held: held, Namespaces: namespaces,
-		Impersonation: func() string { return string(a.grants.Mode()) }, Move: a.move(), Clock: clock.RealClock{}, Left: left,
-	}).SetupWithManager(hub)
+	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, member, version.Get()
+	r.Server, r.ServerCA, r.Tunnel = a.Member.Host, a.reportedCA(), a.way.told
+	r.Impersonation = func() string { return string(a.grants.Mode()) }
+	r.Move, r.Clock = a.move(), clock.RealClock{}
+	return r.SetupWithManager(hub)
 }
 
 // namespaces is nil where nobody asked that they be collected.

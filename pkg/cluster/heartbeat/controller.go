@@ -72,11 +72,16 @@ type Reconciler struct {
 	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
 	// on the member may be deleted because the hub deletes the order for it.
 	Leave func(ctx context.Context) error
+	// WentBack, if set, is told that the hub counts from an earlier number than it did, as after
+	// a restore: what is watched there is not what is there. It must not block.
+	WentBack func()
 	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
 	Left func()
 
 	// counted is when the member's resources were counted last.
 	counted time.Time
+	// reached is the resourceVersion that the hub gave the Lease last.
+	reached string
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -121,6 +126,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) {
+		// The cache of a hub that went back never comes right by itself: the Lease tells.
+		if _, err := r.renewLease(ctx, imc.Spec.HeartbeatPeriodSeconds); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
 	}
 	if err != nil {
