@@ -102,12 +102,16 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
 			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
 		}
+		isHolding := meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld)
+		if isHolding {
+			why = cmp.Or(why, clusterv1beta1.ReasonHubWentBack+": "+meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld).Message)
+		}
 		tunnel := cmp.Or(tunnels[member.Name], "-")
 		line := row{rank: troubled, cells: []string{
 			member.Name, cells[0], healthy, heartbeat, tunnel,
 			member.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
 		}}
-		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected {
+		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected && !isHolding {
 			line.rank = well
 		}
 		s.rows = append(s.rows, line)

@@ -19,7 +19,8 @@ const calm = 20 * time.Second
 
 // kept are the kinds of objects that programs of the version before wrote, and that those of
 // today find right as they are. MemberClusters and InternalMemberClusters are not among them:
-// heartbeats are written there; nor are ClusterProfiles, which show more of a member now.
+// heartbeats are written there; nor are ClusterProfiles, which show more of a member now, and
+// AppliedWorks, which remember more of a Work.
 func kept() (onHub, onMembers []string) {
 	const placement = ".placement.kubernetes-fleet.io"
 	for _, resource := range []string{
@@ -31,7 +32,7 @@ func kept() (onHub, onMembers []string) {
 		onHub = append(onHub, resource+placement)
 	}
 	onHub = append(onHub, "managedserviceaccounts", "clusterregistrationtokens", "serviceaccounts", "rolebindings", "resourcequotas")
-	return onHub, []string{"appliedworks" + placement, "deployments", "services", "configmaps", "namespaces", "clusterrolebindings"}
+	return onHub, []string{"deployments", "services", "configmaps", "namespaces", "clusterrolebindings"}
 }
 
 // versionsOf are the resourceVersions of all objects of kinds in a cluster.
@@ -91,7 +92,7 @@ var _ = Describe("A fleet of the version before", Label("matrix"), func() {
 		out, err := l.launcher(ctx, "-gateway="+buildRevision(ctx, revision, "gateway"), "-agent="+buildRevision(ctx, revision, "agent"), "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 		before := l.settledVersions(ctx)
-		for _, kind := range []string{"hub ClusterResourcePlacement ", "hub Work ", "hub ServiceAccount ", "member-1 AppliedWork ", "member-2 Deployment "} {
+		for _, kind := range []string{"hub ClusterResourcePlacement ", "hub Work ", "hub ServiceAccount ", "member-1 Service ", "member-2 Deployment "} {
 			Expect(before).To(HaveKey(HavePrefix(kind)))
 		}
 

@@ -175,14 +175,19 @@ func (c *Cluster) kwokArgs() []string {
 	)
 }
 
-// makeProcesses prepares the programs, in the order in which they start.
-func (c *Cluster) makeProcesses() error {
-	etcdReady, err := c.probe(&rest.Config{
+// etcdConfig is how the API server reaches etcd.
+func (c *Cluster) etcdConfig() *rest.Config {
+	return &rest.Config{
 		Host: "https://" + loopback(c.ports.Etcd),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAFile: c.pki("etcd-ca.crt"), CertFile: c.pki("etcd-client.crt"), KeyFile: c.pki("etcd-client.key"),
 		},
-	}, "/health")
+	}
+}
+
+// makeProcesses prepares the programs, in the order in which they start.
+func (c *Cluster) makeProcesses() error {
+	etcdReady, err := c.probe(c.etcdConfig(), "/health")
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -55,6 +56,7 @@ type agent struct {
 	clientset kubernetes.Interface
 	enroller  identity
 	way       *way
+	held      prometheus.Gauge
 	grants    *impersonation.Grants
 	// lanes are the metrics of a tunnel by Konnectivity's protocol; nil without one.
 	lanes *konnectivity.AgentMetrics
@@ -145,6 +147,10 @@ func newAgent(config *Config) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := newHeldGauge(metrics.Registry)
+	if err != nil {
+		return nil, err
+	}
 	var lanes *konnectivity.AgentMetrics
 	if config.TunnelProtocol == tunnelKonnectivity {
 		if lanes, err = konnectivity.NewAgentMetrics(metrics.Registry); err != nil {
@@ -152,7 +158,7 @@ func newAgent(config *Config) (*agent, error) {
 		}
 	}
 	return &agent{
-		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way, lanes: lanes,
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way, held: held, lanes: lanes,
 		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
 	}, nil
 }

@@ -116,10 +116,10 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	if err != nil {
 		return err
 	}
-	if err := a.addManifestWorks(ctx, mgr, reached, hubConfig.Host, cluster); err != nil {
+	if err := a.addManifestWorks(ctx, mgr, reached, a.hubOrigin(hubConfig.Host), cluster); err != nil {
 		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
 	}
-	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(hubConfig.Host))
+	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(a.hubOrigin(hubConfig.Host)))
 	told(nil)
 	return mgr.Start(ctx)
 }

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -45,6 +46,17 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	for ctx.Err() == nil {
+		if err := a.serveOneWay(ctx, member); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveOneWay is serveHub for as long as the hub is reached in the same way.
+func (a *agent) serveOneWay(ctx context.Context, member string) error {
+	moved := a.moved()
 	hub, err := a.enroller.HubConfig(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
@@ -53,14 +65,53 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		if err := admission.Await(ctx); err != nil {
-			return ignoreEnd(ctx, err)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer end()
+		select {
+		case <-moved:
+		case <-ctx.Done():
 		}
-		if err := a.serveMember(ctx, hub, member, admission); err != nil {
-			return err
+		return nil
+	})
+	group.Go(func() error {
+		defer end()
+		for {
+			if err := admission.Await(ctx); err != nil {
+				return ignoreEnd(ctx, err)
+			}
+			if err := a.serveMember(ctx, hub, member, admission); err != nil {
+				return err
+			}
 		}
+	})
+	return group.Wait()
+}
+
+// moved is closed when the way to the hub becomes another; nil if it never does.
+func (a *agent) moved() <-chan struct{} {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return enroller.Moved()
 	}
+	return nil
+}
+
+// move is how the agent goes where the hub is from now on; nil if others say where that is.
+func (a *agent) move() func(context.Context, string, []byte) error {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return enroller.Move
+	}
+	return nil
+}
+
+// hubOrigin is by which URL ManifestWorks know the hub: it stays when the hub moves.
+func (a *agent) hubOrigin(now string) string {
+	if enroller, is := a.enroller.(*enroll.Enroller); is {
+		return cmp.Or(enroller.Origin(), now)
+	}
+	return now
 }
 
 // serveMember returns nil when the hub has let the member go, or the context ends. Then
@@ -77,15 +128,17 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	if err != nil {
 		return err
 	}
+	a.held.Set(0)
+	held := heartbeat.NewHeld(member, clock.RealClock{})
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
-		return a.addWorks(ctx, hub, member, reached)
+		return a.addWorks(ctx, hub, member, reached, tellHeld(a.held, held))
 	}
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
-		return a.addHeartbeat(hub, member, func() {
+		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Held: held, WentBack: end, Left: func() {
 			left.Store(true)
 			end()
-		})
+		}})
 	}
 	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, a.addTokens} {
 		if err := add(serving, hub, member); err != nil {
@@ -170,13 +223,13 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies what the hub places, on the member as works of all families share it.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, held func(apply.Held)) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace},
+		House: []string{a.Namespace, a.AccountNamespace}, Held: held,
 	})
 	if err != nil {
 		return err
@@ -184,16 +237,16 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 	return works.SetupWithManager(ctx, hub)
 }
 
-func (a *agent) addHeartbeat(hub ctrl.Manager, member string, left func()) error {
-	namespaces, err := a.namespaces(hub)
-	if err != nil {
+// addHeartbeat completes what says how the member is, and runs it.
+func (a *agent) addHeartbeat(hub ctrl.Manager, member string, r heartbeat.Reconciler) (err error) {
+	if r.Namespaces, err = a.namespaces(hub); err != nil {
 		return err
 	}
-	return (&heartbeat.Reconciler{
-		Hub: hub.GetClient(), Member: a.clientset, Name: member, Server: a.Member.Host, ServerCA: a.reportedCA(),
-		Version: version.Get(), Tunnel: a.way.told, Namespaces: namespaces,
-		Impersonation: func() string { return string(a.grants.Mode()) }, Clock: clock.RealClock{}, Left: left,
-	}).SetupWithManager(hub)
+	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, member, version.Get()
+	r.Server, r.ServerCA, r.Tunnel = a.Member.Host, a.reportedCA(), a.way.told
+	r.Impersonation = func() string { return string(a.grants.Mode()) }
+	r.Move, r.Clock = a.move(), clock.RealClock{}
+	return r.SetupWithManager(hub)
 }
 
 // namespaces is nil where nobody asked that they be collected.

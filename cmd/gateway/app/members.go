@@ -100,9 +100,14 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 // membershipControllers join members, and say how they are.
 func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
+	var moved *membership.HubAddress
+	if g.Hub.MoveAgents {
+		moved = &membership.HubAddress{URL: g.Hub.URL, CA: g.HubCA}
+	}
 	controllers := []controller{
 		&membership.Reconciler{
 			Pending: g.pending(hub),
+			Moved:   moved,
 			Client:  hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,

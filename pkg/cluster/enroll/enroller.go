@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,6 +78,12 @@ type Enroller struct {
 	trouble atomic.Pointer[refusal.Refusal]
 	// doubted has one place: somebody saw the hub refuse the current token.
 	doubted chan struct{}
+
+	// turn is held while the credential in use is made another.
+	turn sync.Mutex
+	mu   sync.Mutex // guards moved
+	// moved is closed when the way to the hub becomes another.
+	moved chan struct{}
 }
 
 // New makes an Enroller.
@@ -98,6 +105,7 @@ func New(options Options) *Enroller {
 		store:    &store{member: options.Member, namespace: options.Namespace},
 		enrolled: make(chan struct{}),
 		doubted:  make(chan struct{}, 1),
+		moved:    make(chan struct{}),
 	}
 	e.trouble.Store(refuse(NotStarted, nil, "the agent has not begun to register"))
 	return e
@@ -253,7 +261,11 @@ func (e *Enroller) enroll(ctx context.Context) error {
 		return err
 	}
 	if stored != nil && stored.expires.After(e.options.Clock.Now()) {
-		err := e.use(ctx, reach(stored, bootstrap))
+		reached := reach(stored, bootstrap)
+		err := e.use(ctx, reached)
+		if back := reached.back(); back != nil && err != nil {
+			err = e.use(ctx, back)
+		}
 		if refusal.ReasonOf(err) != CredentialRefused {
 			return err
 		}
@@ -280,8 +292,8 @@ func (e *Enroller) enroll(ctx context.Context) error {
 // reach takes the hub's address from the bootstrap, if there is one: that is the newer.
 func reach(stored *credential, bootstrap *Bootstrap) *credential {
 	c := *stored
-	if bootstrap != nil {
-		c.hubAddress = addressIn(bootstrap)
+	if bootstrap != nil && (c.origin == nil || !c.origin.equal(addressIn(bootstrap))) {
+		c.hubAddress, c.previous, c.origin = addressIn(bootstrap), nil, nil
 	}
 	return &c
 }

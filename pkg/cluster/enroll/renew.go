@@ -74,9 +74,8 @@ func (e *Enroller) keep(ctx context.Context) {
 	backoff := newBackoff()
 	next := e.nextRenewal()
 	for e.awaitRenewal(ctx, next) {
-		renewed, err := e.renew(ctx, e.current.Load())
+		err := e.renewCurrent(ctx)
 		if err == nil {
-			e.publish(ctx, renewed)
 			backoff, next = newBackoff(), e.nextRenewal()
 			continue
 		}

@@ -46,6 +46,9 @@ const (
 	memberKey  = "member"
 	tokenKey   = "token"
 	expiresKey = "expires"
+	// Where the hub was before it moved: last, and when the agent registered.
+	previousPrefix = "previous-"
+	originPrefix   = "origin-"
 )
 
 // hubAddress is how the agent gets to the hub.
@@ -70,6 +73,25 @@ type credential struct {
 	member  string
 	token   string
 	expires time.Time
+	// previous is the way to the hub that was left last, until the present one has served
+	// twice; origin the first of all. Nil: the hub has not moved.
+	previous, origin *hubAddress
+}
+
+// write enters an address under keys with a prefix.
+func (h hubAddress) write(data map[string][]byte, prefix string) {
+	data[prefix+serverKey], data[prefix+caKey] = []byte(h.server), h.ca
+	if h.proxy != "" {
+		data[prefix+proxyKey] = []byte(h.proxy)
+	}
+}
+
+// readAddress is what write entered, nil if that is nothing.
+func readAddress(data map[string][]byte, prefix string) *hubAddress {
+	if len(data[prefix+serverKey]) == 0 {
+		return nil
+	}
+	return &hubAddress{server: string(data[prefix+serverKey]), ca: data[prefix+caKey], proxy: string(data[prefix+proxyKey])}
 }
 
 // identity is the agent's key pair, and the random text that goes with it.
@@ -180,6 +202,9 @@ func (s *store) credential(ctx context.Context) (*credential, error) {
 		member:  string(secret.Data[memberKey]),
 		token:   string(secret.Data[tokenKey]),
 		expires: expires,
+
+		previous: readAddress(secret.Data, previousPrefix),
+		origin:   readAddress(secret.Data, originPrefix),
 	}
 	if err != nil || c.server == "" || c.member == "" || c.token == "" {
 		//lint:ignore nilerr What cannot be read is no credential: another is asked for.
@@ -193,15 +218,17 @@ func (s *store) putCredential(ctx context.Context, c *credential) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: CredentialSecret},
 		Data: map[string][]byte{
-			serverKey:  []byte(c.server),
-			caKey:      c.ca,
 			memberKey:  []byte(c.member),
 			tokenKey:   []byte(c.token),
 			expiresKey: []byte(c.expires.UTC().Format(time.RFC3339)),
 		},
 	}
-	if c.proxy != "" {
-		secret.Data[proxyKey] = []byte(c.proxy)
+	c.write(secret.Data, "")
+	if c.previous != nil {
+		c.previous.write(secret.Data, previousPrefix)
+	}
+	if c.origin != nil {
+		c.origin.write(secret.Data, originPrefix)
 	}
 	_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {

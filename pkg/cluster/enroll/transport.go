@@ -29,6 +29,9 @@ func (b *bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil && response.StatusCode == http.StatusUnauthorized && !own {
 		b.enroller.doubt()
 	}
+	if err != nil && request.Context().Err() == nil && b.enroller.mayGoBack() {
+		b.enroller.doubt()
+	}
 	return response, err
 }
 

@@ -54,11 +54,16 @@ type Reconciler struct {
 	ServerCA func() ([]byte, error)
 	// Tunnel, if set, is reported too.
 	Tunnel *Tunnel
+	// Held, if set, is reported too.
+	Held *Held
 	// Namespaces, if set, are reported too. Somebody has it Run.
 	Namespaces *Namespaces
 	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
 	// nothing while that is not known.
 	Impersonation func() string
+	// Move, if set, leads to the hub by another URL and CA if it is there, and says why not
+	// otherwise. It must be quick when nothing changes.
+	Move func(ctx context.Context, server string, ca []byte) error
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, begins the agent's work; it is called before each report of having
@@ -67,11 +72,16 @@ type Reconciler struct {
 	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
 	// on the member may be deleted because the hub deletes the order for it.
 	Leave func(ctx context.Context) error
+	// WentBack, if set, is told that the hub counts from an earlier number than it did, as after
+	// a restore: what is watched there is not what is there. It must not block.
+	WentBack func()
 	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
 	Left func()
 
 	// counted is when the member's resources were counted last.
 	counted time.Time
+	// reached is the resourceVersion that the hub gave the Lease last.
+	reached string
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -84,13 +94,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	})
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
-		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.GenerationChangedPredicate{})).
+		For(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(own, predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 		})
 	internal := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: r.Name}
 	if r.Tunnel != nil {
 		b.WatchesRawSource(r.Tunnel.changed.source(internal))
+	}
+	if r.Held != nil {
+		b.WatchesRawSource(r.Held.changed.source(internal))
 	}
 	if r.Namespaces != nil {
 		b.WatchesRawSource(r.Namespaces.changed.source(internal))
@@ -113,6 +126,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if apierrors.IsConflict(err) {
+		// The cache of a hub that went back never comes right by itself: the Lease tells.
+		if _, err := r.renewLease(ctx, imc.Spec.HeartbeatPeriodSeconds); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
 	}
 	if err != nil {
@@ -172,7 +189,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

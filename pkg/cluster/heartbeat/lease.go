@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
@@ -36,7 +38,31 @@ func (r *Reconciler) renewLease(ctx context.Context, periodSeconds int32) (bool,
 	if err != nil {
 		return false, fmt.Errorf("renewing the Lease on the hub: %w", err)
 	}
+	r.lookBack(ctx, lease.ResourceVersion)
 	return true, nil
+}
+
+// lookBack compares the resourceVersion of a write with that of the one before: on one hub
+// they only grow.
+func (r *Reconciler) lookBack(ctx context.Context, version string) {
+	before := r.reached
+	r.reached = version
+	if r.WentBack == nil || before == "" || !isLower(version, before) {
+		return
+	}
+	log.FromContext(ctx).Info("The hub went back to an earlier state; all that is watched there is read anew", "from", before, "to", version)
+	r.WentBack()
+}
+
+// isLower compares two resourceVersions of an API server; of others nothing is known.
+func isLower(version, than string) bool {
+	a, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		//lint:ignore nilerr It is none of an API server.
+		return false
+	}
+	b, err := strconv.ParseUint(than, 10, 64)
+	return err == nil && a < b
 }
 
 // leasePatch sets the whole spec, so that nothing has to be read before.

@@ -30,6 +30,11 @@ type facts struct {
 	health health
 	// tunnel is a condition, or nil if nothing is known of the tunnel.
 	tunnel *metav1.Condition
+	// follows says whether the agent is where the hub wants it to come, nil if the hub wants
+	// nothing.
+	follows *metav1.Condition
+	// held is what is held on the member, nil while nothing is known of it.
+	held *metav1.Condition
 	// What is empty could not be found out: then the former value stays.
 	version, server, agentVersion, impersonation, tunnelRight string
 	serverCA                                                  []byte
@@ -56,6 +61,14 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	meta.RemoveStatusCondition(&agent.Conditions, clusterv1beta1.ConditionTunnelConnected)
 	if f.tunnel != nil {
 		setCondition(&status.Conditions, imc.Generation, *f.tunnel, now)
+	}
+	if f.follows != nil {
+		setCondition(&status.Conditions, imc.Generation, *f.follows, now)
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionHubFollowed)
+	}
+	if f.held != nil && (f.held.Status == metav1.ConditionTrue || meta.FindStatusCondition(status.Conditions, f.held.Type) != nil) {
+		setCondition(&status.Conditions, imc.Generation, *f.held, now)
 	}
 	if f.collects {
 		f.namespaces.tell(&status, imc.Generation, now)

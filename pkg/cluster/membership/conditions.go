@@ -4,6 +4,8 @@
 package membership
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -37,11 +39,20 @@ func tunnelAmong(report *clusterv1beta1.InternalMemberClusterStatus) []metav1.Co
 	return []metav1.Condition{*tunnel}
 }
 
-// namespacesAmong is what is said of the collection of namespaces, or nothing.
-func namespacesAmong(conditions []metav1.Condition) []metav1.Condition {
-	collected := meta.FindStatusCondition(conditions, clusterv1beta1.ConditionNamespacesCollected)
-	if collected == nil {
-		return nil
+// passing are the conditions that agents have while they have something to say about it, and
+// not any more when they do not say it again: whether they collect namespaces, and whether they
+// come to the hub where it wants them to.
+func passing() []string {
+	return []string{clusterv1beta1.ConditionNamespacesCollected, clusterv1beta1.ConditionHubFollowed}
+}
+
+// passingAmong are the conditions of these types among others.
+func passingAmong(conditions []metav1.Condition) []metav1.Condition {
+	var found []metav1.Condition
+	for _, condition := range conditions {
+		if slices.Contains(passing(), condition.Type) {
+			found = append(found, condition)
+		}
 	}
-	return []metav1.Condition{*collected}
+	return found
 }

@@ -74,12 +74,21 @@ type Reconciler struct {
 	// tokens; it is told to them on their credential Secret. Zero means that they
 	// decide.
 	AgentTokenLifetime time.Duration
+	// Moved, if set, is where members' agents are to reach the hub from now on.
+	Moved *HubAddress
 	// Secrets, if set, is a cache such as NewMemberCache makes: a credential Secret
 	// that somebody deletes is then made again at once, so that the member can
 	// register anew.
 	Secrets cache.Cache
 	// Concurrency is how many members are worked on at a time. Zero means one.
 	Concurrency int
+}
+
+// HubAddress is a way to the hub's API server.
+type HubAddress struct {
+	URL string
+	// CA, PEM, verifies it. Empty: everybody trusts it.
+	CA []byte
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -89,6 +98,9 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 // status of a MemberCluster starts nothing: this controller does not read it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationGone))
+	for _, word := range wordsForAgents() {
+		specOrLabels = predicate.Or(specOrLabels, annotationChanged(word))
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).

@@ -6,6 +6,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -220,6 +222,13 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: r.objectMeta(mc.Name, mc.Name)}
 	result, err := r.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
+		for _, word := range wordsForAgents() {
+			said, is := mc.Annotations[word]
+			annotate(imc, word, said, is)
+		}
+		moved := ptr.Deref(r.Moved, HubAddress{})
+		annotate(imc, clusterv1beta1.AnnotationHubURL, moved.URL, r.Moved != nil)
+		annotate(imc, clusterv1beta1.AnnotationHubCA, string(moved.CA), r.Moved != nil)
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin
 		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
 		return controllerutil.SetControllerReference(mc, imc, r.Client.Scheme())
@@ -230,6 +239,24 @@ func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *cluste
 	r.event(mc, result, "InternalMemberCluster "+imc.Name,
 		clusterv1beta1.EventInternalMemberClusterCreated, clusterv1beta1.EventInternalMemberClusterSpecUpdated)
 	return nil
+}
+
+// annotate sets an annotation of an object, or takes it off.
+func annotate(obj client.Object, key, value string, is bool) {
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[key] = value; !is {
+		delete(annotations, key)
+	}
+	obj.SetAnnotations(annotations)
+}
+
+// wordsForAgents are the annotations of a MemberCluster by which an administrator tells the
+// member's agent something.
+func wordsForAgents() []string {
+	return []string{clusterv1beta1.AnnotationLetGo, clusterv1beta1.AnnotationFormerHub}
 }
 
 // hubUID tells this hub from every other by a namespace that each has from its first

@@ -34,8 +34,10 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
-	if len(namespacesAmong(reported)) == 0 { // An agent that does not collect them any more says nothing of them.
-		meta.RemoveStatusCondition(&status.Conditions, clusterv1beta1.ConditionNamespacesCollected)
+	for _, kind := range passing() {
+		if meta.FindStatusCondition(reported, kind) == nil {
+			meta.RemoveStatusCondition(&status.Conditions, kind)
+		}
 	}
 	joined := joinedCondition(status.AgentStatus)
 	joined.ObservedGeneration = mc.Generation

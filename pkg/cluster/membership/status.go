@@ -238,7 +238,7 @@ func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.Interna
 		Properties:    shown.Properties,
 		ResourceUsage: shown.ResourceUsage,
 		Namespaces:    shown.Namespaces,
-		Conditions:    namespacesAmong(shown.Conditions),
+		Conditions:    passingAmong(shown.Conditions),
 	}
 }
 

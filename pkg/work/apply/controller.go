@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,7 @@ type Reconciler struct {
 	records   *records
 	appliers  appliers
 	turns     *turns
+	holds     holds
 	events    events.EventRecorder
 }
 
@@ -47,7 +49,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o)}
+	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o), holds: holds{told: o.Held}}
 	if r.reached == nil {
 		if r.reached, err = engine.Reach(o.MemberConfig); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
@@ -84,9 +86,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 		Named(ControllerName).
 		// Only the spec and the deletion matter of a Work: its status is ours.
 		Watches(&placementv1beta1.Work{}, enqueueWorks(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		// A member that leaves lets go of Works whose deletion waits.
-		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.deletedWorks),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// A member that leaves lets go of Works whose deletion waits, an administrator of what
+		// is held.
+		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.waitingWorks),
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Channel(r.engine.Touched(), handler.Funcs{GenericFunc: enqueueTouched})).
 		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
@@ -103,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		//lint:ignore nilerr The agent ends here, which is no failure.
 		return reconcile.Result{}, nil
 	}
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || errors.Is(err, errBehind) {
 		return reconcile.Result{RequeueAfter: engine.FirstErrorRetry}, nil // routine: somebody else wrote first
 	}
 	if err != nil && result.Priority == nil {
@@ -116,7 +119,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	work := &placementv1beta1.Work{}
 	err := r.hub.Get(ctx, request.NamespacedName, work)
 	if apierrors.IsNotFound(err) {
-		return r.removeVanished(ctx, request.NamespacedName)
+		return r.vanished(ctx, request.NamespacedName)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting Work %q: %w", request.Name, err)
@@ -141,6 +144,9 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.write(ctx, p)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.settleHold(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)

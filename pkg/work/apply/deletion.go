@@ -123,14 +123,15 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 	return r.writeStatus(ctx, work, status)
 }
 
-// removeVanished removes what a Work applied that is no longer on the hub: it
-// went away without its finalizer being honoured, or while there was no agent.
+// vanished looks after what a Work applied that is no longer on the hub: it went away
+// without its finalizer being honoured. That is held, until an administrator lets it go.
 // Only a hub that says so is believed, and only about what was applied under the
 // present membership: what a member kept when it left the fleet stays when it
 // joins again, until a Work of that name comes back for it.
-func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
+		r.holds.set(key.Name, 0)
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
 	record, err := r.records.find(ctx, key.Name)
@@ -145,9 +146,17 @@ func (r *Reconciler) removeVanished(ctx context.Context, key client.ObjectKey) (
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
 	m, err := r.records.membership(ctx, r.hubReader)
-	if err != nil || m.id == "" || m.id != record.Annotations[MembershipAnnotation] || !r.records.isOurs(record, m) {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
+		r.holds.set(key.Name, 0)
+		return ctrl.Result{}, nil
+	}
+	if record.DeletionTimestamp == nil && !m.letsGo(record.Annotations[HeldAnnotation]) {
+		return r.holdVanished(ctx, record, m)
+	}
+	r.holds.set(key.Name, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
 	gone := &metav1.ObjectMeta{Name: key.Name}
 	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationForeground})

@@ -80,7 +80,7 @@ func (r siblings) ownerFor(ctx context.Context, work string) (*metav1.OwnerRefer
 	if err != nil {
 		return nil, err
 	}
-	record, err := r.ensure(ctx, work, m)
+	record, err := r.ensure(ctx, work, m, nil)
 	if err != nil || !r.isOurs(record, m) || record.DeletionTimestamp != nil {
 		return nil, err
 	}

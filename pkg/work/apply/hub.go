@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,11 @@ type membership struct {
 	id string
 	// hub is the UID of the hub. Empty: the hub does not tell.
 	hub string
+	// former is the UID of a hub that is gone, and whose place this one has. Empty: there is
+	// none.
+	former string
+	// letGo is until when an administrator has let go what is held.
+	letGo time.Time
 }
 
 // mark writes on a record under which membership its Work is applied.
@@ -57,7 +63,8 @@ func (r *records) membership(ctx context.Context, hub client.Reader) (membership
 	if err != nil {
 		return membership{}, fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
 	}
-	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub]}
+	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],
+		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: letGoOf(member)}
 	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
 		found.id = string(member.UID)
 	}
@@ -85,7 +92,14 @@ func (o Options) workOf(record string) (string, bool) {
 func (r *records) isOurs(record *placementv1beta1.AppliedWork, m membership) bool {
 	madeFor := record.Annotations[HubAnnotation]
 	return record.Spec.WorkNamespace == r.options.HubNamespace && record.Name == r.options.recordName(record.Spec.WorkName) &&
-		(madeFor == "" || madeFor == m.hub)
+		(madeFor == "" || madeFor == m.hub || madeFor == m.former)
+}
+
+// isOfPresent reports whether a record is of the present membership, or of one in the hub whose
+// place this one has.
+func (m membership) isOfPresent(record *placementv1beta1.AppliedWork) bool {
+	return m.id != "" && (record.Annotations[MembershipAnnotation] == m.id ||
+		m.former != "" && record.Annotations[HubAnnotation] == m.former)
 }
 
 // isOfAnotherHub reports whether an AppliedWork, by its name, is there for a Work of
@@ -102,6 +116,6 @@ func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, erro
 func foreignRecord(record *placementv1beta1.AppliedWork) *refusal.Refusal {
 	return &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
 		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
-			"or rename the placement. If that hub is gone for good, remove annotation %s from the AppliedWork",
-		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, HubAnnotation)}
+			"or rename the placement. If that hub is gone for good, annotate the MemberCluster with %s=%s",
+		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, clusterv1beta1.AnnotationFormerHub, record.Annotations[HubAnnotation])}
 }

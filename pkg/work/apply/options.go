@@ -41,6 +41,9 @@ type Options struct {
 	// House are the namespaces of the agent and of its accounts on the member, if they
 	// have other names than usual: nothing is brought there.
 	House []string
+	// Held, if set, is told how much is held on the member since the hub went back, whenever
+	// that changes. It must not block.
+	Held func(Held)
 	// Effort is how many Works are looked at in parallel, and how often.
 	engine.Effort
 }

@@ -22,8 +22,9 @@ import (
 
 // planned is what a Work asks for.
 type planned struct {
-	work  *placementv1beta1.Work
-	items []engine.Item
+	work   *placementv1beta1.Work
+	record *placementv1beta1.AppliedWork
+	items  []engine.Item
 	// way is how all items are brought.
 	way engine.Way
 	job engine.Work
@@ -40,7 +41,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	record, denied := r.records.ensure(ctx, work.Name, m)
+	record, denied := r.records.ensure(ctx, work.Name, m, r.see(ctx, work, m))
 	if denied != nil && !apierrors.IsForbidden(denied) {
 		return nil, reconcile.Result{}, denied
 	}
@@ -48,7 +49,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, nil // made again when it is gone
 	}
 	strategy := work.Spec.ApplyStrategy.WithDefaults()
-	p := &planned{work: work, way: wayOf(strategy, work.Spec.ReportBackStrategy)}
+	p := &planned{work: work, record: record, way: wayOf(strategy, work.Spec.ReportBackStrategy)}
 	if p.items, err = r.items(work, p.way); err != nil {
 		return nil, reconcile.Result{}, err
 	}
@@ -59,6 +60,9 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	case !r.records.isOurs(record, m):
 		p.refused = foreignRecord(record)
 		return p, reconcile.Result{}, nil
+	}
+	if err := r.noteGrowth(ctx, p); err != nil {
+		return nil, reconcile.Result{}, err
 	}
 	var as dynamic.Interface
 	if as, p.mayNot, err = r.appliers.of(work); err != nil {
@@ -93,6 +97,7 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 		Reported: referred(work.Status.ManifestConditions),
 		HeirOf:   others.heirsOf(work),
 		Unsure:   func(ctx context.Context) (bool, error) { return others.isAhead(ctx, work) },
+		Held:     record.Annotations[HeldAnnotation] != "",
 	}
 }
 

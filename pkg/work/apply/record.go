@@ -48,26 +48,35 @@ func (r *records) get(ctx context.Context, name string) (*placementv1beta1.Appli
 	return record, nil
 }
 
-// ensure gets or makes the AppliedWork of a Work, under the present
-// membership.
-func (r *records) ensure(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
+// ensure gets or makes the AppliedWork of a Work, under the present membership and with
+// what is seen of the Work, if see is not nil.
+func (r *records) ensure(ctx context.Context, work string, m membership, see sight) (*placementv1beta1.AppliedWork, error) {
 	record, err := r.current(ctx, work)
-	if err == nil && record == nil {
-		record, err = r.create(ctx, work, m)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return record, r.renew(ctx, record, m)
+	s := seen{}
+	if see != nil && (record == nil || r.isOurs(record, m)) {
+		if s, err = see(record); err != nil {
+			return nil, err
+		}
+	}
+	if record == nil {
+		if record, err = r.create(ctx, work, m, s); err != nil {
+			return nil, err
+		}
+	}
+	return record, r.renew(ctx, record, m, s)
 }
 
 // create makes the AppliedWork of a Work, or gets it if somebody else just did.
-func (r *records) create(ctx context.Context, work string, m membership) (*placementv1beta1.AppliedWork, error) {
+func (r *records) create(ctx context.Context, work string, m membership, s seen) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(work)},
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
 	}
 	m.mark(record)
+	s.mark(record)
 	err := r.member.Create(ctx, record, client.FieldOwner(FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		if there, findErr := r.find(ctx, work); there != nil || findErr != nil {
@@ -100,13 +109,22 @@ func (r *records) object(work string) memberwatch.Object {
 	return memberwatch.Object{Resource: appliedWorks(), Name: r.options.recordName(work)}
 }
 
-// renew takes a record of an earlier membership into the present one.
-func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) error {
-	if !r.isOurs(record, m) || record.DeletionTimestamp != nil || m.isMarkedOn(record) {
+// renew takes a record of an earlier membership into the present one, and remembers what is
+// seen of its Work.
+func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership, s seen) error {
+	if !r.isOurs(record, m) || record.DeletionTimestamp != nil || m.isMarkedOn(record) && s.isMarkedOn(record) {
 		return nil
 	}
+	return r.annotate(ctx, record, func() {
+		m.mark(record)
+		s.mark(record)
+	})
+}
+
+// annotate writes what mark changes of a record's annotations.
+func (r *records) annotate(ctx context.Context, record *placementv1beta1.AppliedWork, mark func()) error {
 	before := record.DeepCopy()
-	m.mark(record)
+	mark()
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
@@ -160,6 +161,18 @@ func (c conditions) compared(out engine.Outcome) {
 // removed says what stands against removing objects.
 func (c conditions) removed(against []string) {
 	c.Removed(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, against)
+}
+
+// held says what has left a Work and stays on the member, since the hub went back.
+func (c conditions) held(entries []engine.Entry) {
+	if len(entries) == 0 {
+		c.Remove(placementv1beta1.ConditionHeld)
+		return
+	}
+	c.yes(placementv1beta1.ConditionHeld, placementv1beta1.ReasonHubWentBack, fmt.Sprintf(
+		"The hub went back to an earlier state: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
+			"Place them again, or let them go with annotation %s of the MemberCluster",
+		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo))
 }
 
 // watched says which of a Work's resources the agent may not watch, and how often

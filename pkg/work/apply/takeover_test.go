@@ -30,7 +30,8 @@ type stored struct {
 
 // The file was written by the agent as it was before the engine was cut out of this
 // package. That one put values of Secrets into annotations: taking them out is the one
-// write that a Secret which was merged needs, once.
+// write that a Secret which was merged needs, once. Nor did it remember what it saw of a Work,
+// which takes a write of each record.
 func TestWhatAnEarlierAgentLeftIsTakenOverWithoutAWrite(t *testing.T) {
 	if *store {
 		leaveObjects(t)
@@ -78,6 +79,10 @@ func TestWhatAnEarlierAgentLeftIsTakenOverWithoutAWrite(t *testing.T) {
 		"/api/v1/namespaces/cautious/secrets/s", "/api/v1/namespaces/hands-off/secrets/s",
 		"/api/v1/namespaces/merged/secrets/s", "/api/v1/namespaces/thorough/secrets/s",
 	}
+	for _, work := range left.Works {
+		want = append(want, "/apis/placement.kubernetes-fleet.io/v1beta1/appliedworks/"+work.Name)
+	}
+	slices.Sort(want)
 	if diff := cmp.Diff(want, changed); diff != "" || len(before) != len(b.member.objects) {
 		t.Errorf("what is not left as it is (-want +got):\n%s\n%s", diff, b.log)
 	}

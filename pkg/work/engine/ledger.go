@@ -94,11 +94,11 @@ func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[
 // leftovers are the objects that were applied and are no longer in the Work. As
 // long as one manifest cannot be read there are none: it could be any of them.
 func leftovers(known []Entry, items []Item) []Entry {
+	if !areReadable(items) {
+		return nil
+	}
 	wanted := map[manifest.Key]bool{}
 	for _, it := range items {
-		if !it.isReadable() {
-			return nil
-		}
 		wanted[it.key()] = true
 	}
 	var left []Entry
@@ -108,6 +108,10 @@ func leftovers(known []Entry, items []Item) []Entry {
 		}
 	}
 	return left
+}
+
+func areReadable(items []Item) bool {
+	return !slices.ContainsFunc(items, func(it Item) bool { return !it.isReadable() })
 }
 
 func byKey(list []Entry) map[manifest.Key]Entry {

@@ -84,6 +84,11 @@ type Result struct {
 	Denied []string
 	// Unsure is set when it is not clear yet what may be removed.
 	Unsure bool
+	// Held is what has left the work and stays on the member all the same, since the work is
+	// Held.
+	Held []Entry
+	// HoldEnds is set when the work is Held, and nothing is left to hold.
+	HoldEnds bool
 	// Err is what could not be found out.
 	Err error
 }

@@ -51,6 +51,10 @@ type Work struct {
 	// Unsure reports whether what has left the work may be about to join another. Nil: it
 	// never is.
 	Unsure func(context.Context) (bool, error)
+	// Held is set when it is not known whether what has left the work was meant to: it stays
+	// on the member as it is, in the ledger too, until it is wanted again or another work
+	// wants it.
+	Held bool
 }
 
 // Bring brings items to the member, and removes what is left of earlier ones.
@@ -73,12 +77,22 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	if unsure || askErr != nil {
 		left = nil
 	}
+	var held []Entry
+	if w.Held {
+		held, left = left, nil
+	}
 	pruned, failure := e.clear(ctx, w, left, metav1.DeletePropagationBackground)
+	if w.Held && failure == nil {
+		pruned, failure = e.handOver(ctx, w, held)
+		held = pruned.Left(held)
+	}
 	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
 	return Result{
 		Outcomes: outcomes,
 		Denied:   pruned.denied,
 		Unsure:   unsure,
+		Held:     held,
+		HoldEnds: w.Held && len(held) == 0 && !unsure && askErr == nil && failure == nil && areReadable(items),
 		Err:      errors.Join(askErr, failure, w.Ledger.Write(ctx, ledger), failures(outcomes)),
 	}
 }

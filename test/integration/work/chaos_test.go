@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -237,6 +238,10 @@ var _ = Describe("A rollout of 200 Works", Label("matrix"), func() {
 		doomed.kill()
 		doomed.start()
 
+		By("letting go of what is held of the Works that are gone")
+		Eventually(func() int { return len(r.heldRecords(ctx)) }).WithTimeout(2 * time.Minute).Should(Equal(vanished - deleted))
+		letGo(ctx)
+
 		By("checking all that is there and all that is not")
 		Eventually(func() []string { return keys(r.found(ctx)) }).WithTimeout(2 * time.Minute).Should(ConsistOf(r.wanted(vanished, 2)))
 		last := r.found(ctx)
@@ -294,6 +299,20 @@ func (r rollout) records(ctx context.Context) []string {
 		}
 	}
 	return names
+}
+
+// heldRecords are those of Works of which something is held.
+func (r rollout) heldRecords(ctx context.Context) []string {
+	GinkgoHelper()
+	list := &placementv1beta1.AppliedWorkList{}
+	Expect(memberClient.List(ctx, list)).To(Succeed())
+	var held []string
+	for i := range list.Items {
+		if record := &list.Items[i]; strings.HasPrefix(record.Name, r.namespace+"-") && record.Annotations[apply.HeldAnnotation] != "" {
+			held = append(held, record.Name)
+		}
+	}
+	return held
 }
 
 // remove deletes a Work, or has it vanish as if nobody had to clean up.

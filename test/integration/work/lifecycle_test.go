@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -293,15 +294,12 @@ var _ = Describe("A restart of the agent", func() {
 		Eventually(ledger(ctx, "parts")).Should(HaveLen(count / 2))
 	})
 
-	It("removes what a Work applied that vanished in the meantime", func(ctx SpecContext) {
+	It("holds what a Work applied that vanished in the meantime, until it is let go", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "vanished", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "vanished")).Should(beDone())
 		agent.Stop()
-		work := getWork(ctx, "vanished")
-		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
-		Expect(hubClient.Delete(ctx, work)).To(Succeed())
-		Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
+		vanish(ctx, "vanished")
 		other := &placementv1beta1.AppliedWork{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-another-hub"},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: "of-another-hub", WorkNamespace: "fleet-member-elsewhere"}}
@@ -309,7 +307,13 @@ var _ = Describe("A restart of the agent", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, other)).To(Succeed()) })
 
 		agent = startAgent(member.Config())
+		Eventually(heldSince(ctx, "vanished")).ShouldNot(BeEmpty())
+		Eventually(holding).Should(Equal(apply.Held{Works: 1, Objects: 1, Example: "vanished"}))
+		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
+
+		letGo(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
+		Eventually(holding).Should(Equal(apply.Held{}))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 

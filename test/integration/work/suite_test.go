@@ -142,6 +142,7 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	}
 	reconciler, err := apply.New(apply.Options{
 		Member: memberName, MemberConfig: memberConfig, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
+		Held: tellHeld,
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ type Hub struct {
 	// URL is where members reach the hub's API server, and CAFile verifies it.
 	URL    string
 	CAFile string
+	// MoveAgents has agents that came by another way move to URL and CAFile.
+	MoveAgents bool
 }
 
 func newHub() Hub { return Hub{Namespace: clusterv1beta1.SystemNamespace} }
@@ -31,6 +33,7 @@ func (o *Hub) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "Namespace of the gateway on the hub.")
 	flags.StringVar(&o.URL, "hub-url", o.URL, "URL of the hub's API server as members reach it, written into registration tokens. Empty: the one of the kubeconfig.")
 	flags.StringVar(&o.CAFile, "hub-ca-file", o.CAFile, "PEM file that verifies --hub-url. Empty: the CA of the kubeconfig.")
+	flags.BoolVar(&o.MoveAgents, "move-agents", o.MoveAgents, "Have the agents of all members come to --hub-url, verified by --hub-ca-file, from now on: each once it has reached the hub there. Those that are given an identity by others stay where they are.")
 }
 
 // Validate returns every error at once.

@@ -13,7 +13,8 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined,
-// TunnelConnected and, where namespaces are collected, NamespaceCollectionSucceeded; an agent's own conditions, in status.agentStatus, are Joined and
+// TunnelConnected, where namespaces are collected NamespaceCollectionSucceeded, and after its
+// hub went back PlacementsHeld; an agent's own conditions, in status.agentStatus, are Joined and
 // Healthy and no others, since clients compare all of them.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
@@ -30,6 +31,12 @@ const (
 	// ConditionNamespacesCollected is True while status.namespaces are all that the member
 	// has, but for those that are going. Without it they are not collected.
 	ConditionNamespacesCollected = "NamespaceCollectionSucceeded"
+	// ConditionHubFollowed is False while the agent cannot reach the hub by the URL and CA that
+	// the hub wants it to, and stays with the former. It is there while the hub wants that.
+	ConditionHubFollowed = "HubFollowed"
+	// ConditionPlacementsHeld is True while objects stay on the member that the hub does not
+	// know of since it went back to an earlier state. It is there from the first time on.
+	ConditionPlacementsHeld = "PlacementsHeld"
 )
 
 // Reasons of a MemberCluster's conditions.
@@ -49,6 +56,14 @@ const (
 	// ReasonMemberClusterJoinStateUnknown goes with Joined=Unknown: an expected
 	// agent has not reported, or agents differ.
 	ReasonMemberClusterJoinStateUnknown = "MemberClusterJoinStateUnknown"
+	// ReasonHubReached goes with HubFollowed=True.
+	ReasonHubReached = "HubReached"
+	// ReasonHubNotReached goes with HubFollowed=False.
+	ReasonHubNotReached = "HubNotReached"
+	// ReasonHubWentBack goes with PlacementsHeld=True.
+	ReasonHubWentBack = "HubWentBack"
+	// ReasonNothingHeld goes with PlacementsHeld=False.
+	ReasonNothingHeld = "NothingHeld"
 )
 
 // Reasons of the events on a MemberCluster.

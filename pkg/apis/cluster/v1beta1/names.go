@@ -87,6 +87,22 @@ const (
 	// can belong to several hubs. The hub writes the former, the agent the latter.
 	AnnotationHub = "fleetgate.io/hub"
 
+	// AnnotationLetGo is on a MemberCluster, with a time in RFC 3339 as value: what the member
+	// has held until then, since the hub went back to an earlier state, may go. An
+	// administrator writes it, and the hub copies it to the InternalMemberCluster.
+	AnnotationLetGo = "fleetgate.io/let-go"
+
+	// AnnotationHubURL and AnnotationHubCA are on an InternalMemberCluster while the hub wants
+	// agents to come by another way: its URL, and the PEM certificates that verify it, empty
+	// if everybody trusts it. The hub writes them.
+	AnnotationHubURL = "fleetgate.io/hub-url"
+	AnnotationHubCA  = "fleetgate.io/hub-ca"
+
+	// AnnotationFormerHub is on a MemberCluster, with the UID of the namespace kube-system of a
+	// hub that is gone for good as value: what that one placed on the member is this hub's
+	// now. An administrator writes it, and the hub copies it to the InternalMemberCluster.
+	AnnotationFormerHub = "fleetgate.io/former-hub"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"

@@ -96,6 +96,9 @@ const (
 	// ConditionRemoved is false while a deleted Work waits for objects to be gone, and
 	// while the agent may not remove what is no longer in a Work.
 	ConditionRemoved = "Removed"
+	// ConditionHeld is true while objects stay on the member that have left the Work, since
+	// the hub went back to an earlier state.
+	ConditionHeld = "Held"
 )
 
 // The reasons of a Work's conditions.
@@ -118,6 +121,8 @@ const (
 	ReasonMayNotWatch = "MayNotWatch"
 	// ReasonObjectsRemain is of ConditionRemoved.
 	ReasonObjectsRemain = "ObjectsRemain"
+	// ReasonHubWentBack is of ConditionHeld.
+	ReasonHubWentBack = "HubWentBack"
 )
 
 // The reasons of the conditions of one manifest of a Work.

@@ -1,0 +1,33 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+)
+
+// newHeldGauge makes the metric of what is held on the member since the hub went back.
+func newHeldGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "fleetgate_agent_held_objects",
+		Help: "Objects on the member that its hub does not know of since it went back to an earlier state. They stay until they are placed again or let go.",
+	})
+	if err := registerer.Register(gauge); err != nil {
+		return nil, fmt.Errorf("registering the metric of what is held: %w", err)
+	}
+	return gauge, nil
+}
+
+// tellHeld has what is held told in the metric, and to the hub.
+func tellHeld(gauge prometheus.Gauge, told *heartbeat.Held) func(apply.Held) {
+	return func(held apply.Held) {
+		gauge.Set(float64(held.Objects))
+		told.Set(held.Works, held.Objects, held.Example)
+	}
+}

@@ -1,0 +1,162 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes/fake"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
+)
+
+// mover is an enroller that is enrolled at a hub.
+type mover struct {
+	*Enroller
+	*testing.T
+	tokens *tokenHub
+}
+
+func newMover(t *testing.T, at *httptest.Server, tokens *tokenHub) *mover {
+	t.Helper()
+	e := New(Options{Member: fake.NewClientset()})
+	first := &credential{hubAddress: addressOf(at), member: "m", token: "stored", expires: time.Now().Add(time.Hour)}
+	if err := e.use(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	<-tokens.granted
+	return &mover{Enroller: e, T: t, tokens: tokens}
+}
+
+func addressOf(server *httptest.Server) hubAddress {
+	return hubAddress{server: server.URL, ca: []byte(caOf(server))}
+}
+
+// isAt fails the test if the credential in use, or the stored one, leads elsewhere, or comes from
+// elsewhere.
+func (m *mover) isAt(server *httptest.Server, previous, origin *httptest.Server) {
+	m.Helper()
+	stored, err := m.store.credential(m.Context())
+	if err != nil {
+		m.Fatal(err)
+	}
+	for where, c := range map[string]*credential{"in use": m.current.Load(), "stored": stored} {
+		if !c.equal(addressOf(server)) {
+			m.Errorf("the credential %s leads to %s, not to %s", where, c.server, server.URL)
+		}
+		for what, pair := range map[string]struct {
+			got  *hubAddress
+			want *httptest.Server
+		}{"previous": {c.previous, previous}, "origin": {c.origin, origin}} {
+			if (pair.got == nil) != (pair.want == nil) || pair.got != nil && !pair.got.equal(addressOf(pair.want)) {
+				m.Errorf("%s of the credential %s is %v", what, where, pair.got)
+			}
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTheAgentMovesWithTheHubAndBackIfItIsNotThere(t *testing.T) {
+	tokens := newTokenHub()
+	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
+	defer first.Close()
+	m := newMover(t, first, tokens)
+	moved := m.Moved()
+	if err := m.Move(t.Context(), first.URL, []byte(caOf(first))); err != nil || isClosed(moved) {
+		t.Errorf("it moved to where it is: %v", err)
+	}
+	m.isAt(first, nil, nil)
+
+	if err := m.Move(t.Context(), second.URL, []byte(caOf(second))); err != nil {
+		t.Fatal(err)
+	}
+	<-tokens.granted
+	if !isClosed(moved) || isClosed(m.Moved()) {
+		t.Error("nobody was told that it moved, or of the next time already")
+	}
+	m.isAt(second, first, first)
+	if m.Origin() != first.URL {
+		t.Errorf("the origin is %s", m.Origin())
+	}
+
+	second.Close()
+	moved = m.Moved()
+	if err := m.renewCurrent(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-tokens.granted
+	if !isClosed(moved) {
+		t.Error("nobody was told that it went back")
+	}
+	m.isAt(first, nil, first)
+}
+
+func TestAWayThatServedAgainIsTheOnlyOne(t *testing.T) {
+	tokens := newTokenHub()
+	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
+	defer first.Close()
+	m := newMover(t, first, tokens)
+	if err := m.Move(t.Context(), second.URL, []byte(caOf(second))); err != nil {
+		t.Fatal(err)
+	}
+	<-tokens.granted
+	if err := m.renewCurrent(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-tokens.granted
+	m.isAt(second, nil, first)
+	second.Close()
+	if err := m.renewCurrent(t.Context()); refusal.ReasonOf(err) != HubUnreachable {
+		t.Errorf("a hub that is down: %v", err)
+	}
+	m.isAt(second, nil, first)
+}
+
+func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
+	tokens := newTokenHub()
+	first, second, closed := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
+	defer first.Close()
+	defer second.Close()
+	closed.Close()
+	m := newMover(t, first, tokens)
+	for name, to := range map[string]hubAddress{
+		"plain HTTP":                {server: "http://hub"},
+		"no URL":                    {server: "hub:6443", ca: []byte(caOf(second))},
+		"no certificates":           {server: second.URL, ca: []byte("none")},
+		"a CA that is not that one": {server: second.URL},
+		"nobody there":              addressOf(closed),
+	} {
+		moved := m.Moved()
+		if err := m.Move(t.Context(), to.server, to.ca); err == nil || isClosed(moved) {
+			t.Errorf("%s: it moved, %v", name, err)
+		}
+		m.isAt(first, nil, nil)
+	}
+}
+
+func TestValuesOfBeforeDoNotLeadBack(t *testing.T) {
+	first, second, third := hubAddress{server: "https://first"}, hubAddress{server: "https://second"}, hubAddress{server: "https://third"}
+	stored := &credential{hubAddress: second, previous: &first, origin: &first}
+	values := func(h hubAddress) *Bootstrap {
+		b := &Bootstrap{}
+		b.APIServerURL = h.server
+		return b
+	}
+	if got := reach(stored, values(first)); got.server != second.server || got.previous == nil {
+		t.Errorf("values with which it registered lead to %s", got.server)
+	}
+	if got := reach(stored, values(third)); got.server != third.server || got.previous != nil || got.origin != nil {
+		t.Errorf("other values lead to %s", got.server)
+	}
+}

@@ -1,0 +1,30 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+)
+
+// follow goes where the hub wants the agent to come, and says whether it is there. It is tried
+// again with each heartbeat.
+func (r *Reconciler) follow(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) *metav1.Condition {
+	server, wanted := imc.Annotations[clusterv1beta1.AnnotationHubURL]
+	if !wanted || r.Move == nil {
+		return nil
+	}
+	var ca []byte
+	if text := imc.Annotations[clusterv1beta1.AnnotationHubCA]; text != "" {
+		ca = []byte(text)
+	}
+	if err := r.Move(ctx, server, ca); err != nil {
+		return &metav1.Condition{Type: clusterv1beta1.ConditionHubFollowed, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubNotReached, Message: err.Error()}
+	}
+	return &metav1.Condition{Type: clusterv1beta1.ConditionHubFollowed, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonHubReached,
+		Message: "the agent comes to " + server}
+}

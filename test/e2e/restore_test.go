@@ -1,0 +1,276 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+
+	"fleetgate.io/fleetgate/test/env"
+)
+
+// members are those of the launcher's fleet.
+func members() []string { return []string{"member-1", "member-2"} }
+
+// deletions are all that was ever deleted on members, as watches saw it.
+type deletions struct {
+	mu   sync.Mutex // guards seen
+	seen []string
+}
+
+func (d *deletions) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.seen)
+}
+
+// watchDeletions watches what placements bring to members, from now on until the spec ends.
+func (l *launched) watchDeletions(ctx context.Context) *deletions {
+	GinkgoHelper()
+	d := &deletions{}
+	for _, name := range members() {
+		cluster, err := env.Load(filepath.Join(l.dir, name))
+		Expect(err).NotTo(HaveOccurred())
+		objects, err := metadata.NewForConfig(cluster.Config())
+		Expect(err).NotTo(HaveOccurred())
+		for _, resource := range []schema.GroupVersionResource{
+			{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
+			{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+			{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "appliedworks"},
+		} {
+			w, err := objects.Resource(resource).Watch(ctx, metav1.ListOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(w.Stop)
+			go d.note(name+" "+resource.Resource, w)
+		}
+	}
+	return d
+}
+
+func (d *deletions) note(where string, w watch.Interface) {
+	for event := range w.ResultChan() {
+		object, is := event.Object.(*metav1.PartialObjectMetadata)
+		if !is || event.Type != watch.Deleted && object.DeletionTimestamp == nil {
+			continue
+		}
+		d.mu.Lock()
+		d.seen = append(d.seen, fmt.Sprintf("%s %s/%s", where, object.Namespace, object.Name))
+		d.mu.Unlock()
+	}
+}
+
+// apply has the hub have a manifest, as user admin.
+func (l *launched) apply(ctx context.Context, manifest string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		_, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), manifest, "apply", "--filename=-")
+		return err
+	}).Should(Succeed())
+}
+
+// held is what a member says of objects that its hub does not know of.
+func (l *launched) held(ctx context.Context, member string) func() string {
+	return l.condition(ctx, member, "PlacementsHeld")
+}
+
+// restartGateway has the launcher start the gateway with further flags, which are all that it has.
+func (l *launched) restartGateway(ctx context.Context, flags string) {
+	GinkgoHelper()
+	out, err := l.launcher(ctx, "-gateway-flags="+flags, "up")
+	Expect(err).NotTo(HaveOccurred(), out)
+}
+
+// keepAsking asks all members for something through the hub, again and again until the spec
+// ends. What it returns says how that went.
+func (l *launched) keepAsking(ctx context.Context) func() string {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	var asked, failed atomic.Int64
+	for _, member := range members() {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig(member), "", "get", "namespace", "default", "--request-timeout=5s")
+				if asked.Add(1); err != nil && ctx.Err() == nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	end := func() string {
+		stop()
+		group.Wait()
+		return fmt.Sprintf("%d, of which %d failed, some while the gateway was started again", asked.Load(), failed.Load())
+	}
+	DeferCleanup(func() { _ = end() })
+	return end
+}
+
+// condition is a condition of a MemberCluster, empty if it has none of that type.
+func (l *launched) condition(ctx context.Context, member, kind string) func() string {
+	return func() string {
+		out, err := l.fleet.Kubectl(ctx, l.breakGlass("hub"), "", "get", "membercluster", member,
+			`--output=jsonpath={range .status.conditions[?(@.type=="`+kind+`")]}{.status} {.reason}: {.message}{end}`)
+		if err != nil {
+			return err.Error()
+		}
+		return out
+	}
+}
+
+// on is a field of an object on a member, or why it could not be read.
+func (l *launched) on(ctx context.Context, member, field string, object ...string) func() string {
+	return func() string {
+		out, err := l.fleet.Kubectl(ctx, l.breakGlass(member), "", append([]string{"get", "--output=jsonpath={" + field + "}"}, object...)...)
+		if err != nil {
+			return err.Error()
+		}
+		return out
+	}
+}
+
+const placedSince = `
+{apiVersion: v1, kind: Namespace, metadata: {name: since}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {namespace: since, name: one}, data: {text: placed since}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: since}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: since}]
+  policy: {placementType: PickAll, tolerations: [{key: maintenance, operator: Exists}]}
+`
+
+const changedSince = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: later}, data: {text: added since}}`
+
+// changeAfterBackup does on the hub what the backup does not know of.
+func (l *launched) changeAfterBackup(ctx context.Context) {
+	GinkgoHelper()
+	l.apply(ctx, placedSince)
+	l.apply(ctx, changedSince)
+	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"changed since"}}`)
+	l.hub(ctx, "delete", "clusterresourceplacement", "admins")
+	for _, member := range members() {
+		Eventually(l.on(ctx, member, ".data.text", "configmap", "one", "--namespace=since")).Should(Equal("placed since"))
+		Eventually(l.on(ctx, member, ".data.text", "configmap", "later", "--namespace=shop")).Should(Equal("added since"))
+		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("changed since"))
+		Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(ContainSubstring("NotFound"))
+	}
+}
+
+// What docs/restore.md tells people to do, and what they are told to expect.
+var _ = Describe("The second life of a hub", Ordered, func() {
+	var l *launched
+
+	BeforeAll(func(ctx context.Context) {
+		l = newFolder()
+		out, err := l.launcher(ctx, "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+	})
+
+	It("at another URL and with another CA has its agents follow, without a restart and without registering again", func(ctx SpecContext) {
+		hub, err := env.Load(filepath.Join(l.dir, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		other, err := env.Load(filepath.Join(l.dir, "member-1"))
+		Expect(err).NotTo(HaveOccurred())
+		bundle := filepath.Join(l.dir, "next-ca.pem")
+		Expect(os.WriteFile(bundle, append(slices.Clone(other.CABundle), hub.CABundle...), 0o600)).To(Succeed())
+		agents := map[string]int{}
+		for _, member := range members() {
+			agents[member] = l.process(member + "-agent").PID()
+		}
+		registrations := l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
+		asked := l.keepAsking(ctx)
+
+		next := strings.Replace(hub.URL, "127.0.0.1", "localhost", 1)
+		l.restartGateway(ctx, "--move-agents --hub-url="+next+" --hub-ca-file="+bundle)
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".data.server", "secret", "agent-credential", "--namespace=fleet-system")).Should(Equal(base64.StdEncoding.EncodeToString([]byte(next))))
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(HavePrefix("True HubReached: the agent comes to " + next))
+		}
+		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
+
+		By("being told of a place where it is not")
+		l.restartGateway(ctx, "--move-agents --hub-url=https://localhost:1 --hub-ca-file="+bundle)
+		for _, member := range members() {
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(And(HavePrefix("False HubNotReached: the agent stays with "+next), ContainSubstring("https://localhost:1 does not answer")))
+		}
+		AddReportEntry("what a member says of it", l.condition(ctx, "member-1", "HubFollowed")())
+		Eventually(func() error { return l.fleet.AwaitAnswers(ctx, settle) }).Should(Succeed())
+		l.restartGateway(ctx, "")
+		for _, member := range members() {
+			Eventually(l.condition(ctx, member, "HubFollowed")).Should(BeEmpty())
+			Expect(l.process(member+"-agent").PID()).To(Equal(agents[member]), "the agent was not started again")
+		}
+		Expect(l.hub(ctx, "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(registrations))
+		AddReportEntry("requests to members meanwhile", asked())
+	}, NodeTimeout(5*time.Minute))
+
+	It("from a backup takes nothing off its members, and goes on", func(ctx SpecContext) {
+		hub, err := env.Load(filepath.Join(l.dir, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		Expect(hub.Backup(ctx, backup)).To(Succeed())
+		l.changeAfterBackup(ctx)
+		uids := func() (all []string) {
+			for _, member := range members() {
+				all = append(all, l.on(ctx, member, ".metadata.uid", "configmap", "one", "--namespace=since")(),
+					l.on(ctx, member, ".metadata.uid", "configmap", "later", "--namespace=shop")(),
+					l.on(ctx, member, ".items[*].metadata.uid", "pods", "--namespace=shop")())
+			}
+			return all
+		}
+		before := uids()
+		seen := l.watchDeletions(ctx)
+
+		By("restoring it")
+		gateway := l.process("gateway")
+		Expect(gateway.Stop(ctx)).To(Succeed())
+		Expect(hub.Restore(ctx, backup)).To(Succeed())
+		Expect(gateway.Start(ctx)).To(Succeed())
+		for _, member := range members() {
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 3 objects of 2 Works, one of them %q,", "shop-work"))
+			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
+			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
+		}
+		AddReportEntry("what the member says", l.held(ctx, "member-1")())
+		report, err := l.fleet.Run(ctx, "gateway", "", "diagnose", "--kubeconfig="+l.fleet.HubKubeconfig())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report).To(ContainSubstring("HubWentBack: the hub went back to an earlier state"))
+
+		By("having Git apply again what it applied since")
+		l.apply(ctx, placedSince)
+		l.apply(ctx, changedSince)
+		for _, member := range members() {
+			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
+		}
+		Expect(uids()).To(Equal(before), "nothing was made anew, and no Pod restarted")
+		Eventually(func() string {
+			return l.hub(ctx, "get", "clusterresourceplacements", `--output=jsonpath={.items[*].status.conditions[?(@.type=="ClusterResourcePlacementAvailable")].status}`)
+		}).Should(Equal("True True True"))
+		Expect(seen.all()).To(BeEmpty(), "deletions on members")
+
+		By("deleting in order what is not wanted any more")
+		l.hub(ctx, "delete", "clusterresourceplacement", "since", "--wait=false")
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "one", "--namespace=since")).Should(ContainSubstring("NotFound"))
+		}
+		Expect(seen.all()).NotTo(BeEmpty(), "the watches see deletions")
+	}, NodeTimeout(5*time.Minute))
+})

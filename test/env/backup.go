@@ -1,0 +1,106 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+)
+
+// Backup copies etcd's data into a folder that does not exist yet. etcd stands still for that
+// long, and its API server waits.
+func (c *Cluster) Backup(ctx context.Context, dir string) error {
+	if err := c.Etcd.Stop(ctx); err != nil {
+		return fmt.Errorf("cluster %s: backing up: %w", c.Name, err)
+	}
+	err := os.CopyFS(dir, os.DirFS(c.path("etcd")))
+	return errors.Join(err, c.Etcd.Start(ctx))
+}
+
+// Restore puts etcd's data back as it was when a folder was filled by Backup, and starts the
+// cluster's programs again. As Kubernetes asks for, and etcdutl does with --bump-revision and
+// --mark-compacted, no revision is used twice, and watches of before are told to begin anew.
+func (c *Cluster) Restore(ctx context.Context, dir string) error {
+	if err := c.restore(ctx, dir); err != nil {
+		return fmt.Errorf("cluster %s: restoring: %w", c.Name, err)
+	}
+	return c.Resume(ctx)
+}
+
+func (c *Cluster) restore(ctx context.Context, dir string) error {
+	last, err := c.etcdRevision(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range []*Process{c.KWOK, c.Scheduler, c.ControllerManager, c.APIServer, c.Etcd} {
+		if p == nil {
+			continue
+		}
+		if err := p.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(c.path("etcd")); err != nil {
+		return err
+	}
+	if err := os.CopyFS(c.path("etcd"), os.DirFS(dir)); err != nil {
+		return err
+	}
+	if err := c.Etcd.Start(ctx); err != nil {
+		return err
+	}
+	revision, err := c.etcdRevision(ctx)
+	for err == nil && revision <= last {
+		revision, err = c.askEtcd(ctx, "put", map[string]any{"key": []byte("fleetgate.io/bumped"), "value": []byte{}})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = c.askEtcd(ctx, "compaction", map[string]any{"revision": strconv.FormatInt(revision, 10)})
+	return err
+}
+
+func (c *Cluster) etcdRevision(ctx context.Context) (int64, error) {
+	return c.askEtcd(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true})
+}
+
+// askEtcd asks etcd something by its JSON gateway, and returns the revision that it has now.
+func (c *Cluster) askEtcd(ctx context.Context, verb string, question map[string]any) (int64, error) {
+	config, err := rest.TLSConfigFor(c.etcdConfig())
+	if err != nil {
+		return 0, err
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return 0, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdConfig().Host+"/v3/kv/"+verb, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("asking etcd for %s: %w", verb, err)
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Header struct {
+			Revision int64 `json:"revision,string"`
+		} `json:"header"`
+		Message string `json:"message"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK {
+		return 0, errors.Join(fmt.Errorf("asking etcd for %s: %s %s", verb, response.Status, answer.Message), err)
+	}
+	return answer.Header.Revision, nil
+}

@@ -1,0 +1,183 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package work_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/expect"
+)
+
+// told is what the agent of the suite said last that it holds.
+var told atomic.Pointer[apply.Held]
+
+func tellHeld(held apply.Held) { told.Store(&held) }
+
+func holding() apply.Held {
+	if held := told.Load(); held != nil {
+		return *held
+	}
+	return apply.Held{}
+}
+
+var _ = Describe("A hub that went back to an earlier state", func() {
+	It("has a Work that comes back adopt what was held, which nobody touched meanwhile", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "hold-again")).Should(beDone())
+		before := expect.ConfigMap(ctx, memberClient, ns, "b")
+		vanish(ctx, "hold-again")
+		Eventually(heldSince(ctx, "hold-again")).ShouldNot(BeEmpty())
+		Eventually(holding).Should(Equal(apply.Held{Works: 1, Objects: 2, Example: "hold-again"}))
+
+		By("coming back with less, which is not known to be meant")
+		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "hold-again")).Should(beDone())
+		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Eventually(holding).Should(Equal(apply.Held{Works: 1, Objects: 1, Example: "hold-again"}))
+		Expect(heldSince(ctx, "hold-again")()).NotTo(BeEmpty())
+
+		By("coming back with all")
+		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(heldSince(ctx, "hold-again")).Should(BeEmpty())
+		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		Eventually(holding).Should(Equal(apply.Held{}))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").UID).To(Equal(before.UID))
+		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion).To(Equal(before.ResourceVersion))
+
+		By("removing what leaves it from then on")
+		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+	})
+
+	It("takes nothing off the member that an earlier generation of a Work lacks", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-older", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "hold-older")).Should(beDone())
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		work := getWork(ctx, "hold-older")
+		Expect(getRecord(ctx, "hold-older").Annotations[apply.SeenAnnotation]).To(Equal(fmt.Sprintf("%s/%d", work.UID, work.Generation)))
+		// As if the Work had been changed often, and all of that had been lost.
+		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-older"), expect.MergePatch(fmt.Sprintf(
+			`{"metadata":{"annotations":{%q:"%s/1000"}}}`, apply.SeenAnnotation, work.UID)))).To(Succeed())
+		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "1"))
+
+		agent = startAgent(member.Config())
+		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
+
+		By("going on with what stays wanted")
+		changeWork(ctx, "hold-older", build.ConfigMapText(ns, "a", "x", "2"))
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		Eventually(reported(ctx, "hold-older")).Should(beDone())
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
+
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
+	})
+
+	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-first", nil, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "hold-first")).Should(beDone())
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
+		vanish(ctx, "hold-first")
+		Eventually(heldSince(ctx, "hold-first")).ShouldNot(BeEmpty())
+
+		createWork(ctx, "hold-second", nil, build.ConfigMapText(ns, "a", "x", "2"))
+		Eventually(reported(ctx, "hold-second")).Should(beDone())
+		after := expect.ConfigMap(ctx, memberClient, ns, "a")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.OwnerReferences).To(HaveExactElements(HaveField("Name", "hold-second")))
+		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-first"}})).Should(BeTrue())
+		Eventually(holding).Should(Equal(apply.Held{}))
+	})
+})
+
+var _ = Describe("A hub that was built anew in the place of one that is gone", func() {
+	It("has what that one placed when an administrator says so, and tells of what nobody places any more", func(ctx SpecContext) {
+		const gone, present = "uid-of-the-hub-that-is-gone", "uid-of-this-hub"
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		createWork(ctx, "former-lost", nil, build.ConfigMapText(ns, "c", "x", "1"))
+		Eventually(reported(ctx, "former")).Should(beDone())
+		Eventually(reported(ctx, "former-lost")).Should(beDone())
+		before := expect.ConfigMap(ctx, memberClient, ns, "a")
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		for _, name := range []string{"former", "former-lost"} {
+			vanish(ctx, name)
+			Expect(memberClient.Patch(ctx, getRecord(ctx, name), expect.MergePatch(fmt.Sprintf(
+				`{"metadata":{"annotations":{%q:%q,%q:"of-before"}}}`, apply.HubAnnotation, gone, apply.MembershipAnnotation)))).To(Succeed())
+		}
+		tellMember(ctx, clusterv1beta1.AnnotationHub, present)
+		createWork(ctx, "former", nil, build.ConfigMapText(ns, "a", "x", "1"))
+
+		agent = startAgent(member.Config())
+		Eventually(reported(ctx, "former")).Should(beRefused())
+		Expect(message(ctx, "former", 0, placementv1beta1.ConditionApplied)).To(ContainSubstring(clusterv1beta1.AnnotationFormerHub + "=" + gone))
+		tellMember(ctx, clusterv1beta1.AnnotationFormerHub, gone)
+		Eventually(reported(ctx, "former")).Should(beDone())
+		after := expect.ConfigMap(ctx, memberClient, ns, "a")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it is right as it is")
+		Eventually(holding).Should(Equal(apply.Held{Works: 2, Objects: 2, Example: "former"}))
+		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
+
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
+		Eventually(holding).Should(Equal(apply.Held{}))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
+		removeWork(ctx, "former") // while the hub is still told to be another
+	})
+})
+
+// vanish has a Work go as no hub that works lets it: nobody is told.
+func vanish(ctx SpecContext, name string) {
+	GinkgoHelper()
+	work := getWork(ctx, name)
+	// In this order the agent, if it runs, cannot take it for deleted.
+	Eventually(func() error {
+		if err := hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`)); err != nil {
+			return err
+		}
+		return hubClient.Delete(ctx, work)
+	}).Should(Succeed())
+	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
+}
+
+// heldSince is since when something of a Work is held, empty if nothing is.
+func heldSince(ctx SpecContext, name string) func() string {
+	return func() string { return getRecord(ctx, name).Annotations[apply.HeldAnnotation] }
+}
+
+// letGo is an administrator who does not want what is held.
+func letGo(ctx SpecContext) {
+	GinkgoHelper()
+	tellMember(ctx, clusterv1beta1.AnnotationLetGo, time.Now().UTC().Format(time.RFC3339))
+}
+
+// tellMember has the hub tell the member's agent something, as long as the spec lasts.
+func tellMember(ctx SpecContext, what, value string) {
+	GinkgoHelper()
+	object := &clusterv1beta1.InternalMemberCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: memberName}}
+	Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, what, value)))).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(hubClient.Patch(ctx, object, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, what)))).To(Succeed())
+	})
+}
