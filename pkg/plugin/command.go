@@ -82,7 +82,7 @@ type group struct {
 func (s *session) groups() []group {
 	return []group{
 		{"look", "What is, and why:", []*cobra.Command{
-			newMembersCommand(s),
+			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s),
 		}},
 		{"members", "Members come and go:", []*cobra.Command{
 			newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),

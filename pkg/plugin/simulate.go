@@ -98,4 +98,3 @@ func fill(ctx context.Context, h *hub.Hub, input *simulate.Input) error {
 	}
 	return nil
 }
-

@@ -138,7 +138,10 @@ type PlacementRow struct {
 func (h *Hub) placementRows(ctx context.Context) ([]PlacementRow, error) {
 	var wide, narrow []PlacementRow
 	err := together(ctx,
-		func(ctx context.Context) (err error) { wide, err = h.rowsOf(ctx, "clusterresourceplacements"); return err },
+		func(ctx context.Context) (err error) {
+			wide, err = h.rowsOf(ctx, "clusterresourceplacements")
+			return err
+		},
 		func(ctx context.Context) (err error) { narrow, err = h.rowsOf(ctx, "resourceplacements"); return err },
 	)
 	return append(wide, narrow...), err

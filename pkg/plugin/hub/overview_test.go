@@ -61,7 +61,9 @@ func TestAMemberIsSummedUpByWhatIsWrongFirst(t *testing.T) {
 	}{
 		"well": {overview: Overview{Tunnels: up}, member: joined(nil), connected: Connected},
 		"not approved": {overview: Overview{Tunnels: up}, connected: Connected, why: "kubectl fleetgate approve m",
-			member: joined(func(m *clusterv1beta1.MemberCluster) { m.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved}} })},
+			member: joined(func(m *clusterv1beta1.MemberCluster) {
+				m.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved}}
+			})},
 		"silent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: nothing heard",
 			member: joined(func(m *clusterv1beta1.MemberCluster) {
 				m.Status.Conditions[1] = condition(clusterv1beta1.ConditionJoined, metav1.ConditionUnknown, "nothing heard")

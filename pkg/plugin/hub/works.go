@@ -35,7 +35,9 @@ func (h *Hub) PlacedOn(ctx context.Context, member string) ([]Placed, error) {
 	for i := range list.Items {
 		placed = append(placed, Placed{Placement: PlacementOfWork(&list.Items[i]), Work: list.Items[i].Name})
 	}
-	slices.SortFunc(placed, func(a, b Placed) int { return cmp.Or(cmp.Compare(a.Placement, b.Placement), cmp.Compare(a.Work, b.Work)) })
+	slices.SortFunc(placed, func(a, b Placed) int {
+		return cmp.Or(cmp.Compare(a.Placement, b.Placement), cmp.Compare(a.Work, b.Work))
+	})
 	return placed, nil
 }
 
@@ -58,4 +60,24 @@ func (h *Hub) WorksOf(ctx context.Context, placement placementv1beta1.PlacementO
 	return slices.DeleteFunc(list.Items, func(w placementv1beta1.Work) bool {
 		return w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != placement.GetNamespace()
 	}), nil
+}
+
+// WorksOfMembers is WorksOf for several members, by member.
+func (h *Hub) WorksOfMembers(ctx context.Context, placement placementv1beta1.PlacementObject, members []string) (map[string][]placementv1beta1.Work, error) {
+	found := make([][]placementv1beta1.Work, len(members))
+	var reads []func(context.Context) error
+	for i, member := range members {
+		reads = append(reads, func(ctx context.Context) (err error) {
+			found[i], err = h.WorksOf(ctx, placement, member)
+			return err
+		})
+	}
+	if err := together(ctx, reads...); err != nil {
+		return nil, err
+	}
+	works := map[string][]placementv1beta1.Work{}
+	for i, member := range members {
+		works[member] = found[i]
+	}
+	return works, nil
 }
