@@ -89,8 +89,9 @@ func (s *session) groups() []group {
 			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newTokenCommand(s),
 		}},
 		{"reach", "Reach members:", []*cobra.Command{
-			newUseCommand(s), newKubeconfigCommand(s),
+			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),
 		}},
+		{"there", "kubectl's own commands, on a member or over many:", newReachCommands(s)},
 		{"change", "Updates, stage by stage, and trials:", []*cobra.Command{
 			newRunCommand(s), newSimulateCommand(s), newDiagnoseCommand(s),
 		}},

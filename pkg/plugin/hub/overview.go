@@ -267,7 +267,7 @@ func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster, s *MemberState) 
 		return cmp.Or(string(status.HealthyReason), "the way into it does not work")
 	}
 	if s.Failing > 0 {
-		return fmt.Sprintf("%d placements are not well there, first %s: kubectl fleetgate why %s --member %s",
+		return fmt.Sprintf("placements that are not well there: %d, first %s: kubectl fleetgate why %s --member %s",
 			s.Failing, o.Failing[member.Name][0], o.Failing[member.Name][0], member.Name)
 	}
 	return ""

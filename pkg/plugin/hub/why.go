@@ -140,10 +140,11 @@ func (h *Hub) fieldsOf(ctx context.Context, member string, id *placementv1beta1.
 
 // MemberConfig leads to a member, through the hub, as the same user.
 func (h *Hub) MemberConfig(member string) *rest.Config {
-	return leadTo(h.Config, memberconfig.Target{Name: member})
+	return LeadTo(h.Config, memberconfig.Target{Name: member})
 }
 
-func leadTo(config *rest.Config, to memberconfig.Target) *rest.Config {
+// LeadTo changes a configuration for the hub so that it leads to a member, or to many.
+func LeadTo(config *rest.Config, to memberconfig.Target) *rest.Config {
 	config = rest.CopyConfig(config)
 	behindHub, _ := to.Paths()
 	config.Host = strings.TrimSuffix(config.Host, "/") + behindHub

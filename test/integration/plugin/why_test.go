@@ -50,7 +50,7 @@ kind: ResourceQuota
 metadata: {name: none, namespace: %[1]s}
 spec: {hard: {count/configmaps: "0"}}
 `, onHub: settings, object: "ConfigMap quota/settings", reason: "exceeded quota", remedy: "raise the ResourceQuota"},
-		{name: "kindless", onHub: definition("kindlesses.example.com", "Kindless", "{}") + object("Kindless"),
+		{name: "kindless", onHub: definition("kindlesses.example.com", "Kindless", "{size: {type: string}}") + object("Kindless"),
 			object: "Kindless kindless/one", reason: "The member has no kind", remedy: "install the CustomResourceDefinition on member member-1"},
 		{name: "schema", onMember: definition("schemas.example.com", "Schema", "{size: {type: integer}}"), onHub: definition("schemas.example.com", "Schema", "{size: {type: string}}") + object("Schema"),
 			object: "Schema schema/one", reason: "size", remedy: "correct Schema schema/one on the hub"},
