@@ -73,6 +73,9 @@ writes the hub with your kubeconfig, and has no rights of its own.`,
 	return root
 }
 
+// GroupOfKubectl is the group of kubectl's own commands, which run on members.
+const GroupOfKubectl = "kubectl"
+
 // group is commands that people look for together.
 type group struct {
 	id, title string
@@ -85,13 +88,13 @@ func (s *session) groups() []group {
 			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s),
 		}},
 		{"members", "Members come and go:", []*cobra.Command{
-			newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),
+			newJoinCommand(s), newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),
 			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newTokenCommand(s),
 		}},
 		{"reach", "Reach members:", []*cobra.Command{
 			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),
 		}},
-		{"there", "kubectl's own commands, on a member or over many:", newReachCommands(s)},
+		{GroupOfKubectl, "kubectl's own commands, on a member or over many:", newReachCommands(s)},
 		{"change", "Updates, stage by stage, and trials:", []*cobra.Command{
 			newRunCommand(s), newSimulateCommand(s), newDiagnoseCommand(s),
 		}},

@@ -31,13 +31,9 @@ func newCredentialCommand(s *session) *cobra.Command {
 members by ClusterProfiles, and of kubeconfigs. It prints your own credential for the hub,
 and only for servers that are the hub's way to a member. In a Pod that is the Pod's own
 account; name the hub's URL as the ClusterProfiles have it with --hub-url then.`,
-		Example: `  kubectl fleetgate credential --help
-  # in the file of providers:
-  # {"providers": [{"name": "cluster-gateway", "execConfig": {
-  #   "apiVersion": "client.authentication.k8s.io/v1", "command": "kubectl-fleetgate", "args": ["credential"],
-  #   "provideClusterInfo": true, "interactiveMode": "Never"}}]}`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
+		Example: "  kubectl fleetgate credential --hub-url https://hub.example.org:6443",
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
 	}
 	command.Flags().StringSliceVar(&o.HubURLs, "hub-url", nil, "URLs of the hub besides that of your kubeconfig.")
 	command.Flags().StringSliceVar(&o.HubCAs, "hub-ca-file", nil, "PEM files of the hub's CA besides that of your kubeconfig.")

@@ -94,10 +94,8 @@ or, where Helm runs for that cluster:
 
 // make makes a token and waits for its values.
 func (o *tokenOptions) make(ctx context.Context, h *hub.Hub, name string) (*registrationv1alpha1.ClusterRegistrationToken, []byte, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Registration}}
-	// Who may not make namespaces may still make tokens in one that is there.
-	if err := h.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
-		return nil, nil, fmt.Errorf("making namespace %q: %w", o.Registration, err)
+	if err := o.ensureNamespace(ctx, h); err != nil {
+		return nil, nil, err
 	}
 	approval := registrationv1alpha1.ApprovalManual
 	if o.Approve {
@@ -123,6 +121,16 @@ func (o *tokenOptions) make(ctx context.Context, h *hub.Hub, name string) (*regi
 	}
 	values, err := o.valuesOf(ctx, h, token)
 	return token, values, err
+}
+
+// ensureNamespace makes the namespace where clusters register. Who may not make namespaces
+// may still make tokens in one that is there.
+func (o *tokenOptions) ensureNamespace(ctx context.Context, h *hub.Hub) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Registration}}
+	if err := h.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("making namespace %q: %w", o.Registration, err)
+	}
+	return nil
 }
 
 func (o *tokenOptions) valuesOf(ctx context.Context, h *hub.Hub, token *registrationv1alpha1.ClusterRegistrationToken) (values []byte, err error) {

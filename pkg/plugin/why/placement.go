@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -103,7 +104,7 @@ func merged(all []Answer) []Answer {
 	var out []Answer
 	at := map[string]int{}
 	for _, a := range all {
-		key := a.Object + "\x00" + strings.ReplaceAll(a.Reason, a.Member, "")
+		key := a.Object + "\x00" + strings.ReplaceAll(a.Reason, strconv.Quote(a.Member), "")
 		if i, seen := at[key]; seen {
 			out[i].Others++
 			continue

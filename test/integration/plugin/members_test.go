@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Members by the plugin", Ordered, func() {
+var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 	It("are told in one table, by label, by name and as objects", func(ctx SpecContext) {
 		Eventually(says(ctx, "members", "-o", "wide")).Should(And(
 			MatchRegexp(`NAME +JOINED +CONNECTED +LAST-SEEN +AGENT +KUBERNETES +FAILING +TAINTS +NODES +WHY-NOT`),

@@ -39,7 +39,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "fleetgate:admins"}]
 `
 
-var _ = Describe("Members are reached by the plugin", Ordered, func() {
+var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
 		for _, member := range []string{first, second} {
 			onMember(ctx, member, allowed, "apply", "--filename=-")
@@ -47,9 +47,9 @@ var _ = Describe("Members are reached by the plugin", Ordered, func() {
 	})
 
 	It("with kubectl's own commands, one by name and many at once", func(ctx SpecContext) {
-		Eventually(says(ctx, "get", "nodes", "--member", first, "-o", "name")).Should(Equal("node/member-1-node-0\n"))
-		Expect(plugin(ctx, "get", "nodes", "--members", "all")).To(And(ContainSubstring("CLUSTER"), ContainSubstring("member-1-node-0"), ContainSubstring("member-2-node-0")))
-		Expect(plugin(ctx, "get", "nodes", "--members", "name="+second)).NotTo(ContainSubstring("member-1-node-0"))
+		Eventually(says(ctx, "get", "nodes", "--member", first, "-o", "name")).Should(Equal("node/member-1-node-1\n"))
+		Expect(plugin(ctx, "get", "nodes", "--members", "all")).To(And(ContainSubstring("CLUSTER"), ContainSubstring("member-1-node-1"), ContainSubstring("member-2-node-1")))
+		Expect(plugin(ctx, "get", "nodes", "--members", "name="+second)).NotTo(ContainSubstring("member-1-node-1"))
 		file := filepath.Join(GinkgoT().TempDir(), "settings.yaml")
 		Expect(os.WriteFile(file, []byte(build.ConfigMapText("default", "by-plugin", "a", "b")), 0o600)).To(Succeed())
 		Expect(plugin(ctx, "apply", "-f", file, "--member", first)).To(ContainSubstring("configmap/by-plugin created"))

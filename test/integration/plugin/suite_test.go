@@ -8,6 +8,7 @@ package plugin_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func TestPlugin(t *testing.T) {
 		t.Skip("starts real API servers")
 	}
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyTimeout(45 * time.Second)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 	RunSpecs(t, "The kubectl plugin", Label("integration", "plugin"))
 }
@@ -74,16 +75,17 @@ func plugin(ctx context.Context, args ...string) string {
 
 // tries runs the plugin and returns what it prints, how it ends, and what it prints beside.
 func tries(ctx context.Context, args ...string) (out string, code int, stderr string) {
-	out, err := running.Run(ctx, "kubectl-fleetgate", "", append([]string{"--kubeconfig=" + running.HubKubeconfig()}, args...)...)
-	var failed *fleet.CommandError
-	if !errors.As(err, &failed) {
-		return out, 0, ""
-	}
+	command := exec.CommandContext(ctx, filepath.Join(running.BinDir, "kubectl-fleetgate"), append([]string{"--kubeconfig=" + running.HubKubeconfig()}, args...)...)
+	command.Env = append(os.Environ(), "HOME="+running.Dir, "KUBECONFIG=")
+	var stdout, beside strings.Builder
+	command.Stdout, command.Stderr = &stdout, &beside
+	err := command.Run()
 	var exit *exec.ExitError
-	if errors.As(failed.Err, &exit) {
-		code = exit.ExitCode()
+	if errors.As(err, &exit) {
+		return stdout.String(), exit.ExitCode(), beside.String()
 	}
-	return out, code, failed.Stderr
+	Expect(err).NotTo(HaveOccurred())
+	return stdout.String(), 0, beside.String()
 }
 
 // hub runs kubectl on the hub, onMember on a member itself.
