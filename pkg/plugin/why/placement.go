@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -153,11 +154,25 @@ func (f *Facts) onMember(member string) []Answer {
 		a.Remedy = remedyOfRule(refused, member, f.Name)
 		return []Answer{a}
 	}
+	return []Answer{f.unasked(a)}
+}
+
+// unasked is the answer for a member that no rule has refused: it was not looked at, as the
+// policy has what it wants.
+func (f *Facts) unasked(a Answer) Answer {
 	a.Remedy = "see how it is decided: kubectl fleetgate simulate " + f.Name
-	if policy := f.Placement.GetSpec().Policy; policy != nil && policy.PlacementType == placementv1beta1.PickFixed {
+	policy := f.Placement.GetSpec().Policy
+	m := f.member(a.Member)
+	switch {
+	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
 		a.Reason, a.Remedy = "the member is not picked: it is not among clusterNames of the policy", "name it there"
+	case m != nil && slices.ContainsFunc(m.Spec.Taints, func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintCordoned }):
+		a.Reason, a.Remedy = "the member is not picked, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
+	case policy != nil && policy.PlacementType == placementv1beta1.PickN:
+		a.Reason = fmt.Sprintf("the member is not picked: the policy wants %d members, and has %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
+		a.Remedy = "raise numberOfClusters, or prefer the member by its labels; kubectl fleetgate simulate " + f.Name + " says how it is decided"
 	}
-	return []Answer{a}
+	return a
 }
 
 // remedyOfRule is what to do about a rule's no.

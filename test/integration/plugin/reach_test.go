@@ -171,6 +171,7 @@ func (c *consumer) engage(name string, config *rest.Config) error {
 	c.members[name] = stop
 	c.mu.Unlock()
 	go func() { _ = member.Start(running) }() // It ends when its member is lost.
+	member.GetCache().WaitForCacheSync(running)
 	var list corev1.ConfigMapList
 	if err := member.GetCache().List(running, &list); err != nil || len(list.Items) == 0 {
 		c.lose(name)

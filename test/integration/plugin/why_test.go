@@ -126,13 +126,6 @@ spec:
 		{name: "paused", onHub: settings, then: func(ctx context.Context, name string) {
 			hub(ctx, "", "annotate", "clusterresourceplacement", name, "fleetgate.io/paused=true")
 		}, object: "placement paused", reason: "is paused", remedy: "kubectl annotate clusterresourceplacement paused fleetgate.io/paused-"},
-		{name: "selector", policy: "-", onHub: `
-apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ClusterResourcePlacement
-metadata: {name: selector}
-spec:
-  resourceSelectors: [{group: example.com, version: v1, kind: Nowhere, name: one}]
-`, ask: []string{"why", "selector"}, object: "placement selector", reason: "Nowhere", remedy: "correct spec.resourceSelectors"},
 		{name: "external", spec: "strategy: {type: External}", onHub: settings,
 			object: "placement external", reason: "the strategy is External", remedy: "make a ClusterStagedUpdateRun"},
 		{name: "other", ask: []string{"why", "other", "--member", second}, onHub: settings,
