@@ -85,7 +85,7 @@ type group struct {
 func (s *session) groups() []group {
 	return []group{
 		{"look", "What is, and why:", []*cobra.Command{
-			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s),
+			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s), newConsoleCommand(s),
 		}},
 		{"members", "Members come and go:", []*cobra.Command{
 			newJoinCommand(s), newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
@@ -71,7 +70,7 @@ func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
 	}
 	for _, run := range runs {
 		status := run.GetStatus()
-		state, waits := stateOfRun(run)
+		state, waits := hub.StateOfRun(run)
 		stage, done, all := progress(status)
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
 			hub.NameOf(run), run.GetSpec().PlacementName, cmp.Or(status.ResourceSnapshotIndexUsed, run.GetSpec().ResourceSnapshotIndex, "latest"), state,
@@ -79,28 +78,6 @@ func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
 		}})
 	}
 	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, s.Out)
-}
-
-// stateOfRun is a word for how a run goes, and what it waits for.
-func stateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
-	conditions := run.GetStatus().Conditions
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunSucceeded); c != nil {
-		if c.Status == metav1.ConditionTrue {
-			return "Succeeded", ""
-		}
-		return "Failed", c.Message
-	}
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunProgressing); c != nil {
-		state := strings.TrimPrefix(c.Reason, "UpdateRun")
-		if c.Status == metav1.ConditionTrue {
-			return state, ""
-		}
-		return state, c.Message
-	}
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunInitialized); c != nil && c.Status != metav1.ConditionTrue {
-		return "NotInitialized", c.Message
-	}
-	return "Initialized", "to be started: kubectl fleetgate run resume " + hub.NameOf(run)
 }
 
 // progress is the stage that a run is at, and how many members have it.
@@ -162,14 +139,8 @@ func newRunStateCommand(s *session, name, short, done string, state placementv1b
 			if err != nil {
 				return err
 			}
-			run, err := h.Run(command.Context(), args[0])
-			if err != nil {
+			if err := h.SetRunState(command.Context(), args[0], state); err != nil {
 				return err
-			}
-			before := run.DeepCopyObject().(client.Object)
-			run.GetSpec().State = state
-			if err := h.Patch(command.Context(), run, client.MergeFrom(before)); err != nil {
-				return fmt.Errorf("changing run %q: %w", args[0], err)
 			}
 			s.say("run %s %s\n", args[0], done)
 			return nil

@@ -63,7 +63,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 		bindings = slices.DeleteFunc(bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster != o.Member })
 	}
 	root := tree.Of(hub.NameOf(placement), placement, bindings, nil)
-	works, err := h.WorksOfMembers(ctx, placement, detailed(root, bindings))
+	works, err := h.WorksOfMembers(ctx, placement, root.First(maxDetailed))
 	if err != nil {
 		return err
 	}
@@ -72,23 +72,4 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 		root = root.Unwell()
 	}
 	return root.Draw(o.Out)
-}
-
-// detailed are the members whose Works are opened: those that are not well first.
-func detailed(root tree.Node, bindings []placementv1beta1.BindingObject) []string {
-	well := map[string]bool{}
-	for _, node := range root.Children {
-		well[node.Name] = node.Well
-	}
-	var first, then []string
-	for _, b := range bindings {
-		name := b.GetSpec().TargetCluster
-		if well["member "+name] {
-			then = append(then, name)
-		} else {
-			first = append(first, name)
-		}
-	}
-	all := append(first, then...)
-	return all[:min(len(all), maxDetailed)]
 }

@@ -8,6 +8,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/memberconfig"
 	"fleetgate.io/fleetgate/pkg/plugin/nearest"
 )
 
@@ -164,4 +166,49 @@ func together(ctx context.Context, functions ...func(context.Context) error) err
 		group.Go(func() error { return function(ctx) })
 	}
 	return group.Wait()
+}
+
+// asker makes requests for what no type is known of.
+func (h *Hub) asker() (*rest.RESTClient, error) {
+	config := rest.CopyConfig(h.Config)
+	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/"
+	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
+	asker, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
+	}
+	return asker, nil
+}
+
+// GetTable asks a member, or many, for a table of objects, as kubectl get does. It returns
+// what the gateway warns of, too.
+func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[string]string, path ...string) (*metav1.Table, []string, error) {
+	asker, err := h.asker()
+	if err != nil {
+		return nil, nil, err
+	}
+	// The view's name is escaped in it: it is a segment of the path whatever is in it.
+	behindHub, _ := to.Paths()
+	base, _, err := rest.DefaultServerUrlFor(h.Config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the hub's URL: %w", err)
+	}
+	request := asker.Get().RequestURI(strings.TrimSuffix(base.EscapedPath(), "/")+behindHub+"/"+strings.Join(path, "/")).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	for name, value := range params {
+		request = request.Param(name, value)
+	}
+	result := request.Do(ctx)
+	var warnings []string
+	for _, w := range result.Warnings() {
+		warnings = append(warnings, w.Text)
+	}
+	text, err := result.Raw()
+	if err != nil {
+		return nil, warnings, err
+	}
+	table := &metav1.Table{}
+	if err := json.Unmarshal(text, table); err != nil {
+		return nil, warnings, fmt.Errorf("reading the table: %w", err)
+	}
+	return table, warnings, nil
 }

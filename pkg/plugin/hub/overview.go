@@ -12,8 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -21,12 +19,15 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
+// Tunnel is what the gateway says of a member's way in.
+type Tunnel = gatewayv1alpha1.ClusterGatewayStatus
+
 // Overview is the fleet at one moment.
 type Overview struct {
 	Members []clusterv1beta1.MemberCluster
 	// Tunnels are what the gateway says of each member's way in. TunnelsUnknown is why it
 	// could not be asked; then they are nil.
-	Tunnels        map[string]gatewayv1alpha1.ClusterGatewayStatus
+	Tunnels        map[string]Tunnel
 	TunnelsUnknown error
 	// Failing are the placements that are not what they should be, by member.
 	Failing map[string][]string
@@ -58,12 +59,12 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 	return o, err
 }
 
-func (h *Hub) tunnels(ctx context.Context) (map[string]gatewayv1alpha1.ClusterGatewayStatus, error) {
+func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	var list gatewayv1alpha1.ClusterGatewayList
 	if err := h.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("asking the gateway for its tunnels: %w", err)
 	}
-	all := make(map[string]gatewayv1alpha1.ClusterGatewayStatus, len(list.Items))
+	all := make(map[string]Tunnel, len(list.Items))
 	for i := range list.Items {
 		all[list.Items[i].Name] = list.Items[i].Status
 	}
@@ -104,7 +105,7 @@ func NameOf(placement metav1.Object) string {
 
 // UnwellPlacements are those of both scopes that are not scheduled and available, by name.
 func (h *Hub) UnwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
-	rows, err := h.placementRows(ctx)
+	rows, err := h.PlacementRows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +135,8 @@ type PlacementRow struct {
 	Well bool
 }
 
-// placementRows asks for tables, which are small however many members a placement has.
-func (h *Hub) placementRows(ctx context.Context) ([]PlacementRow, error) {
+// PlacementRows reads what the hub's own columns say of all placements. It asks for tables, which are small however many members a placement has.
+func (h *Hub) PlacementRows(ctx context.Context) ([]PlacementRow, error) {
 	var wide, narrow []PlacementRow
 	err := together(ctx,
 		func(ctx context.Context) (err error) {
@@ -148,14 +149,11 @@ func (h *Hub) placementRows(ctx context.Context) ([]PlacementRow, error) {
 }
 
 func (h *Hub) rowsOf(ctx context.Context, resource string) ([]PlacementRow, error) {
-	config := rest.CopyConfig(h.Config)
-	config.GroupVersion, config.APIPath = &placementv1beta1.GroupVersion, "/apis"
-	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	asker, err := rest.RESTClientFor(config)
+	asker, err := h.asker()
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
+		return nil, err
 	}
-	text, err := asker.Get().Resource(resource).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+	text, err := asker.Get().AbsPath("/apis", placementv1beta1.GroupVersion.String(), resource).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", resource, err)
 	}

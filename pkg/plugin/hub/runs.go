@@ -81,14 +81,14 @@ func (h *Hub) ApproveRun(ctx context.Context, name, stage string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	requests, err := h.approvalsOf(ctx, run)
+	requests, err := h.WaitingApprovals(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	var approved []string
 	for _, request := range requests {
 		status := request.GetStatus()
-		if meta.IsStatusConditionTrue(status.Conditions, placementv1beta1.ConditionApprovalRequestApproved) || stage != "" && request.GetSpec().TargetStage != stage {
+		if stage != "" && request.GetSpec().TargetStage != stage {
 			continue
 		}
 		before := request.DeepCopyObject().(client.Object)
@@ -166,4 +166,48 @@ func (h *Hub) MakeRun(ctx context.Context, like placementv1beta1.UpdateRunObject
 		return nil, fmt.Errorf("making a run back to snapshot %d: %w", index, err)
 	}
 	return run, nil
+}
+
+// StateOfRun is a word for how a run goes, and what it waits for.
+func StateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
+	conditions := run.GetStatus().Conditions
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunSucceeded); c != nil {
+		if c.Status == metav1.ConditionTrue {
+			return "Succeeded", ""
+		}
+		return "Failed", c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunProgressing); c != nil {
+		state := strings.TrimPrefix(c.Reason, "UpdateRun")
+		if c.Status == metav1.ConditionTrue {
+			return state, ""
+		}
+		return state, c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunInitialized); c != nil && c.Status != metav1.ConditionTrue {
+		return "NotInitialized", c.Message
+	}
+	return "Initialized", "to be started: kubectl fleetgate run resume " + NameOf(run)
+}
+
+// SetRunState has a run go on, or stop.
+func (h *Hub) SetRunState(ctx context.Context, name string, state placementv1beta1.UpdateRunState) error {
+	run, err := h.Run(ctx, name)
+	if err != nil {
+		return err
+	}
+	before := run.DeepCopyObject().(client.Object)
+	run.GetSpec().State = state
+	if err := h.Patch(ctx, run, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing run %q: %w", name, err)
+	}
+	return nil
+}
+
+// WaitingApprovals are what a run asks for and nobody has approved.
+func (h *Hub) WaitingApprovals(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
+	requests, err := h.approvalsOf(ctx, run)
+	return slices.DeleteFunc(requests, func(r placementv1beta1.ApprovalRequestObject) bool {
+		return meta.IsStatusConditionTrue(r.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApproved)
+	}), err
 }

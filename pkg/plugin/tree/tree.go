@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,9 @@ type Node struct {
 	Hint     string
 	Children []Node
 }
+
+// memberPrefix is in front of a member's name.
+const memberPrefix = "member "
 
 // words are the states by condition that is not True, the cause before what follows of it.
 var words = [...]struct{ condition, isFalse string }{
@@ -71,7 +75,7 @@ func Of(name string, placement placementv1beta1.PlacementObject, bindings []plac
 
 func ofMember(b placementv1beta1.BindingObject, works []placementv1beta1.Work, selected int) Node {
 	status := b.GetStatus()
-	node := Node{Name: "member " + b.GetSpec().TargetCluster, Hint: "snapshot " + cmp.Or(b.GetSpec().ResourceSnapshotName, "none yet")}
+	node := Node{Name: memberPrefix + b.GetSpec().TargetCluster, Hint: "snapshot " + cmp.Or(b.GetSpec().ResourceSnapshotName, "none yet")}
 	node.State, node.Well = stateOf(status.Conditions)
 	if b.GetSpec().State == placementv1beta1.BindingUnscheduled {
 		node.State, node.Well = "is to lose it", false
@@ -143,6 +147,22 @@ func wordOf(condition string) string {
 		}
 	}
 	return "failed"
+}
+
+// First are the names of at most n members of a placement's tree, those that are not well
+// before the others.
+func (n Node) First(limit int) []string {
+	var unwell, well []string
+	for _, c := range n.Children {
+		name := strings.TrimPrefix(c.Name, memberPrefix)
+		if c.Well {
+			well = append(well, name)
+		} else {
+			unwell = append(unwell, name)
+		}
+	}
+	all := append(unwell, well...)
+	return all[:min(len(all), limit)]
 }
 
 // Unwell leaves out what is well.
