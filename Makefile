@@ -68,13 +68,16 @@ clean: down ## Stop what `make up` started, and remove all that was built here.
 ##@ Build
 
 .PHONY: build
-build: $(BIN)/gateway $(BIN)/agent ## Build gateway and agent.
+build: $(BIN)/gateway $(BIN)/agent $(BIN)/kubectl-fleetgate ## Build gateway, agent and the kubectl plugin.
 
 $(BIN)/gateway: $(SOURCES)
 	@$(STEP) "Building gateway" $(GO) build -o $@ ./cmd/gateway
 
 $(BIN)/agent: $(SOURCES)
 	@$(STEP) "Building agent" $(GO) build -o $@ ./cmd/agent
+
+$(BIN)/kubectl-fleetgate: $(SOURCES)
+	@$(STEP) "Building the kubectl plugin" $(GO) build -o $@ ./cmd/kubectl-fleetgate
 
 .PHONY: kube
 kube: $(BIN)/kube $(BIN)/kwok ## Build the Kubernetes programs that tests and `make up` run (once).
@@ -164,7 +167,7 @@ $(BIN)/release: $(wildcard hack/release/*.go) hack/release/go.mod hack/release/g
 	@$(STEP) "Building what signs a release (about 5 minutes, once)" $(GO) build -C hack/release -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 .PHONY: tools
-tools: kube $(BIN)/helm $(BIN)/gateway $(BIN)/agent $(BIN)/fleet ## Build all that `make up` and the tests run.
+tools: kube $(BIN)/helm $(BIN)/gateway $(BIN)/agent $(BIN)/kubectl-fleetgate $(BIN)/fleet ## Build all that `make up` and the tests run.
 
 ##@ Develop
 

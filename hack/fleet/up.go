@@ -237,8 +237,11 @@ func (j *job) show(ctx context.Context) error {
 // suggestions are commands that work as they are printed.
 func (j *job) suggestions() []string {
 	kubectl := filepath.Join(j.fleet.BinDir, "kubectl")
+	plugin := filepath.Join(j.fleet.BinDir, "kubectl-fleetgate")
 	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig("member-2")
 	return []string{
+		plugin + " " + hub + " members",
+		plugin + " " + hub + " tree shop",
 		kubectl + " " + hub + " get clustergateways",
 		kubectl + " --kubeconfig=" + j.fleet.FleetKubeconfig() + " get pods --all-namespaces --output=wide",
 		kubectl + " " + member + " --namespace=shop get configmap web --output=yaml",

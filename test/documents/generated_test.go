@@ -30,6 +30,7 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		{"docs/operations.md", "<!-- flags: agent.", "<!-- end of flags -->", flagTable(agentapp.NewOptions())},
 		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
 		{"docs/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
+		{"docs/plugin.md", "<!-- commands.", "<!-- end of commands -->", pluginPage()},
 	} {
 		text := read(t, table.document)
 		before, rest, ok := strings.Cut(text, table.begin)

@@ -153,7 +153,7 @@ var _ = Describe("make up", Ordered, func() {
 
 	It("suggests commands that run", func(ctx context.Context) {
 		commands := section("Try next")
-		Expect(commands).To(HaveLen(4))
+		Expect(commands).To(HaveLen(6))
 		for _, command := range commands {
 			out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), "%s\n%s", command, out)

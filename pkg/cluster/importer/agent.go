@@ -71,6 +71,9 @@ func valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1
 	return values, nil
 }
 
+// Image are the chart's values for an image, as one names it.
+func Image(name string) any { return imageAt("", name) }
+
 // imageAt is the image as a private registry has it, in the parts that the chart takes. A colon
 // before the last slash is that of a registry's port.
 func imageAt(registry, image string) imageValues {
@@ -96,7 +99,13 @@ func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := r.Chart.Render(ctx, ReleaseName, agentNamespace(cluster), values)
+	return Manifests(ctx, r.Chart, agentNamespace(cluster), values)
+}
+
+// Manifests are what is applied on a cluster to install the agent in a namespace, in this
+// order. Values are those of the chart.
+func Manifests(ctx context.Context, chart Chart, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error) {
+	rendered, err := chart.Render(ctx, ReleaseName, namespace, values)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the agent's chart: %w", err)
 	}
@@ -106,11 +115,11 @@ func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha
 	slices.SortStableFunc(rendered, func(a, b *unstructured.Unstructured) int {
 		return cmp.Compare(rank(a), rank(b))
 	})
-	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion("v1")
-	namespace.SetKind("Namespace")
-	namespace.SetName(agentNamespace(cluster))
-	return append([]*unstructured.Unstructured{namespace}, rendered...), nil
+	first := &unstructured.Unstructured{}
+	first.SetAPIVersion("v1")
+	first.SetKind("Namespace")
+	first.SetName(namespace)
+	return append([]*unstructured.Unstructured{first}, rendered...), nil
 }
 
 // rank has namespaces first and workloads last.

@@ -110,7 +110,7 @@ func TestManifestsFollowTheCluster(t *testing.T) {
 	if first := objects[0]; first.GetKind() != "Namespace" || first.GetName() != "agents" {
 		t.Errorf("first is %s %q", first.GetKind(), first.GetName())
 	}
-	known := mapper()
+	known := Mapper()
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		mapping, err := known.RESTMapping(kind.GroupKind(), kind.Version)

@@ -36,12 +36,12 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 			"spec.agentResources or spec.agentPullSecrets", err), nil
 	}
 	config.Timeout = memberTimeout
-	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: mapper()})
+	member, err := client.New(config, client.Options{Scheme: r.Client.Scheme(), Mapper: Mapper()})
 	if err != nil {
 		return failed(ReasonKubeConfigInvalid, "the kubeconfig cannot be used: %v", err), nil
 	}
 	for _, object := range objects {
-		if err := apply(ctx, member, object); err != nil {
+		if err := Apply(ctx, member, object); err != nil {
 			return explain(object, config.Host, err), nil
 		}
 	}
@@ -52,8 +52,8 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 	return &outcome{reason: ReasonImported, message: "the agent is installed; it registers by itself"}, nil
 }
 
-// apply writes one object, in the place of a former one where that cannot become it.
-func apply(ctx context.Context, member client.Client, object *unstructured.Unstructured) error {
+// Apply writes one object, in the place of a former one where that cannot become it.
+func Apply(ctx context.Context, member client.Client, object *unstructured.Unstructured) error {
 	write := func() error {
 		return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
 	}
@@ -67,8 +67,8 @@ func apply(ctx context.Context, member client.Client, object *unstructured.Unstr
 	return write()
 }
 
-// mapper knows the kinds that the chart has, so that nothing has to be discovered.
-func mapper() meta.RESTMapper {
+// Mapper knows the kinds that the chart has, so that nothing has to be discovered.
+func Mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for scope, kinds := range map[meta.RESTScope][]schema.GroupVersionKind{
 		meta.RESTScopeRoot: {

@@ -4,11 +4,41 @@
 package simulate
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
 )
+
+// The ways in which results are written.
+const (
+	Table = "table"
+	YAML  = "yaml"
+	JSON  = "json"
+)
+
+// Formats are the ways in which results are written.
+func Formats() []string { return []string{Table, YAML, JSON} }
+
+// Write writes results in one of Formats.
+func Write(out io.Writer, format string, results []Result) error {
+	if format == Table {
+		return Print(out, results)
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err == nil && format == YAML {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the decision: %w", err)
+	}
+	_, err = fmt.Fprintln(out, strings.TrimSuffix(string(text), "\n"))
+	return err
+}
 
 // Print writes results as tables, one for each placement.
 func Print(out io.Writer, results []Result) error {

@@ -7,20 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+	"fleetgate.io/fleetgate/pkg/memberconfig"
 )
 
 // kubeconfigOptions are the flags of the command kubeconfig.
@@ -77,7 +70,7 @@ view, as if they were one cluster to read from.`,
 	return command
 }
 
-func (o *kubeconfigOptions) run(to target, out, notes io.Writer) error {
+func (o *kubeconfigOptions) run(to memberconfig.Target, out, notes io.Writer) error {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	own, err := rules.Load()
@@ -88,7 +81,7 @@ func (o *kubeconfigOptions) run(to target, out, notes io.Writer) error {
 	if err != nil {
 		return err
 	}
-	made, err := kubeconfigFor(own, o.Context, to, way)
+	made, err := memberconfig.For(own, o.Context, to, way)
 	if err != nil {
 		return err
 	}
@@ -100,155 +93,36 @@ func (o *kubeconfigOptions) run(to target, out, notes io.Writer) error {
 		_, err = out.Write(text)
 		return err
 	}
-	if err := addTo(o.Into, made); err != nil {
+	if err := memberconfig.AddTo(o.Into, made); err != nil {
 		return err
 	}
 	fmt.Fprintf(notes, "Added context %q to %s. Use it with: kubectl --kubeconfig %s --context %s\n", made.CurrentContext, o.Into, o.Into, made.CurrentContext)
 	return nil
 }
 
-// target is what a kubeconfig leads to: a member, or a view of many.
-type target struct {
-	name  string
-	fleet bool
-}
-
 // target is what the arguments name.
-func (o *kubeconfigOptions) target(args []string) (target, error) {
+func (o *kubeconfigOptions) target(args []string) (memberconfig.Target, error) {
 	switch {
 	case o.Fleet && len(args) == 0:
-		return target{name: viewv1alpha1.AllMembers, fleet: true}, nil
+		return memberconfig.View("")
 	case len(args) == 0:
-		return target{}, errors.New("name a member, or give --fleet")
-	case !o.Fleet:
-		if problems := validation.IsDNS1123Subdomain(args[0]); len(problems) > 0 {
-			return target{}, fmt.Errorf("%q is not the name of a member: %s", args[0], strings.Join(problems, ", "))
-		}
-		return target{name: args[0]}, nil
+		return memberconfig.Target{}, errors.New("name a member, or give --fleet")
+	case o.Fleet:
+		return memberconfig.View(args[0])
 	}
-	if err := fleetview.ValidateName(args[0]); err != nil {
-		return target{}, err
-	}
-	return target{name: args[0], fleet: true}, nil
+	return memberconfig.Member(args[0])
 }
 
-// paths are those of the target behind the hub, and behind the gateway's own endpoint.
-func (t target) paths() (hub, endpoint string) {
-	name := url.PathEscape(t.name)
-	if t.fleet {
-		return fleetview.PathPrefix + name + "/proxy", fleetview.EndpointPrefix + name
-	}
-	return clustergateway.ProxyPathPrefix + name + "/proxy", clustergateway.EndpointPrefix + name
-}
-
-// context is the name of the context, beside the one of the hub.
-func (t target) context(hub string) string {
-	if t.fleet {
-		return hub + "-fleet-" + t.name
-	}
-	return hub + "-" + t.name
-}
-
-// way is how a member is reached: through the hub, or an endpoint with its CA.
-type way struct {
-	endpoint string
-	ca       []byte
-}
-
-func (o *kubeconfigOptions) way() (way, error) {
+func (o *kubeconfigOptions) way() (memberconfig.Way, error) {
 	if o.EndpointCAFile == "" {
-		return way{endpoint: o.Endpoint}, nil
+		return memberconfig.Way{Endpoint: o.Endpoint}, nil
 	}
 	if o.Endpoint == "" {
-		return way{}, errors.New("--endpoint-ca-file does nothing without --endpoint")
+		return memberconfig.Way{}, errors.New("--endpoint-ca-file does nothing without --endpoint")
 	}
 	ca, err := os.ReadFile(o.EndpointCAFile)
 	if err != nil {
-		return way{}, fmt.Errorf("reading --endpoint-ca-file: %w", err)
+		return memberconfig.Way{}, fmt.Errorf("reading --endpoint-ca-file: %w", err)
 	}
-	return way{endpoint: o.Endpoint, ca: ca}, nil
-}
-
-// kubeconfigFor is one context of a kubeconfig for the hub, changed to lead to a
-// member. The user is the same, so the context, with a cluster of its own, can
-// stand beside the one it was made from.
-func kubeconfigFor(own *clientcmdapi.Config, contextName string, to target, by way) (*clientcmdapi.Config, error) {
-	if contextName == "" {
-		contextName = own.CurrentContext
-	}
-	chosen, ok := own.Contexts[contextName]
-	if !ok {
-		return nil, fmt.Errorf("your kubeconfig has no context %q: choose one with --context", contextName)
-	}
-	hub, ok := own.Clusters[chosen.Cluster]
-	if !ok {
-		return nil, fmt.Errorf("context %q of your kubeconfig names cluster %q, which it does not have", contextName, chosen.Cluster)
-	}
-	for _, prefix := range []string{clustergateway.ProxyPathPrefix, clustergateway.EndpointPrefix, fleetview.PathPrefix, fleetview.EndpointPrefix} {
-		if strings.Contains(hub.Server, prefix) {
-			return nil, fmt.Errorf("context %q leads to a member already (%s): choose the hub's with --context", contextName, hub.Server)
-		}
-	}
-	cluster := hub.DeepCopy()
-	cluster.LocationOfOrigin = ""
-	behindHub, behindEndpoint := to.paths()
-	cluster.Server = strings.TrimSuffix(hub.Server, "/") + behindHub
-	if by.endpoint != "" {
-		cluster.Server = strings.TrimSuffix(by.endpoint, "/") + behindEndpoint
-		cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", by.ca
-		cluster.TLSServerName, cluster.InsecureSkipTLSVerify = "", false
-	}
-	name := to.context(contextName)
-	context := chosen.DeepCopy()
-	context.Cluster, context.LocationOfOrigin = name, ""
-	made := clientcmdapi.NewConfig()
-	made.CurrentContext = name
-	made.Clusters[name], made.Contexts[name] = cluster, context
-	if user, ok := own.AuthInfos[chosen.AuthInfo]; ok {
-		user = user.DeepCopy()
-		user.LocationOfOrigin = ""
-		made.AuthInfos[chosen.AuthInfo] = user
-	}
-	return made, nil
-}
-
-// addTo adds contexts to a file, which keeps its current one. A user that is
-// there already must be the same.
-func addTo(path string, made *clientcmdapi.Config) error {
-	present, err := clientcmd.LoadFromFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		present, err = clientcmdapi.NewConfig(), nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading --into: %w", err)
-	}
-	// The file's own paths stay as they are; only for comparing they are made whole.
-	resolved := present.DeepCopy()
-	if err := clientcmd.ResolveLocalPaths(resolved); err != nil {
-		return fmt.Errorf("reading --into: %w", err)
-	}
-	for name, user := range made.AuthInfos {
-		before, ok := resolved.AuthInfos[name]
-		if !ok {
-			present.AuthInfos[name] = user
-			continue
-		}
-		before.LocationOfOrigin = ""
-		if !equality.Semantic.DeepEqual(before, user) {
-			return fmt.Errorf("%s has another user %q: choose another file", path, name)
-		}
-	}
-	for name, cluster := range made.Clusters {
-		present.Clusters[name] = cluster
-	}
-	for name, context := range made.Contexts {
-		present.Contexts[name] = context
-	}
-	if present.CurrentContext == "" {
-		present.CurrentContext = made.CurrentContext
-	}
-	if err := clientcmd.WriteToFile(*present, path); err != nil {
-		return fmt.Errorf("writing --into: %w", err)
-	}
-	return nil
+	return memberconfig.Way{Endpoint: o.Endpoint, CA: ca}, nil
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"fleetgate.io/fleetgate/pkg/memberconfig"
 )
 
 // own is a kubeconfig of somebody who uses a plugin, behind a forward proxy.
@@ -109,7 +111,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 	path := writeOwn(t)
 	o := kubeconfigOptions{Kubeconfig: path, Into: path}
 	for range 2 { // A second time changes nothing.
-		if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
+		if err := o.run(memberconfig.Target{Name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +128,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 
 	fresh := filepath.Join(t.TempDir(), "new")
 	o.Into = fresh
-	if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
+	if err := o.run(memberconfig.Target{Name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(fresh); err != nil || info.Mode().Perm() != 0o600 {
@@ -138,7 +140,7 @@ func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Into = fresh
-	if err := o.run(target{name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), `has another user "joe"`) || strings.Contains(err.Error(), "secret-of") {
+	if err := o.run(memberconfig.Target{Name: "m1"}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), `has another user "joe"`) || strings.Contains(err.Error(), "secret-of") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -186,7 +188,7 @@ func TestKubeconfigOfTheFleet(t *testing.T) {
 	if err != nil || got.Clusters["hub-fleet-all"].Server != "https://gateway:8443/fleets/all" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if to, err := (&kubeconfigOptions{Fleet: true}).target(nil); err != nil || to.name != "all" {
+	if to, err := (&kubeconfigOptions{Fleet: true}).target(nil); err != nil || to.Name != "all" {
 		t.Errorf("without a name it is %v, %v", to, err)
 	}
 	for _, bad := range []string{"labels:a=b=c", "labels:example.com/zone=a", "A view"} {

@@ -67,6 +67,10 @@ const (
 	// when it makes the MemberCluster; removing it is the approval.
 	TaintUnapproved = "fleetgate.io/unapproved"
 
+	// TaintCordoned is on a member that somebody has cordoned or drained: nothing new is
+	// placed there that does not tolerate it. People and their tools add and remove it.
+	TaintCordoned = "fleetgate.io/cordoned"
+
 	// InfrastructurePrefix begins the labels and properties that the hub knows of a
 	// member's infrastructure from others than its agent, such as Cluster API. What an
 	// agent reports under such a name is left out.

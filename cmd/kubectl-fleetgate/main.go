@@ -1,0 +1,19 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command kubectl-fleetgate is what `kubectl fleetgate` runs.
+package main
+
+import (
+	"os"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/pkg/plugin"
+)
+
+func main() {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(plugin.Run(ctrl.SetupSignalHandler(), streams, os.Args[1:]))
+}

@@ -1,0 +1,127 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+// How long a page may take to be asked for and read. Events are not bounded: they end with
+// the console.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = 20 * time.Second
+)
+
+// Console is the pages over one hub.
+type Console struct {
+	// Hub is read as the user.
+	Hub   *hub.Hub
+	Clock clock.PassiveClock
+
+	pages map[string]*template.Template
+	form  string
+	live  *signals
+}
+
+// handler is the pages without their guard.
+func (c *Console) handler() (http.Handler, error) {
+	pages, err := templates()
+	if err != nil {
+		return nil, err
+	}
+	c.pages = pages
+	if c.live == nil {
+		c.live = newSignals()
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.FileServerFS(files))
+	mux.HandleFunc("GET /{$}", c.fleet)
+	mux.HandleFunc("GET /member", c.member)
+	mux.HandleFunc("GET /placements", c.placements)
+	mux.HandleFunc("GET /placement", c.placement)
+	mux.HandleFunc("GET /runs", c.runs)
+	mux.HandleFunc("GET /runs/confirm", c.confirm)
+	mux.HandleFunc("POST /runs/approve", c.approve)
+	mux.HandleFunc("POST /runs/stop", c.stop)
+	mux.HandleFunc("GET /across", c.across)
+	mux.HandleFunc("GET /wrong", c.wrong)
+	mux.HandleFunc("GET /events", c.events)
+	return mux, nil
+}
+
+// Run serves the console until the context ends. Ready is told the file that leads a browser
+// there, once. The error says why it cannot be served.
+func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening on loopback: %w", err)
+	}
+	c.live = newSignals()
+	pages, err := c.handler()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	g, err := newGuard(listener.Addr().(*net.TCPAddr).Port, pages)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	c.form = g.form
+	file, err := redirectFile(g.openURL())
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { _ = os.RemoveAll(filepath.Dir(file)) }() // Its address opens nothing any more.
+	watched, stop := context.WithCancel(ctx)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		c.watch(watched)
+	}()
+	server := &http.Server{Handler: g, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, BaseContext: func(net.Listener) context.Context { return watched }}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	ready(file, "http://"+g.host)
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-ended:
+	}
+	stop()
+	closed := server.Close()
+	<-watching
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, closed)
+}
+
+// redirectFile is a page that only the user can read and that leads to the address: what is
+// among a program's arguments everybody on the machine can read.
+func redirectFile(address string) (string, error) {
+	dir, err := os.MkdirTemp("", "fleetgate-console-")
+	if err != nil {
+		return "", fmt.Errorf("making the file that opens the console: %w", err)
+	}
+	file := filepath.Join(dir, "open.html")
+	text := template.Must(template.New("open").Parse(`<!doctype html><meta charset="utf-8"><title>fleetgate</title><meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Open the console</a>`))
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("making the file that opens the console: %w", err)
+	}
+	return file, errors.Join(text.Execute(io.Writer(out), address), out.Close())
+}

@@ -1,0 +1,126 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+const (
+	// gather is how long changes are gathered before pages are told: a fleet never rests.
+	gather = 500 * time.Millisecond
+	// watchAgain is how soon a watch that has ended is made again.
+	watchAgain = 2 * time.Second
+	// alive is how often an idle page hears something, so that it notices an end.
+	alive = 15 * time.Second
+)
+
+// signals tell pages that something has changed; what, they ask for.
+type signals struct {
+	mu        sync.Mutex
+	listeners map[chan struct{}]bool
+}
+
+func newSignals() *signals { return &signals{listeners: map[chan struct{}]bool{}} }
+
+// listen returns a channel that gets a value after a change.
+func (s *signals) listen() (changed chan struct{}, leave func()) {
+	changed = make(chan struct{}, 1)
+	s.mu.Lock()
+	s.listeners[changed] = true
+	s.mu.Unlock()
+	return changed, func() {
+		s.mu.Lock()
+		delete(s.listeners, changed)
+		s.mu.Unlock()
+	}
+}
+
+func (s *signals) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for listener := range s.listeners {
+		select {
+		case listener <- struct{}{}:
+		default: // It has not yet looked at the one before.
+		}
+	}
+}
+
+// watch follows the kinds that pages show, by their metadata, until the context ends.
+func (c *Console) watch(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, kind := range []schema.GroupVersionKind{
+		clusterv1beta1.GroupVersion.WithKind("MemberCluster"), placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"),
+		placementv1beta1.GroupVersion.WithKind("ResourcePlacement"), placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"),
+		placementv1beta1.GroupVersion.WithKind("StagedUpdateRun"),
+	} {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				c.follow(ctx, kind)
+				wait(ctx, watchAgain)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// follow tells of changes until the watch ends. A kind that the user may not watch is not
+// live; what keeps it from being read its page says.
+func (c *Console) follow(ctx context.Context, kind schema.GroupVersionKind) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	watched, err := c.Hub.Watch(ctx, list)
+	if err != nil {
+		return
+	}
+	defer watched.Stop()
+	for range watched.ResultChan() {
+		c.live.tell()
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// events is the stream on which a page hears that something has changed.
+func (c *Console) events(w http.ResponseWriter, r *http.Request) {
+	changed, leave := c.live.listen()
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w).Flush
+	for text := ": hello\n\n"; ; {
+		if _, err := fmt.Fprint(w, text); err != nil || flush() != nil {
+			return
+		}
+		timer := time.NewTimer(alive)
+		select {
+		case <-r.Context().Done():
+			timer.Stop()
+			return
+		case <-changed:
+			timer.Stop()
+			wait(r.Context(), gather)
+			text = "data: changed\n\n"
+		case <-timer.C:
+			text = ": alive\n\n"
+		}
+	}
+}

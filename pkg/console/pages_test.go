@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+// hostile is what a member or a user may write.
+const hostile = "<script>alert(1)</script>\"'>\u202eevil\x1b[2J&amp;"
+
+// over is a console over objects; tables of placements and of members are answered with text.
+func over(t *testing.T, table string, objects ...client.Object) http.Handler {
+	t.Helper()
+	scheme, err := hub.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(table))
+	}))
+	t.Cleanup(server.Close)
+	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
+	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handler
+}
+
+const noTable = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[]}`
+
+func get(handler http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func joined(name string, labels map[string]string) *clusterv1beta1.MemberCluster {
+	m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	m.Status.Conditions = []metav1.Condition{
+		{Type: clusterv1beta1.ConditionReadyToJoin, Status: metav1.ConditionTrue}, {Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionTrue},
+	}
+	m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+	m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{clusterv1beta1.PropertyNodeCount: {Value: "5"}}
+	return m
+}
+
+func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
+	member := joined("m", map[string]string{"region": "eu"})
+	member.Status.Conditions[1] = metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: "Silent", Message: hostile + strings.Repeat("x", 64<<10)}
+	member.Status.Properties["evil"] = clusterv1beta1.PropertyValue{Value: hostile}
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	placement.Status.Conditions = []metav1.Condition{{Type: "ClusterResourcePlacementScheduled", Status: metav1.ConditionTrue}}
+	binding := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "shop"}}}
+	binding.Spec.TargetCluster = "m"
+	binding.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{
+		ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: hostile, Name: hostile}, ObservedDrifts: []placementv1beta1.PatchDetail{{Path: hostile, ValueInHub: hostile, ValueInMember: hostile}},
+	}}
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: hostile, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: hostile}}}}
+	table := fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name"},{"name":%[1]q}],"rows":[{"cells":["shop",%[1]q],"object":{"metadata":{"name":"shop"}}}]}`, "<script>alert(1)</script>")
+	handler := over(t, table, member, placement, binding, run)
+	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E"} {
+		w := get(handler, path)
+		body := w.Body.String()
+		if w.Code != http.StatusOK && !strings.Contains(path, "%3C") || strings.Contains(body, "<script>") || strings.ContainsAny(body, "\u202e\x1b") || len(body) > 64<<10 {
+			t.Errorf("%s: %d, %d bytes:\n%s", path, w.Code, len(body), body[:min(len(body), 3000)])
+		}
+		if !strings.Contains(body, `<html lang="en">`) || !strings.Contains(body, "</html>") || !strings.Contains(body, "<h1>") {
+			t.Errorf("%s is no whole page:\n%s", path, body[:min(len(body), 3000)])
+		}
+	}
+	if body := get(handler, "/placement?name=shop").Body.String(); !strings.Contains(body, "&lt;script&gt;alert(1)") {
+		t.Errorf("a drift is not shown:\n%s", body)
+	}
+}
+
+func TestTheFleetIsATileForEachMember(t *testing.T) {
+	handler := over(t, noTable, joined("a", map[string]string{"region": "eu"}), joined("b", map[string]string{"region": "us"}), joined("c", nil))
+	body := get(handler, "/?by=region").Body.String()
+	for _, want := range []string{">eu</text>", ">us</text>", ">no region</text>", `<a href="/member?name=a" aria-label="a: well">`, `<rect class="well"`, "3 members, 0 not well"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+}
+
+func TestAThousandMembersFitOnOneScreen(t *testing.T) {
+	o := &hub.Overview{}
+	for i := range 1000 {
+		o.Members = append(o.Members, *joined(fmt.Sprintf("member-%d", i), map[string]string{"region": fmt.Sprint(i % 4)}))
+	}
+	p := drawn(o, "region")
+	seen := map[[2]int]bool{}
+	for _, b := range p.Blocs {
+		for _, tile := range b.Tiles {
+			at := [2]int{tile.X / place, tile.Y / place}
+			if tile.X < 0 || tile.X+tile.Side > p.Width || tile.Y+tile.Side > p.Height || seen[[2]int{tile.X, tile.Y}] {
+				t.Errorf("%+v at %v is not in the picture, or on another", tile, at)
+			}
+			seen[[2]int{tile.X, tile.Y}] = true
+		}
+	}
+	if len(p.Blocs) != 4 || len(seen) != 1000 || p.Height > 900 {
+		t.Errorf("%d blocs, %d tiles, %d high", len(p.Blocs), len(seen), p.Height)
+	}
+}
+
+func TestPagesHearOfChanges(t *testing.T) {
+	c := &Console{live: newSignals()}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	server := httptest.NewServer(http.HandlerFunc(c.events))
+	defer server.Close()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	buffer := make([]byte, 100)
+	n, err := response.Body.Read(buffer)
+	if err != nil || string(buffer[:n]) != ": hello\n\n" {
+		t.Fatalf("got %q, %v", buffer[:n], err)
+	}
+	c.live.tell()
+	c.live.tell() // Both are told at once.
+	n, err = response.Body.Read(buffer)
+	if err != nil || string(buffer[:n]) != "data: changed\n\n" {
+		t.Errorf("got %q, %v", buffer[:n], err)
+	}
+}

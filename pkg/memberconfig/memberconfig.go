@@ -1,0 +1,169 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memberconfig changes somebody's kubeconfig of the hub so that it leads to a
+// member, or to many at once. Who they are and how they prove it stays as it is.
+package memberconfig
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+)
+
+// Target is what a kubeconfig leads to: a member, or a view of many.
+type Target struct {
+	// Name is the member's, or the view's.
+	Name string
+	// Fleet says that it is a view.
+	Fleet bool
+}
+
+// Member is the target of a member's name. The error says why it cannot be one.
+func Member(name string) (Target, error) {
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return Target{}, fmt.Errorf("%q is not the name of a member: %s", name, strings.Join(problems, ", "))
+	}
+	return Target{Name: name}, nil
+}
+
+// View is the target of a view's name: that of a FleetView, or a selector as
+// docs/fleet-view.md has them. Empty means all members.
+func View(name string) (Target, error) {
+	if name == "" {
+		return Target{Name: viewv1alpha1.AllMembers, Fleet: true}, nil
+	}
+	if err := fleetview.ValidateName(name); err != nil {
+		return Target{}, err
+	}
+	return Target{Name: name, Fleet: true}, nil
+}
+
+// Paths are those of the target behind the hub, and behind the gateway's own endpoint.
+func (t Target) Paths() (hub, endpoint string) {
+	name := url.PathEscape(t.Name)
+	if t.Fleet {
+		return fleetview.PathPrefix + name + "/proxy", fleetview.EndpointPrefix + name
+	}
+	return clustergateway.ProxyPathPrefix + name + "/proxy", clustergateway.EndpointPrefix + name
+}
+
+// Context is the name of the context, beside the one of the hub.
+func (t Target) Context(hub string) string {
+	if t.Fleet {
+		return hub + "-fleet-" + t.Name
+	}
+	return hub + "-" + t.Name
+}
+
+// Way is how a member is reached: through the hub, or by the gateway's own endpoint.
+type Way struct {
+	// Endpoint is the URL of the gateway's own endpoint. Empty: through the hub.
+	Endpoint string
+	// CA verifies it, in PEM. Empty: its certificate is publicly trusted.
+	CA []byte
+}
+
+// LeadsToMember says whether a server's URL is that of a member, or of a view, and not the
+// hub's.
+func LeadsToMember(server string) bool {
+	for _, prefix := range []string{clustergateway.ProxyPathPrefix, clustergateway.EndpointPrefix, fleetview.PathPrefix, fleetview.EndpointPrefix} {
+		if strings.Contains(server, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// For is one context of a kubeconfig for the hub, changed to lead to a
+// member. The user is the same, so the context, with a cluster of its own, can
+// stand beside the one it was made from.
+func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clientcmdapi.Config, error) {
+	if contextName == "" {
+		contextName = own.CurrentContext
+	}
+	chosen, ok := own.Contexts[contextName]
+	if !ok {
+		return nil, fmt.Errorf("your kubeconfig has no context %q: choose one with --context", contextName)
+	}
+	hub, ok := own.Clusters[chosen.Cluster]
+	if !ok {
+		return nil, fmt.Errorf("context %q of your kubeconfig names cluster %q, which it does not have", contextName, chosen.Cluster)
+	}
+	if LeadsToMember(hub.Server) {
+		return nil, fmt.Errorf("context %q leads to a member already (%s): choose the hub's with --context", contextName, hub.Server)
+	}
+	cluster := hub.DeepCopy()
+	cluster.LocationOfOrigin = ""
+	behindHub, behindEndpoint := to.Paths()
+	cluster.Server = strings.TrimSuffix(hub.Server, "/") + behindHub
+	if by.Endpoint != "" {
+		cluster.Server = strings.TrimSuffix(by.Endpoint, "/") + behindEndpoint
+		cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", by.CA
+		cluster.TLSServerName, cluster.InsecureSkipTLSVerify = "", false
+	}
+	name := to.Context(contextName)
+	context := chosen.DeepCopy()
+	context.Cluster, context.LocationOfOrigin = name, ""
+	made := clientcmdapi.NewConfig()
+	made.CurrentContext = name
+	made.Clusters[name], made.Contexts[name] = cluster, context
+	if user, ok := own.AuthInfos[chosen.AuthInfo]; ok {
+		user = user.DeepCopy()
+		user.LocationOfOrigin = ""
+		made.AuthInfos[chosen.AuthInfo] = user
+	}
+	return made, nil
+}
+
+// AddTo adds contexts to a file, which keeps its current one. A user that is
+// there already must be the same.
+func AddTo(path string, made *clientcmdapi.Config) error {
+	present, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		present, err = clientcmdapi.NewConfig(), nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	// The file's own paths stay as they are; only for comparing they are made whole.
+	resolved := present.DeepCopy()
+	if err := clientcmd.ResolveLocalPaths(resolved); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	for name, user := range made.AuthInfos {
+		before, ok := resolved.AuthInfos[name]
+		if !ok {
+			present.AuthInfos[name] = user
+			continue
+		}
+		before.LocationOfOrigin = ""
+		if !equality.Semantic.DeepEqual(before, user) {
+			return fmt.Errorf("%s has another user %q: choose another file", path, name)
+		}
+	}
+	for name, cluster := range made.Clusters {
+		present.Clusters[name] = cluster
+	}
+	for name, context := range made.Contexts {
+		present.Contexts[name] = context
+	}
+	if present.CurrentContext == "" {
+		present.CurrentContext = made.CurrentContext
+	}
+	if err := clientcmd.WriteToFile(*present, path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

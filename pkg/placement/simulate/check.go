@@ -1,0 +1,40 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/webhook/rules"
+)
+
+// Check applies the hub's defaults and rules, so that a placement which the hub
+// would refuse is not simulated.
+func Check(input *Input) error {
+	if len(input.Placements) == 0 && len(input.Chosen) == 0 {
+		return errors.New("the files have no ClusterResourcePlacement, no ResourcePlacement and no Placement")
+	}
+	if len(input.Chosen) > 0 && len(input.World.Clusters) == 0 {
+		return errors.New("the files have no ManagedCluster: write them with kubectl get managedclusters -o yaml")
+	}
+	if len(input.Placements) > 0 && len(input.Members) == 0 {
+		return errors.New("the files have no MemberCluster: write them with kubectl get memberclusters -o yaml")
+	}
+	for _, placement := range input.Placements {
+		_, clusterScoped := placement.(*placementv1beta1.ClusterResourcePlacement)
+		rules.DefaultPlacement(placement.GetSpec())
+		// Which kinds there are only a hub knows.
+		scopes := func(schema.GroupVersionKind) (bool, error) { return !clusterScoped, nil }
+		meta := metav1.ObjectMeta{Name: placement.GetName(), Namespace: placement.GetNamespace()}
+		if faults := rules.ValidatePlacement(&meta, placement.GetSpec(), clusterScoped, scopes); len(faults) > 0 {
+			return fmt.Errorf("placement %q is invalid: %w", placement.GetName(), faults.ToAggregate())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"fleetgate.io/fleetgate/pkg/version"
+)
+
+// How the program ends. docs/plugin.md tells users.
+const (
+	exitDone = 0
+	// exitFailed: it could not be done, or not be found out.
+	exitFailed = 1
+	// exitFound: why and diff found what they were asked about.
+	exitFound = 2
+)
+
+// errFound ends a command that has printed what is wrong.
+var errFound = errors.New("something is not as it should be")
+
+// Run runs a command line, without the program's name, and returns how it ends.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	command := NewCommand(streams)
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errFound):
+		return exitFound
+	}
+	fmt.Fprintln(streams.ErrOut, "error:", err)
+	return exitFailed
+}
+
+// NewCommand returns the whole plugin.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	s := &session{
+		IOStreams: streams, Clock: clock.RealClock{},
+		flags: genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+	}
+	root := &cobra.Command{
+		Use:   "kubectl-fleetgate",
+		Short: "Run a fleet of clusters from its hub",
+		Long: `Everything that people do with a fleet, one command for each task. It reads and
+writes the hub with your kubeconfig, and has no rights of its own.`,
+		Version:      version.Describe(),
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl fleetgate"},
+		SilenceUsage: true, SilenceErrors: true,
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	s.flags.AddFlags(root.PersistentFlags())
+	for _, group := range s.groups() {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title})
+		for _, command := range group.commands {
+			command.GroupID = group.id
+			root.AddCommand(command)
+		}
+	}
+	return root
+}
+
+// GroupOfKubectl is the group of kubectl's own commands, which run on members.
+const GroupOfKubectl = "kubectl"
+
+// group is commands that people look for together.
+type group struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+func (s *session) groups() []group {
+	return []group{
+		{"look", "What is, and why:", []*cobra.Command{
+			newMembersCommand(s), newWhyCommand(s), newTreeCommand(s), newDiffCommand(s), newConsoleCommand(s),
+		}},
+		{"members", "Members come and go:", []*cobra.Command{
+			newJoinCommand(s), newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),
+			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newTokenCommand(s),
+		}},
+		{"reach", "Reach members:", []*cobra.Command{
+			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),
+		}},
+		{GroupOfKubectl, "kubectl's own commands, on a member or over many:", newReachCommands(s)},
+		{"change", "Updates, stage by stage, and trials:", []*cobra.Command{
+			newRunCommand(s), newSimulateCommand(s), newDiagnoseCommand(s),
+		}},
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/pkg/plugin/execcredential"
+)
+
+type credentialOptions struct {
+	*session
+	HubURLs []string
+	HubCAs  []string
+}
+
+func newCredentialCommand(s *session) *cobra.Command {
+	o := &credentialOptions{session: s}
+	command := &cobra.Command{
+		Use:   "credential",
+		Short: "Print a credential for a member, for programs that run exec plug-ins",
+		Long: `Credential is the exec plug-in of access provider cluster-gateway, for programs that find
+members by ClusterProfiles, and of kubeconfigs. It prints your own credential for the hub,
+and only for servers that are the hub's way to a member. In a Pod that is the Pod's own
+account; name the hub's URL as the ClusterProfiles have it with --hub-url then.`,
+		Example: "  kubectl fleetgate credential --hub-url https://hub.example.org:6443",
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return o.run(command.Context()) },
+	}
+	command.Flags().StringSliceVar(&o.HubURLs, "hub-url", nil, "URLs of the hub besides that of your kubeconfig.")
+	command.Flags().StringSliceVar(&o.HubCAs, "hub-ca-file", nil, "PEM files of the hub's CA besides that of your kubeconfig.")
+	return command
+}
+
+func (o *credentialOptions) run(ctx context.Context) error {
+	own, err := o.ownConfig()
+	if err != nil {
+		return err
+	}
+	hub := &execcredential.Hub{URLs: append(o.HubURLs, own.Host)}
+	if hub.ProxyURL, err = proxyOf(own); err != nil {
+		return err
+	}
+	trusted := rest.CopyConfig(own)
+	if err := rest.LoadTLSFiles(trusted); err != nil {
+		return fmt.Errorf("reading your configuration for the hub: %w", err)
+	}
+	hub.CAs = append(hub.CAs, trusted.CAData)
+	for _, file := range o.HubCAs {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading --hub-ca-file: %w", err)
+		}
+		hub.CAs = append(hub.CAs, text)
+	}
+	answer, err := execcredential.Answer(ctx, []byte(os.Getenv("KUBERNETES_EXEC_INFO")), hub, own)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(o.Out).Encode(answer)
+}
+
+// proxyOf is the proxy that a configuration names; empty for none.
+func proxyOf(own *rest.Config) (string, error) {
+	if own.Proxy == nil {
+		return "", nil
+	}
+	request, err := http.NewRequest(http.MethodGet, own.Host, http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("reading the hub's URL: %w", err)
+	}
+	proxy, err := own.Proxy(request)
+	if err != nil || proxy == nil {
+		return "", err
+	}
+	return proxy.String(), nil
+}
+
+// ownConfig is the kubeconfig's if there is one, else that of the Pod. No request is made.
+func (o *credentialOptions) ownConfig() (*rest.Config, error) {
+	if *o.flags.KubeConfig == "" && os.Getenv("KUBECONFIG") == "" && *o.flags.Context == "" {
+		if pod, err := rest.InClusterConfig(); err == nil {
+			return pod, nil
+		}
+	}
+	if err := o.chooseHub(); err != nil {
+		return nil, err
+	}
+	own, err := o.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading your kubeconfig of the hub: %w", err)
+	}
+	return own, nil
+}

@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+)
+
+func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
+	var table metav1.Table
+	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"}],"rows":[
+		{"cells":["a","True","True"],"object":{"metadata":{"name":"a"}}},
+		{"cells":["b",null,"True"],"object":{"metadata":{"name":"b","namespace":"team"}}},
+		{"cells":["c"],"object":{"metadata":{"name":"c"}}}]}`
+	if err := json.Unmarshal([]byte(text), &table); err != nil {
+		t.Fatal(err)
+	}
+	got, err := rowsOfTable(&table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true}, {Name: "team/b", Scheduled: "True"}, {Name: "c"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAMemberIsSummedUpByWhatIsWrongFirst(t *testing.T) {
+	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: "Because", Message: message}
+	}
+	joined := func(change func(*clusterv1beta1.MemberCluster)) *clusterv1beta1.MemberCluster {
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+		m.Status.Conditions = []metav1.Condition{
+			condition(clusterv1beta1.ConditionReadyToJoin, metav1.ConditionTrue, ""), condition(clusterv1beta1.ConditionJoined, metav1.ConditionTrue, ""),
+		}
+		m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: []metav1.Condition{
+			condition(clusterv1beta1.ConditionHealthy, metav1.ConditionTrue, ""),
+			condition(clusterv1beta1.ConditionTunnelConnected, metav1.ConditionFalse, "the hub refused the tunnel"),
+		}}}
+		if change != nil {
+			change(m)
+		}
+		return m
+	}
+	up := map[string]gatewayv1alpha1.ClusterGatewayStatus{"m": {Healthy: true}}
+	for name, test := range map[string]struct {
+		overview  Overview
+		member    *clusterv1beta1.MemberCluster
+		connected string
+		why       string
+	}{
+		"well": {overview: Overview{Tunnels: up}, member: joined(nil), connected: Connected},
+		"not approved": {overview: Overview{Tunnels: up}, connected: Connected, why: "kubectl fleetgate approve m",
+			member: joined(func(m *clusterv1beta1.MemberCluster) {
+				m.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved}}
+			})},
+		"silent": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: nothing heard",
+			member: joined(func(m *clusterv1beta1.MemberCluster) {
+				m.Status.Conditions[1] = condition(clusterv1beta1.ConditionJoined, metav1.ConditionUnknown, "nothing heard")
+			})},
+		"no tunnel": {overview: Overview{Tunnels: map[string]gatewayv1alpha1.ClusterGatewayStatus{"m": {HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}}},
+			member: joined(nil), connected: NotConnected, why: "the hub refused the tunnel"},
+		"a placement": {overview: Overview{Tunnels: up, Failing: map[string][]string{"m": {"shop"}}}, member: joined(nil), connected: Connected, why: "why shop --member m"},
+		"no gateway":  {member: joined(nil), connected: ConnectedQuery},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := test.overview.State(test.member)
+			if got.Connected != test.connected || (test.why == "") != (got.WhyNot == "") || !strings.Contains(got.WhyNot, test.why) {
+				t.Errorf("got %+v, want connected %s, why %q", got, test.connected, test.why)
+			}
+		})
+	}
+}

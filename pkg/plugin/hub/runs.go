@@ -1,0 +1,213 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/nearest"
+)
+
+// Runs reads the update runs of both scopes, the newest first.
+func (h *Hub) Runs(ctx context.Context) ([]placementv1beta1.UpdateRunObject, error) {
+	var wide placementv1beta1.ClusterStagedUpdateRunList
+	if err := h.List(ctx, &wide); err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	var narrow placementv1beta1.StagedUpdateRunList
+	if err := h.List(ctx, &narrow); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	var runs []placementv1beta1.UpdateRunObject
+	for i := range wide.Items {
+		runs = append(runs, &wide.Items[i])
+	}
+	for i := range narrow.Items {
+		runs = append(runs, &narrow.Items[i])
+	}
+	slices.SortStableFunc(runs, func(a, b placementv1beta1.UpdateRunObject) int {
+		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
+	})
+	return runs, nil
+}
+
+// RunNames are those of both scopes, as Run takes them.
+func (h *Hub) RunNames(ctx context.Context) ([]string, error) {
+	wide, err := h.Names(ctx, placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"), "")
+	if err != nil {
+		return nil, err
+	}
+	narrow, err := h.Names(ctx, placementv1beta1.GroupVersion.WithKind("StagedUpdateRun"), "")
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	return append(wide, narrow...), nil
+}
+
+// Run reads one: NAME of a ClusterStagedUpdateRun, NAMESPACE/NAME of a StagedUpdateRun.
+func (h *Hub) Run(ctx context.Context, name string) (placementv1beta1.UpdateRunObject, error) {
+	var run placementv1beta1.UpdateRunObject = &placementv1beta1.ClusterStagedUpdateRun{}
+	key := client.ObjectKey{Name: name}
+	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
+		run, key = &placementv1beta1.StagedUpdateRun{}, client.ObjectKey{Namespace: namespace, Name: base}
+	}
+	err := h.Get(ctx, key, run)
+	if apierrors.IsNotFound(err) {
+		if names, listErr := h.RunNames(ctx); listErr == nil {
+			return nil, nearest.NotFound("run", name, names, "kubectl fleetgate run list")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading run %q: %w", name, err)
+	}
+	return run, nil
+}
+
+// ApproveRun approves what a run asks for, of one stage or, if that is empty, of all, and
+// returns the names of what was approved.
+func (h *Hub) ApproveRun(ctx context.Context, name, stage string) ([]string, error) {
+	run, err := h.Run(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	requests, err := h.WaitingApprovals(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var approved []string
+	for _, request := range requests {
+		status := request.GetStatus()
+		if stage != "" && request.GetSpec().TargetStage != stage {
+			continue
+		}
+		before := request.DeepCopyObject().(client.Object)
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: placementv1beta1.ConditionApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: "ApprovedByUser",
+			Message: "approved with kubectl fleetgate run approve", ObservedGeneration: request.GetGeneration(),
+		})
+		if err := h.Status().Patch(ctx, request, client.MergeFrom(before)); err != nil {
+			return approved, fmt.Errorf("approving %q: %w", request.GetName(), err)
+		}
+		approved = append(approved, request.GetName())
+	}
+	return approved, nil
+}
+
+func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
+	labels := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()}
+	var requests []placementv1beta1.ApprovalRequestObject
+	if run.GetNamespace() != "" {
+		var list placementv1beta1.ApprovalRequestList
+		if err := h.List(ctx, &list, client.InNamespace(run.GetNamespace()), labels); err != nil {
+			return nil, fmt.Errorf("listing what run %q asks for: %w", run.GetName(), err)
+		}
+		for i := range list.Items {
+			requests = append(requests, &list.Items[i])
+		}
+		return requests, nil
+	}
+	var list placementv1beta1.ClusterApprovalRequestList
+	if err := h.List(ctx, &list, labels); err != nil {
+		return nil, fmt.Errorf("listing what run %q asks for: %w", run.GetName(), err)
+	}
+	for i := range list.Items {
+		requests = append(requests, &list.Items[i])
+	}
+	return requests, nil
+}
+
+// SnapshotIndexes are those of the resource snapshots that are kept of a placement.
+func (h *Hub) SnapshotIndexes(ctx context.Context, placement placementv1beta1.PlacementObject) ([]int, error) {
+	kind := "ClusterResourceSnapshotList"
+	if placement.GetNamespace() != "" {
+		kind = "ResourceSnapshotList"
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
+	labels := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}
+	if err := h.List(ctx, list, client.InNamespace(placement.GetNamespace()), labels); err != nil {
+		return nil, fmt.Errorf("listing the snapshots of placement %q: %w", NameOf(placement), err)
+	}
+	var indexes []int
+	for i := range list.Items {
+		if index, err := strconv.Atoi(list.Items[i].Labels[placementv1beta1.ResourceIndexLabel]); err == nil {
+			indexes = append(indexes, index)
+		}
+	}
+	slices.Sort(indexes)
+	return slices.Compact(indexes), nil
+}
+
+// MakeRun makes another run like one, to a snapshot, and starts it.
+func (h *Hub) MakeRun(ctx context.Context, like placementv1beta1.UpdateRunObject, index int) (placementv1beta1.UpdateRunObject, error) {
+	// The name of a run is a label's value: 63 characters with what the hub puts behind.
+	base := like.GetName()
+	object := metav1.ObjectMeta{Namespace: like.GetNamespace(), GenerateName: base[:min(len(base), 45)] + "-back-"}
+	spec := placementv1beta1.UpdateRunSpec{
+		PlacementName: like.GetSpec().PlacementName, StagedRolloutStrategyName: like.GetSpec().StagedRolloutStrategyName,
+		ResourceSnapshotIndex: strconv.Itoa(index), State: placementv1beta1.UpdateRunRun,
+	}
+	var run placementv1beta1.UpdateRunObject = &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: object, Spec: spec}
+	if like.GetNamespace() != "" {
+		run = &placementv1beta1.StagedUpdateRun{ObjectMeta: object, Spec: spec}
+	}
+	if err := h.Create(ctx, run); err != nil {
+		return nil, fmt.Errorf("making a run back to snapshot %d: %w", index, err)
+	}
+	return run, nil
+}
+
+// StateOfRun is a word for how a run goes, and what it waits for.
+func StateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
+	conditions := run.GetStatus().Conditions
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunSucceeded); c != nil {
+		if c.Status == metav1.ConditionTrue {
+			return "Succeeded", ""
+		}
+		return "Failed", c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunProgressing); c != nil {
+		state := strings.TrimPrefix(c.Reason, "UpdateRun")
+		if c.Status == metav1.ConditionTrue {
+			return state, ""
+		}
+		return state, c.Message
+	}
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionUpdateRunInitialized); c != nil && c.Status != metav1.ConditionTrue {
+		return "NotInitialized", c.Message
+	}
+	return "Initialized", "to be started: kubectl fleetgate run resume " + NameOf(run)
+}
+
+// SetRunState has a run go on, or stop.
+func (h *Hub) SetRunState(ctx context.Context, name string, state placementv1beta1.UpdateRunState) error {
+	run, err := h.Run(ctx, name)
+	if err != nil {
+		return err
+	}
+	before := run.DeepCopyObject().(client.Object)
+	run.GetSpec().State = state
+	if err := h.Patch(ctx, run, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("changing run %q: %w", name, err)
+	}
+	return nil
+}
+
+// WaitingApprovals are what a run asks for and nobody has approved.
+func (h *Hub) WaitingApprovals(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
+	requests, err := h.approvalsOf(ctx, run)
+	return slices.DeleteFunc(requests, func(r placementv1beta1.ApprovalRequestObject) bool {
+		return meta.IsStatusConditionTrue(r.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApproved)
+	}), err
+}

@@ -1,0 +1,64 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"fleetgate.io/fleetgate/pkg/memberconfig"
+)
+
+type kubeconfigOptions struct {
+	*session
+	Fleet bool
+	Into  string
+}
+
+func newKubeconfigCommand(s *session) *cobra.Command {
+	o := &kubeconfigOptions{session: s}
+	command := &cobra.Command{
+		Use:   "kubeconfig MEMBER | --fleet [VIEW]",
+		Short: "Print your kubeconfig of the hub, changed to lead to a member, or to many",
+		Long: `Kubeconfig prints the hub's context of your kubeconfig with the server's URL changed to
+lead to a member. Who you are, the CA and the proxy stay. With --into it is added to a
+file, which keeps its current context.`,
+		Example: `  kubectl fleetgate kubeconfig member-1 > member-1.kubeconfig
+  kubectl fleetgate kubeconfig --fleet --into fleet.kubeconfig`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: s.completeNames(false, memberNames),
+		RunE: func(_ *cobra.Command, args []string) error {
+			to, err := targetOf(o.Fleet, args)
+			if err != nil {
+				return err
+			}
+			return o.run(to)
+		},
+	}
+	command.Flags().BoolVar(&o.Fleet, "fleet", false, "Lead to all members, or to those of the view that is given.")
+	command.Flags().StringVar(&o.Into, "into", "", "Add the result to this file instead of printing it.")
+	return command
+}
+
+func (o *kubeconfigOptions) run(to memberconfig.Target) error {
+	made, _, err := o.lead(to)
+	if err != nil {
+		return err
+	}
+	if o.Into != "" {
+		if err := memberconfig.AddTo(o.Into, made); err != nil {
+			return err
+		}
+		o.note("Added context %q to %s\n", made.CurrentContext, o.Into)
+		return nil
+	}
+	text, err := clientcmd.Write(*made)
+	if err != nil {
+		return fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+	_, err = o.Out.Write(text)
+	return err
+}

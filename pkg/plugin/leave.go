@@ -1,0 +1,85 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+type leaveOptions struct {
+	*session
+	Timeout time.Duration
+	Wait    bool
+}
+
+func newLeaveCommand(s *session) *cobra.Command {
+	o := &leaveOptions{session: s}
+	command := &cobra.Command{
+		Use:   "leave MEMBER",
+		Short: "Take a member out of the fleet",
+		Long: `Leave deletes the MemberCluster and waits until the member's agent has taken away what
+was placed there. Drain it before, if placements are to move to others first. Its
+Cluster stays where it registered, and keeps it from joining again.`,
+		Example: `  kubectl fleetgate leave member-1
+  kubectl fleetgate leave member-2 --wait=false`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNames(false, memberNames),
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+	}
+	command.Flags().BoolVar(&o.Wait, "wait", true, "Return when it has left.")
+	command.Flags().DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long to wait.")
+	return command
+}
+
+func (o *leaveOptions) run(ctx context.Context, name string) error {
+	h, err := o.hub()
+	if err != nil {
+		return err
+	}
+	member, err := h.Member(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := h.Delete(ctx, member, client.Preconditions{UID: &member.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("having member %q leave: %w", name, err)
+	}
+	if !o.Wait {
+		o.say("member %s leaves\n", name)
+		return nil
+	}
+	err = o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) {
+		now := &clusterv1beta1.MemberCluster{}
+		err := h.Get(ctx, client.ObjectKeyFromObject(member), now)
+		if apierrors.IsNotFound(err) || err == nil && now.UID != member.UID {
+			return true, "", nil
+		}
+		return false, o.inTheWay(ctx, h, now), err
+	})
+	if err != nil {
+		return err
+	}
+	o.say("member %s has left\n", name)
+	return nil
+}
+
+// inTheWay says what a member that leaves waits for.
+func (o *leaveOptions) inTheWay(ctx context.Context, h *hub.Hub, member *clusterv1beta1.MemberCluster) string {
+	if _, silent := member.SilentSince(); silent {
+		return fmt.Sprintf("member %q is silent and cannot clean up: start its agent, or annotate the MemberCluster with %s=true if the cluster does not exist any more", member.Name, clusterv1beta1.AnnotationGone)
+	}
+	placed, err := h.PlacedOn(ctx, member.Name)
+	if err == nil && len(placed) > 0 {
+		return fmt.Sprintf("member %q takes away what was placed: %d Works are left, first that of placement %s", member.Name, len(placed), placed[0].Placement)
+	}
+	return fmt.Sprintf("member %q is being removed", member.Name)
+}

@@ -1,0 +1,210 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+// rereadEvery is how often --watch reads again at most, however many members report.
+const rereadEvery = 2 * time.Second
+
+type membersOptions struct {
+	*session
+	Selector string
+	Output   string
+	Unwell   bool
+	Watch    bool
+}
+
+func newMembersCommand(s *session) *cobra.Command {
+	o := &membersOptions{session: s}
+	command := &cobra.Command{
+		Use:   "members [NAME...]",
+		Short: "Say of each member whether it is well",
+		Long: `Members shows the fleet: who has joined, who can be reached, when each was heard
+of last, what it runs, how many placements are not well there, and its taints. With
+-o wide it says of each that is not well why.`,
+		Example: `  kubectl fleetgate members
+  kubectl fleetgate members --unwell -o wide
+  kubectl fleetgate members -l region=eu -o name`,
+		Aliases:           []string{"member"},
+		ValidArgsFunction: s.completeNames(true, memberNames),
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
+	}
+	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "Labels of the members to show, such as region=eu,env!=lab.")
+	command.Flags().StringVarP(&o.Output, "output", "o", "", "How to print: wide, name, json or yaml. Empty: a table.")
+	command.Flags().BoolVar(&o.Unwell, "unwell", false, "Show only members that are not well.")
+	command.Flags().BoolVarP(&o.Watch, "watch", "w", false, "Go on, and print members that change.")
+	return command
+}
+
+func (o *membersOptions) run(ctx context.Context, names []string) error {
+	selector, err := labels.Parse(o.Selector)
+	if err != nil {
+		return fmt.Errorf("--selector: %w", err)
+	}
+	if !slices.Contains([]string{"", "wide", "name", "json", "yaml"}, o.Output) {
+		return fmt.Errorf("--output %q is none of wide, name, json and yaml", o.Output)
+	}
+	h, err := o.hub()
+	if err != nil {
+		return err
+	}
+	shown := map[string]string{}
+	read := func(ctx context.Context) error {
+		overview, err := h.Overview(ctx, client.MatchingLabelsSelector{Selector: selector})
+		if err != nil {
+			return err
+		}
+		return o.print(ctx, h, overview, names, shown)
+	}
+	if err := read(ctx); err != nil || !o.Watch {
+		return err
+	}
+	return o.watch(ctx, h, read)
+}
+
+// watch reads again when a member has changed, at most every rereadEvery.
+func (o *membersOptions) watch(ctx context.Context, h *hub.Hub, read func(context.Context) error) error {
+	watched, err := h.Watch(ctx, &clusterv1beta1.MemberClusterList{})
+	if err != nil {
+		return fmt.Errorf("watching members: %w", err)
+	}
+	defer watched.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, open := <-watched.ResultChan():
+			if !open {
+				return o.watch(ctx, h, read)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.Clock.After(rereadEvery):
+		}
+		for range len(watched.ResultChan()) {
+			<-watched.ResultChan()
+		}
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// print writes the members that were asked for; of those in shown only what has changed
+// since.
+func (o *membersOptions) print(ctx context.Context, h *hub.Hub, overview *hub.Overview, names []string, shown map[string]string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(overview.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == name }) {
+			if _, err := h.Member(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	table := &metav1.Table{ColumnDefinitions: memberColumns()}
+	list := &clusterv1beta1.MemberClusterList{}
+	list.SetGroupVersionKind(clusterv1beta1.GroupVersion.WithKind("MemberClusterList"))
+	for i := range overview.Members {
+		member := &overview.Members[i]
+		state := overview.State(member)
+		if len(names) > 0 && !slices.Contains(names, member.Name) || o.Unwell && state.WhyNot == "" {
+			continue
+		}
+		row := o.memberRow(member, &state)
+		// The time of the last heartbeat alone is no change.
+		if text := fmt.Sprint(row.Cells[:3], row.Cells[4:]); shown[member.Name] == text {
+			continue
+		} else {
+			shown[member.Name] = text
+		}
+		member.SetGroupVersionKind(memberKind())
+		member.ManagedFields = nil
+		table.Rows, list.Items = append(table.Rows, row), append(list.Items, *member)
+	}
+	if overview.TunnelsUnknown != nil {
+		o.note("Warning: %v\n", overview.TunnelsUnknown)
+	}
+	return o.write(table, list)
+}
+
+func (o *membersOptions) write(table *metav1.Table, list *clusterv1beta1.MemberClusterList) error {
+	var printer printers.ResourcePrinter
+	var object runtime.Object = list
+	switch o.Output {
+	case "json":
+		printer = &printers.JSONPrinter{}
+	case "yaml":
+		printer = &printers.YAMLPrinter{}
+	case "name":
+		for i := range list.Items {
+			o.say("membercluster.%s/%s\n", clusterv1beta1.GroupName, list.Items[i].Name)
+		}
+		return nil
+	default:
+		if len(table.Rows) == 0 {
+			if o.Watch {
+				return nil
+			}
+			o.note("No members found.\n")
+			return nil
+		}
+		printer, object = printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == "wide"}), table
+	}
+	return printer.PrintObj(object, o.Out)
+}
+
+func memberColumns() []metav1.TableColumnDefinition {
+	var columns []metav1.TableColumnDefinition
+	for _, name := range []string{"Name", "Joined", "Connected", "Last-Seen", "Agent", "Kubernetes", "Failing", "Taints"} {
+		columns = append(columns, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for _, name := range []string{"Nodes", "Why-Not"} {
+		columns = append(columns, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1})
+	}
+	return columns
+}
+
+func (o *membersOptions) memberRow(member *clusterv1beta1.MemberCluster, state *hub.MemberState) metav1.TableRow {
+	seen := "never"
+	if !state.LastSeen.IsZero() {
+		seen = duration.HumanDuration(o.Clock.Since(state.LastSeen.Time)) + " ago"
+	}
+	return metav1.TableRow{Cells: []any{
+		member.Name, string(state.Joined), state.Connected, seen, cmp.Or(state.Agent, "-"), cmp.Or(state.Kubernetes, "-"),
+		fmt.Sprint(state.Failing), cmp.Or(taintsText(member.Spec.Taints), "-"), cmp.Or(state.Nodes, "-"), cmp.Or(state.WhyNot, "-"),
+	}}
+}
+
+// taintsText writes taints as people give them to the command taint.
+func taintsText(taints []clusterv1beta1.Taint) string {
+	var all []string
+	for _, t := range taints {
+		text := t.Key
+		if t.Value != "" {
+			text += "=" + t.Value
+		}
+		all = append(all, text+":"+string(t.Effect))
+	}
+	return strings.Join(all, ",")
+}

@@ -1,0 +1,145 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubectl/pkg/cmd/apply"
+	"k8s.io/kubectl/pkg/cmd/attach"
+	"k8s.io/kubectl/pkg/cmd/cp"
+	deletecmd "k8s.io/kubectl/pkg/cmd/delete"
+	"k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/events"
+	"k8s.io/kubectl/pkg/cmd/exec"
+	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/logs"
+	"k8s.io/kubectl/pkg/cmd/portforward"
+	"k8s.io/kubectl/pkg/cmd/top"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/plugin/nearest"
+)
+
+// program is how kubectl's own commands call what they are part of.
+const program = "kubectl fleetgate"
+
+// reach is where one of kubectl's own commands is run: on a member, or over many.
+type reach struct {
+	*session
+	// flags are those of the session, with the hub's URL changed to lead there.
+	flags   *genericclioptions.ConfigFlags
+	Member  string
+	Members string
+}
+
+// newReachCommands are kubectl's own commands, run on members.
+func newReachCommands(s *session) []*cobra.Command {
+	var commands []*cobra.Command
+	// Of many members one reads.
+	for _, c := range []struct {
+		make     func(cmdutil.Factory) *cobra.Command
+		example  string
+		readOnly bool
+	}{
+		{func(f cmdutil.Factory) *cobra.Command { return get.NewCmdGet(program, f, s.IOStreams) }, "get pods -A --members region=eu", true},
+		{func(f cmdutil.Factory) *cobra.Command { return describe.NewCmdDescribe(program, f, s.IOStreams) }, "describe node member-1 --member member-1", true},
+		{func(f cmdutil.Factory) *cobra.Command { return logs.NewCmdLogs(f, s.IOStreams) }, "logs deployment/web -n shop --member member-1", true},
+		{func(f cmdutil.Factory) *cobra.Command { return events.NewCmdEvents(f, s.IOStreams) }, "events -n shop --members all", true},
+		{func(f cmdutil.Factory) *cobra.Command { return top.NewCmdTop(f, s.IOStreams) }, "top pods -n shop --member member-1", true},
+		{func(f cmdutil.Factory) *cobra.Command { return exec.NewCmdExec(f, s.IOStreams) }, "exec web-0 -n shop --member member-1 -- date", false},
+		{func(f cmdutil.Factory) *cobra.Command { return attach.NewCmdAttach(f, s.IOStreams) }, "attach web-0 -n shop --member member-1", false},
+		{func(f cmdutil.Factory) *cobra.Command { return portforward.NewCmdPortForward(f, s.IOStreams) }, "port-forward service/web 8080:80 -n shop --member member-1", false},
+		{func(f cmdutil.Factory) *cobra.Command { return cp.NewCmdCp(f, s.IOStreams) }, "cp shop/web-0:/tmp/dump dump --member member-1", false},
+		{func(f cmdutil.Factory) *cobra.Command { return apply.NewCmdApply(program, f, s.IOStreams) }, "apply -f settings.yaml --member member-1", false},
+		{func(f cmdutil.Factory) *cobra.Command { return deletecmd.NewCmdDelete(f, s.IOStreams) }, "delete pod web-0 -n shop --member member-1", false},
+	} {
+		r := &reach{session: s}
+		r.flags = r.leading()
+		command := c.make(cmdutil.NewFactory(r.flags))
+		r.adopt(command, c.example, c.readOnly)
+		commands = append(commands, command)
+	}
+	return commands
+}
+
+// adopt gives one of kubectl's commands, and those below it, the flags that say where it runs.
+func (r *reach) adopt(command *cobra.Command, example string, readOnly bool) {
+	if example != "" {
+		command.Example = "  " + program + " " + example
+	}
+	command.PersistentFlags().StringVar(&r.Member, "member", "", "The member to run it on.")
+	_ = command.RegisterFlagCompletionFunc("member", r.completeNames(true, memberNames))
+	if readOnly {
+		command.PersistentFlags().StringVar(&r.Members, "members", "", "Labels of the members to read from at once, such as region=eu; \"all\" for all.")
+	}
+	command.PersistentPreRunE = func(command *cobra.Command, _ []string) error { return r.prepare(command.Context()) }
+}
+
+// leading are the session's flags, with the hub's URL changed when it is known where to.
+func (r *reach) leading() *genericclioptions.ConfigFlags {
+	own := r.session.flags
+	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(r.IOStreams)
+	flags.CacheDir, flags.KubeConfig, flags.ClusterName, flags.AuthInfoName, flags.Context = own.CacheDir, own.KubeConfig, own.ClusterName, own.AuthInfoName, own.Context
+	flags.Namespace, flags.APIServer, flags.TLSServerName, flags.Insecure = own.Namespace, own.APIServer, own.TLSServerName, own.Insecure
+	flags.CertFile, flags.KeyFile, flags.CAFile, flags.BearerToken = own.CertFile, own.KeyFile, own.CAFile, own.BearerToken
+	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup, flags.ImpersonateUserExtra = own.Impersonate, own.ImpersonateUID, own.ImpersonateGroup, own.ImpersonateUserExtra
+	flags.Timeout, flags.DisableCompression, flags.ProxyURL = own.Timeout, own.DisableCompression, own.ProxyURL
+	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+		to, err := r.target()
+		if err != nil {
+			return config // prepare has said so.
+		}
+		return hub.LeadTo(config, to)
+	}
+	return flags
+}
+
+// target is where the flags say that it runs.
+func (r *reach) target() (memberconfig.Target, error) {
+	switch {
+	case r.Member != "" && r.Members != "":
+		return memberconfig.Target{}, errors.New("give --member or --members, not both")
+	case r.Member != "":
+		return memberconfig.Member(r.Member)
+	case r.Members == "all":
+		return memberconfig.View("")
+	case r.Members != "":
+		// A slash would end the segment of the path that a view is.
+		return memberconfig.View("labels:" + strings.ReplaceAll(r.Members, "/", ":"))
+	}
+	return memberconfig.Target{}, errors.New("say where: --member NAME, or to read from many at once --members SELECTOR. For the hub itself use kubectl")
+}
+
+// prepare makes sure that there is somewhere to run it.
+func (r *reach) prepare(ctx context.Context) error {
+	if _, err := r.target(); err != nil {
+		return err
+	}
+	h, err := r.hub()
+	if err != nil {
+		return err
+	}
+	// With a context that use has made, it is the one of the hub from here on.
+	if from := *r.session.flags.Context; from != "" {
+		*r.flags.Context = from
+	}
+	if r.Member == "" {
+		return nil
+	}
+	// Who may use a member without listing them is told by the member's way in.
+	names, err := h.Names(ctx, memberKind(), "")
+	if err == nil && !slices.Contains(names, r.Member) {
+		return nearest.NotFound("member", r.Member, names, "kubectl fleetgate members")
+	}
+	return nil
+}

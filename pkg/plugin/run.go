@@ -1,0 +1,236 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+func newRunCommand(s *session) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "See and steer staged updates",
+		Long: `Run shows and steers staged update runs. RUN is the name of a ClusterStagedUpdateRun, or
+NAMESPACE/NAME of a StagedUpdateRun.`,
+		Example: "  kubectl fleetgate run list",
+		Args:    cobra.NoArgs,
+		RunE:    func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newRunListCommand(s), newRunApproveCommand(s),
+		newRunStateCommand(s, "stop", "Stop a run after the members that it is at", "stopping", placementv1beta1.UpdateRunStop),
+		newRunStateCommand(s, "resume", "Go on with a run that was stopped or not started", "running", placementv1beta1.UpdateRunRun),
+		newRunRollbackCommand(s))
+	return command
+}
+
+func newRunListCommand(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List runs with the stage that each is at",
+		Long:    "List shows runs of both scopes, with the stage that each is at and what it waits for.",
+		Example: "  kubectl fleetgate run list",
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			h, err := s.hub()
+			if err != nil {
+				return err
+			}
+			runs, err := h.Runs(command.Context())
+			if err != nil {
+				return err
+			}
+			return s.printRuns(runs)
+		},
+	}
+}
+
+func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
+	if len(runs) == 0 {
+		s.note("No runs found.\n")
+		return nil
+	}
+	table := &metav1.Table{}
+	for _, name := range []string{"Run", "Placement", "Snapshot", "State", "Stage", "Members", "Age", "Waits-For"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for _, run := range runs {
+		status := run.GetStatus()
+		state, waits := hub.StateOfRun(run)
+		stage, done, all := progress(status)
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
+			hub.NameOf(run), run.GetSpec().PlacementName, cmp.Or(status.ResourceSnapshotIndexUsed, run.GetSpec().ResourceSnapshotIndex, "latest"), state,
+			cmp.Or(stage, "-"), fmt.Sprintf("%d/%d", done, all), duration.HumanDuration(s.Clock.Since(run.GetCreationTimestamp().Time)), cmp.Or(waits, "-"),
+		}})
+	}
+	return printers.NewTablePrinter(printers.PrintOptions{}).PrintObj(table, s.Out)
+}
+
+// progress is the stage that a run is at, and how many members have it.
+func progress(status *placementv1beta1.UpdateRunStatus) (stage string, done, all int) {
+	for i := range status.StagesStatus {
+		s := &status.StagesStatus[i]
+		if stage == "" && !meta.IsStatusConditionTrue(s.Conditions, placementv1beta1.ConditionUpdateRunSucceeded) {
+			stage = s.StageName
+		}
+		for j := range s.Clusters {
+			all++
+			if meta.IsStatusConditionTrue(s.Clusters[j].Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded) {
+				done++
+			}
+		}
+	}
+	return stage, done, all
+}
+
+func newRunApproveCommand(s *session) *cobra.Command {
+	var stage string
+	command := &cobra.Command{
+		Use:   "approve RUN",
+		Short: "Approve what a run asks for",
+		Long: `Approve sets condition Approved of the approval requests of a run that nobody has
+answered, or of those of one stage.`,
+		Example:           "  kubectl fleetgate run approve to-2026-11",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNames(false, runNames),
+		RunE: func(command *cobra.Command, args []string) error {
+			h, err := s.hub()
+			if err != nil {
+				return err
+			}
+			approved, err := h.ApproveRun(command.Context(), args[0], stage)
+			for _, name := range approved {
+				s.say("%s approved\n", name)
+			}
+			if err == nil && len(approved) == 0 {
+				s.say("run %s waits for no approval\n", args[0])
+			}
+			return err
+		},
+	}
+	command.Flags().StringVar(&stage, "stage", "", "Only the requests of this stage.")
+	return command
+}
+
+func newRunStateCommand(s *session, name, short, done string, state placementv1beta1.UpdateRunState) *cobra.Command {
+	return &cobra.Command{
+		Use:               name + " RUN",
+		Short:             short,
+		Long:              short + ".",
+		Example:           "  kubectl fleetgate run " + name + " to-2026-11",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNames(false, runNames),
+		RunE: func(command *cobra.Command, args []string) error {
+			h, err := s.hub()
+			if err != nil {
+				return err
+			}
+			if err := h.SetRunState(command.Context(), args[0], state); err != nil {
+				return err
+			}
+			s.say("run %s %s\n", args[0], done)
+			return nil
+		},
+	}
+}
+
+func newRunRollbackCommand(s *session) *cobra.Command {
+	var to int
+	command := &cobra.Command{
+		Use:   "rollback RUN",
+		Short: "Run a placement back to an older snapshot",
+		Long: `Rollback makes another run of the same placement, with the same stages, to the resource
+snapshot before the one of RUN, or to --to. A placement that does not have strategy
+External rolls out what is on the hub by itself: for such a one change the hub's objects
+back instead.`,
+		Example:           "  kubectl fleetgate run rollback to-2026-11",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNames(false, runNames),
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.rollback(command.Context(), args[0], to)
+		},
+	}
+	command.Flags().IntVar(&to, "to", -1, "Index of the resource snapshot. -1: the newest before the one of RUN.")
+	return command
+}
+
+func (s *session) rollback(ctx context.Context, name string, to int) error {
+	h, err := s.hub()
+	if err != nil {
+		return err
+	}
+	run, err := h.Run(ctx, name)
+	if err != nil {
+		return err
+	}
+	placementName := run.GetSpec().PlacementName
+	if namespace := run.GetNamespace(); namespace != "" {
+		placementName = namespace + "/" + placementName
+	}
+	placement, err := h.Placement(ctx, placementName)
+	if err != nil {
+		return err
+	}
+	if strategy := placement.GetSpec().Strategy.Type; strategy != placementv1beta1.ExternalStrategy {
+		return fmt.Errorf("placement %q rolls out what is on the hub by itself (strategy %s): change the objects on the hub back, with kubectl or Git, and it follows",
+			placementName, cmp.Or(string(strategy), string(placementv1beta1.RollingUpdateStrategy)))
+	}
+	indexes, err := h.SnapshotIndexes(ctx, placement)
+	if err != nil {
+		return err
+	}
+	index, err := olderIndex(indexes, run.GetStatus().ResourceSnapshotIndexUsed, to)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", name, err)
+	}
+	made, err := h.MakeRun(ctx, run, index)
+	if err != nil {
+		return err
+	}
+	s.say("run %s made: placement %s goes back to snapshot %d\n", hub.NameOf(made), placementName, index)
+	return nil
+}
+
+// olderIndex chooses the snapshot to go back to from those that are kept.
+func olderIndex(kept []int, used string, to int) (int, error) {
+	slices.Sort(kept)
+	if to >= 0 {
+		if !slices.Contains(kept, to) {
+			return 0, fmt.Errorf("snapshot %d is not kept: there are %s (revisionHistoryLimit of the placement says how many)", to, joinInts(kept))
+		}
+		return to, nil
+	}
+	now, err := strconv.Atoi(used)
+	if err != nil {
+		return 0, fmt.Errorf("it has not begun with any snapshot: say which with --to, there are %s", joinInts(kept))
+	}
+	older := slices.DeleteFunc(slices.Clone(kept), func(index int) bool { return index >= now })
+	if len(older) == 0 {
+		return 0, fmt.Errorf("no snapshot older than %d is kept (revisionHistoryLimit of the placement says how many)", now)
+	}
+	return older[len(older)-1], nil
+}
+
+func joinInts(all []int) string {
+	texts := make([]string, 0, len(all))
+	for _, n := range all {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return cmp.Or(strings.Join(texts, ", "), "none")
+}
+
+func runNames(ctx context.Context, h *hub.Hub) ([]string, error) { return h.RunNames(ctx) }

@@ -1,0 +1,153 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+)
+
+// pollEvery is how often a command that waits looks again.
+const pollEvery = 500 * time.Millisecond
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// session is one call of the plugin.
+type session struct {
+	genericiooptions.IOStreams
+	Clock clock.Clock
+	flags *genericclioptions.ConfigFlags
+}
+
+// hub connects to the hub. With a context that `use` has made, that is the hub from which
+// it was made, so that the plugin goes on to work there.
+func (s *session) hub() (*hub.Hub, error) {
+	if err := s.chooseHub(); err != nil {
+		return nil, err
+	}
+	return hub.Connect(s.flags)
+}
+
+// chooseHub sets the flag --context if the current context was made by `use`.
+func (s *session) chooseHub() error {
+	if *s.flags.Context != "" {
+		return nil
+	}
+	own, err := s.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return fmt.Errorf("reading your kubeconfig: %w", err)
+	}
+	current, ok := own.Contexts[own.CurrentContext]
+	if !ok {
+		return nil // The connection says what lacks.
+	}
+	if from := madeFrom(current); from != "" {
+		// Flags that were read once are not read again: these are a copy with another context.
+		fresh := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50)
+		fresh.KubeConfig, fresh.CacheDir, fresh.Namespace, fresh.Context = s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace, &from
+		fresh.Impersonate, fresh.ImpersonateGroup, fresh.Timeout = s.flags.Impersonate, s.flags.ImpersonateGroup, s.flags.Timeout
+		s.flags = fresh
+		return nil
+	}
+	if cluster := own.Clusters[current.Cluster]; cluster != nil && memberconfig.LeadsToMember(cluster.Server) {
+		return fmt.Errorf("context %q leads to a member: choose the hub's with --context", own.CurrentContext)
+	}
+	return nil
+}
+
+// extensionMadeFrom is the extension of a context that `use` has made: its hub's context.
+const extensionMadeFrom = "fleetgate.io/made-from"
+
+// madeFrom is the hub's context of one that `use` has made, and empty for others.
+func madeFrom(of *clientcmdapi.Context) string {
+	raw, ok := of.Extensions[extensionMadeFrom].(*runtime.Unknown)
+	if !ok {
+		return ""
+	}
+	var said struct {
+		Context string `json:"context"`
+	}
+	if json.Unmarshal(raw.Raw, &said) != nil {
+		return ""
+	}
+	return said.Context
+}
+
+// await asks until an answer is there, and says after two seconds, and whenever it changes,
+// what it waits for.
+func (s *session) await(ctx context.Context, timeout time.Duration, done func(context.Context) (ok bool, waitsFor string, err error)) error {
+	started, last := s.Clock.Now(), ""
+	for {
+		ok, waitsFor, err := done(ctx)
+		if ok || err != nil {
+			return err
+		}
+		waited := s.Clock.Since(started)
+		if waited >= timeout {
+			return fmt.Errorf("after %s still %s", timeout, waitsFor)
+		}
+		if waited > 2*time.Second && waitsFor != last {
+			s.note("%s\n", waitsFor)
+			last = waitsFor
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.Clock.After(pollEvery):
+		}
+	}
+}
+
+// say prints what was asked for, note what is beside it.
+func (s *session) say(format string, args ...any)  { printTo(s.Out, format, args...) }
+func (s *session) note(format string, args ...any) { printTo(s.ErrOut, format, args...) }
+
+// printTo leaves an error of the terminal's to the next write: nobody could be told.
+func printTo(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+
+// completeNames completes the first argument, or all with many, with names that the hub has.
+func (s *session) completeNames(many bool, names func(context.Context, *hub.Hub) ([]string, error)) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 && !many {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(command.Context(), completionTimeout)
+		defer cancel()
+		h, err := s.hub()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, err := names(ctx, h)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func memberNames(ctx context.Context, h *hub.Hub) ([]string, error) {
+	return h.Names(ctx, memberKind(), "")
+}
+
+func memberKind() schema.GroupVersionKind {
+	return clusterv1beta1.GroupVersion.WithKind("MemberCluster")
+}
+
+func placementNames(ctx context.Context, h *hub.Hub) ([]string, error) { return h.PlacementNames(ctx) }

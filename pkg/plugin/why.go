@@ -1,0 +1,135 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/plugin/why"
+)
+
+// memberKinds are how people call a member in front of a slash.
+var memberKinds = []string{"member", "members", "membercluster", "memberclusters"}
+
+// placementKinds are the same for placements of the whole cluster.
+var placementKinds = []string{"placement", "clusterresourceplacement", "clusterresourceplacements", "crp"}
+
+type whyOptions struct {
+	*session
+	Member string
+}
+
+func newWhyCommand(s *session) *cobra.Command {
+	o := &whyOptions{session: s}
+	command := &cobra.Command{
+		Use:   "why PLACEMENT | member/NAME | KIND/NAME --member MEMBER",
+		Short: "Say why something is not as it should be, and what to do",
+		Long: `Why gives one answer: the object, the member, the reason and the remedy. Of a placement
+it says what keeps it from members, or with --member from one: that it is not picked, not
+delivered, not applied or not available. Of a member it says why it is not well. Of an
+object on a member it says which placement and snapshot brought it, who wrote it last,
+and what is wrong with it. PLACEMENT is the name of a ClusterResourcePlacement, or
+NAMESPACE/NAME of a ResourcePlacement. It ends with 2 if something is wrong.`,
+		Example: `  kubectl fleetgate why shop
+  kubectl fleetgate why shop --member member-1
+  kubectl fleetgate why member/member-1
+  kubectl fleetgate why configmap/settings -n shop --member member-1`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: s.completeNames(false, placementNames),
+		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+	}
+	s.memberFlag(command, &o.Member, "The member that is asked about.")
+	return command
+}
+
+// memberFlag binds --member, which completes to the members that there are.
+func (s *session) memberFlag(command *cobra.Command, to *string, usage string) {
+	command.Flags().StringVar(to, "member", "", usage)
+	// The error is that there is no such flag.
+	_ = command.RegisterFlagCompletionFunc("member", s.completeNames(true, memberNames))
+}
+
+func (o *whyOptions) run(ctx context.Context, what string) error {
+	h, err := o.hub()
+	if err != nil {
+		return err
+	}
+	kind, name, slashed := strings.Cut(what, "/")
+	switch {
+	case slashed && slices.Contains(memberKinds, strings.ToLower(kind)):
+		return o.member(ctx, h, name)
+	case slashed && slices.Contains(placementKinds, strings.ToLower(kind)):
+		what = name
+	case slashed && o.Member != "":
+		// A ResourcePlacement has a slash, too: of the two it is what is there.
+		if _, err := h.Placement(ctx, what); err != nil {
+			return o.object(ctx, h, kind, name)
+		}
+	}
+	facts, err := h.WhyPlacement(ctx, what, o.Member, o.Clock)
+	if err != nil {
+		return err
+	}
+	return o.print(why.Placement(facts), fmt.Sprintf("placement %s is as it should be", facts.Name))
+}
+
+func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error {
+	facts, err := h.WhyMember(ctx, name)
+	if err != nil {
+		return err
+	}
+	answers := why.Member(facts)
+	if facts.Member == nil && len(answers) == 0 {
+		_, err := h.Member(ctx, name)
+		return err
+	}
+	return o.print(answers, fmt.Sprintf("member %s is as it should be", name))
+}
+
+func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) error {
+	facts, err := h.WhyObject(ctx, kind, *o.flags.Namespace, name, o.Member)
+	if err != nil {
+		return err
+	}
+	answer, wrong := why.Object(facts)
+	o.printAnswer(answer)
+	if wrong {
+		return errFound
+	}
+	return nil
+}
+
+// print writes the answer first, and what else is wrong below it.
+func (o *whyOptions) print(answers []why.Answer, well string) error {
+	if len(answers) == 0 {
+		o.say("%s\n", well)
+		return nil
+	}
+	o.printAnswer(answers[0])
+	const shown = 10
+	for i, a := range answers[1:] {
+		if i == 0 {
+			o.say("\nBesides:\n")
+		}
+		if i == shown {
+			o.say("  and %d more\n", len(answers)-1-shown)
+			break
+		}
+		o.say("  %s\n", a)
+	}
+	return errFound
+}
+
+func (o *whyOptions) printAnswer(a why.Answer) {
+	o.say("%s\n", a)
+	for _, detail := range a.Details {
+		o.say("  %s\n", why.Plain(detail))
+	}
+}

@@ -1,0 +1,64 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Answer is why something is not as it should be.
+type Answer struct {
+	// Object is what it is about, such as "Deployment shop/web" or "placement shop".
+	Object string
+	// Member is on which member; empty if it is not about one.
+	Member string
+	// Reason says what is wrong, in the words of whoever found it.
+	Reason string
+	// Remedy says what to do.
+	Remedy string
+	// Details are what else there is to know, a line each.
+	Details []string
+	// Others is how many more members have the same.
+	Others int
+}
+
+// maxReason is how many letters of a reason the first line has: members write them.
+const maxReason = 600
+
+// String is the first line: object, member, reason, remedy.
+func (a Answer) String() string {
+	var b strings.Builder
+	b.WriteString(Plain(a.Object))
+	if a.Member != "" {
+		fmt.Fprintf(&b, " on member %s", Plain(a.Member))
+	}
+	switch {
+	case a.Others == 1:
+		b.WriteString(" (and 1 more)")
+	case a.Others > 1:
+		fmt.Fprintf(&b, " (and %d more)", a.Others)
+	}
+	fmt.Fprintf(&b, ": %s", strings.TrimRight(shorten(Plain(a.Reason)), ". "))
+	if a.Remedy != "" {
+		fmt.Fprintf(&b, ". To do: %s", a.Remedy)
+	}
+	return b.String()
+}
+
+// Plain makes a text of others fit for a terminal: one line, and no letter that moves the
+// cursor or turns the direction of what follows.
+func Plain(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r)
+	}), " ")
+}
+
+func shorten(text string) string {
+	if letters := []rune(text); len(letters) > maxReason {
+		return string(letters[:maxReason]) + "..."
+	}
+	return text
+}

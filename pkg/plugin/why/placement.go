@@ -1,0 +1,225 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// Facts are what was read about a placement.
+type Facts struct {
+	// Placement is what is asked about, Name as people name it.
+	Placement placementv1beta1.PlacementObject
+	Name      string
+	// Bindings are those of the placement.
+	Bindings []placementv1beta1.BindingObject
+	// Members are those of the fleet, or the one that is asked about.
+	Members []clusterv1beta1.MemberCluster
+	// Member is the one that is asked about; empty: all.
+	Member string
+	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
+	Refusals map[string]Refusal
+	// Evictions are those of the placement.
+	Evictions []placementv1beta1.ClusterResourcePlacementEviction
+}
+
+// Refusal is a rule's no to a member.
+type Refusal struct{ Rule, Reason string }
+
+// Placement returns what is wrong with a placement, or with it on one member: the first is
+// the answer, and none means that it is well.
+func Placement(f *Facts) []Answer {
+	if whole := f.whole(); len(whole) > 0 {
+		return whole
+	}
+	if f.Member != "" {
+		return f.onMember(f.Member)
+	}
+	return append(merged(f.everywhere()), f.notPicked()...)
+}
+
+func (f *Facts) object() string { return "placement " + f.Name }
+
+// whole is what keeps all members from it.
+func (f *Facts) whole() []Answer {
+	if placementv1beta1.Paused(f.Placement) {
+		return []Answer{f.answer(Answer{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}, "")}
+	}
+	status := f.Placement.GetStatus()
+	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
+	switch {
+	case f.Placement.GetDeletionTimestamp() != nil:
+		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("it is being deleted, and %d members have to take it away first", len(f.Bindings)),
+			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave"}}
+	case scheduled == nil:
+		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
+	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
+		return []Answer{f.answer(Answer{Object: f.object(), Reason: scheduled.Message}, scheduled.Reason)}
+	}
+	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable} {
+		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[kind]}}
+		}
+	}
+	return nil
+}
+
+// remedyOfRights is what to do where somebody lacks a right on the hub.
+var remedyOfRights = map[string]string{
+	placementv1beta1.ConditionResourcesWithheld:   "have somebody who may read these kinds write the placement again, with the command in the message",
+	placementv1beta1.ConditionResourcesUnreadable: "label a ClusterRole for these kinds with " + placementv1beta1.PlaceableLabel + "=true",
+}
+
+// everywhere are the answers of all members that have something wrong, members by name.
+func (f *Facts) everywhere() []Answer {
+	var all []Answer
+	for _, b := range f.sortedBindings() {
+		if found := f.ofBinding(b); len(found) > 0 {
+			all = append(all, found[0])
+		}
+	}
+	return all
+}
+
+func (f *Facts) sortedBindings() []placementv1beta1.BindingObject {
+	return slices.SortedFunc(slices.Values(f.Bindings), func(a, b placementv1beta1.BindingObject) int {
+		return cmp.Compare(a.GetSpec().TargetCluster, b.GetSpec().TargetCluster)
+	})
+}
+
+// merged tells what several members have in common once, with their number.
+func merged(all []Answer) []Answer {
+	var out []Answer
+	at := map[string]int{}
+	for _, a := range all {
+		key := a.Object + "\x00" + strings.ReplaceAll(a.Reason, strconv.Quote(a.Member), "")
+		if i, seen := at[key]; seen {
+			out[i].Others++
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, a)
+	}
+	return out
+}
+
+// notPicked is the answer for a policy that wants more members than fit.
+func (f *Facts) notPicked() []Answer {
+	scheduled := meta.FindStatusCondition(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
+	if scheduled.Status == metav1.ConditionTrue {
+		return nil
+	}
+	a := Answer{Object: f.object(), Reason: scheduled.Message, Remedy: "see what stands against each member: kubectl fleetgate simulate " + f.Name}
+	var first string
+	for _, name := range slices.Sorted(maps.Keys(f.Refusals)) {
+		r := f.Refusals[name]
+		a.Details = append(a.Details, fmt.Sprintf("member %s: %s", name, Plain(r.Reason)))
+		first = cmp.Or(first, name)
+	}
+	if first != "" && len(f.Refusals) == 1 {
+		a.Member, a.Remedy = first, remedyOfRule(f.Refusals[first], first, f.Name)
+	}
+	return []Answer{a}
+}
+
+// onMember is what is wrong on one member.
+func (f *Facts) onMember(member string) []Answer {
+	at := slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
+	if at >= 0 {
+		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {
+			return found
+		}
+		return f.blocked(member)
+	}
+	a := Answer{Object: f.object(), Member: member, Reason: "the member is not picked"}
+	if m := f.member(member); m != nil && !m.IsApproved() {
+		a.Reason, a.Remedy = "the member is not picked, since nobody has approved it", "kubectl fleetgate approve "+member
+		return []Answer{a}
+	}
+	if refused, ok := f.Refusals[member]; ok {
+		a.Reason += ": " + refused.Reason
+		a.Remedy = remedyOfRule(refused, member, f.Name)
+		return []Answer{a}
+	}
+	return []Answer{f.unasked(a)}
+}
+
+// unasked is the answer for a member that no rule has refused: it was not looked at, as the
+// policy has what it wants.
+func (f *Facts) unasked(a Answer) Answer {
+	a.Remedy = "see how it is decided: kubectl fleetgate simulate " + f.Name
+	policy := f.Placement.GetSpec().Policy
+	m := f.member(a.Member)
+	switch {
+	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
+		a.Reason, a.Remedy = "the member is not picked: it is not among clusterNames of the policy", "name it there"
+	case m != nil && slices.ContainsFunc(m.Spec.Taints, func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintCordoned }):
+		a.Reason, a.Remedy = "the member is not picked, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
+	case policy != nil && policy.PlacementType == placementv1beta1.PickN:
+		a.Reason = fmt.Sprintf("the member is not picked: the policy wants %d members, and has %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
+		a.Remedy = "raise numberOfClusters, or prefer the member by its labels; kubectl fleetgate simulate " + f.Name + " says how it is decided"
+	}
+	return a
+}
+
+// remedyOfRule is what to do about a rule's no.
+func remedyOfRule(refused Refusal, member, placement string) string {
+	switch refused.Rule {
+	case "TaintToleration":
+		if strings.Contains(refused.Reason, clusterv1beta1.TaintCordoned) {
+			return "kubectl fleetgate uncordon " + member
+		}
+		return fmt.Sprintf("take the taint away (kubectl fleetgate taint %s KEY-), or have the policy tolerate it", member)
+	case "ClusterAffinity":
+		return fmt.Sprintf("label the member as the policy asks (kubectl label membercluster %s KEY=VALUE), or change the policy", member)
+	case "TopologySpreadConstraints":
+		return "have members of more domains, raise maxSkew, or choose ScheduleAnyway"
+	case "ClusterEligibility":
+		return "see how the member is: kubectl fleetgate why member/" + member
+	}
+	return "see how it is decided: kubectl fleetgate simulate " + placement
+}
+
+// blocked says of a member from which the placement was to go that it may not.
+func (f *Facts) blocked(member string) []Answer {
+	for i := range f.Evictions {
+		e := &f.Evictions[i]
+		executed := meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionEvictionExecuted)
+		if e.Spec.ClusterName == member && e.Spec.PlacementName == f.Placement.GetName() && executed != nil && executed.Status == metav1.ConditionFalse {
+			return []Answer{{Object: f.object(), Member: member, Reason: executed.Message,
+				Remedy: fmt.Sprintf("wait until more members have it, or change ClusterResourcePlacementDisruptionBudget %s; then kubectl fleetgate drain %s", e.Spec.PlacementName, member)}}
+		}
+	}
+	return nil
+}
+
+func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
+	at := slices.IndexFunc(f.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &f.Members[at]
+}
+
+// answer completes an answer with what to do.
+func (f *Facts) answer(a Answer, reason string) Answer {
+	a.Remedy = remedyFor(reason, a.Reason, a, f.Name)
+	if strings.Contains(f.Name, "/") {
+		a.Remedy = strings.Replace(a.Remedy, "annotate clusterresourceplacement "+f.Name,
+			fmt.Sprintf("annotate -n %s resourceplacement %s", f.Placement.GetNamespace(), f.Placement.GetName()), 1)
+	}
+	return a
+}

@@ -1,0 +1,97 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"regexp"
+	"strings"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// remedy is what to do about what a message says.
+type remedy struct {
+	says *regexp.Regexp
+	// do has {object}, {member} and {placement} for what the answer is about.
+	do string
+}
+
+// byMessage is looked through from the top: what is special stands before what is general.
+// Messages are those of API servers, of kubelets and of our agent.
+var byMessage = []remedy{
+	{regexp.MustCompile(`has no kind |no matches for kind|could not find the requested resource|is not installed`),
+		"install the CustomResourceDefinition on member {member}, or place it there too; the object follows by itself"},
+	{regexp.MustCompile(`exceeded quota`),
+		"raise the ResourceQuota that is named on member {member}, or have {object} ask for less"},
+	{regexp.MustCompile(`its role lacks the rule|[Ff]orbidden: User\b.*(cannot|attempting)|is attempting to grant`),
+		"give the agent's role on member {member} the right that is named, or do not place {object} there"},
+	{regexp.MustCompile(`admission webhook .* denied|ValidatingAdmissionPolicy|violates PodSecurity|denied the request`),
+		"change {object} as the member's admission demands, or that admission on member {member}"},
+	{regexp.MustCompile(`failed calling webhook`),
+		"repair the webhook that is named on member {member}, or remove its configuration there"},
+	{regexp.MustCompile(`immutable|To have it deleted and made again|may not change once set|updates to .* are forbidden`),
+		"undo the change of that field on the hub, or annotate {object} there with " + placementv1beta1.ImmutableChangeAnnotation + "=" + placementv1beta1.ImmutableChangeRecreate + " to have it deleted and made again"},
+	{regexp.MustCompile(`ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|pull(ing)? image`),
+		"correct the image of {object} on the hub, or give member {member} access to the registry"},
+	{regexp.MustCompile(`CrashLoopBackOff|back-off .*restarting|exited with|OOMKilled|RunContainerError|CreateContainerError|CreateContainerConfigError`),
+		"read its log: kubectl fleetgate logs --member {member}"},
+	{regexp.MustCompile(`nodes are available|Unschedulable|Insufficient (cpu|memory|ephemeral)|no node`),
+		"give member {member} nodes that fit, or have {object} ask for less"},
+	{regexp.MustCompile(`because it is being terminated|is being deleted|finalizer`),
+		"see on member {member} what holds the one that is being deleted: the controller of its finalizers"},
+	{regexp.MustCompile(`namespaces? .*not found`),
+		"place the namespace too, or make it on member {member}"},
+	{regexp.MustCompile(`of another hub`),
+		"give the agent of one of the two hubs a --hub-name; if that hub is gone, annotate the AppliedWork on member {member} with fleetgate.io/hub-"},
+	{regexp.MustCompile(`[Tt]he placement is paused|placement .* is paused`),
+		"take the annotation away: kubectl annotate clusterresourceplacement {placement} " + placementv1beta1.PausedAnnotation + "-"},
+	{regexp.MustCompile(`member .* is paused`),
+		"take the annotation away: kubectl annotate membercluster {member} " + placementv1beta1.PausedAnnotation + "-"},
+	{regexp.MustCompile(`chart cannot be rendered|chart could not be fetched|chart takes more|may take charts`),
+		"correct the chart, its values or where it is taken from on the hub"},
+	{regexp.MustCompile(`[Ii]nvalid value|is invalid:|[Uu]nknown field|unmarshal|cannot be handled as`),
+		"correct {object} on the hub: the message names the field"},
+}
+
+// byReason is for what no message gave away: the reason of the condition.
+var byReason = map[string]string{
+	placementv1beta1.ReasonNotTakenOver:                   "choose another whenToTakeOver than Never, or remove {object} on member {member}",
+	placementv1beta1.ReasonFailedToTakeOver:               "see whenToTakeOver and allowCoOwnership of the placement, or remove {object} on member {member}",
+	placementv1beta1.ReasonFoundDrifts:                    "undo the change on member {member}, bring it to the hub, or choose whenToApply Always: kubectl fleetgate diff {placement}",
+	placementv1beta1.ReasonFoundDriftsInDegradedMode:      "correct {object} on the hub, which member {member} does not accept: kubectl fleetgate diff {placement}",
+	placementv1beta1.ReasonDecodingErred:                  "correct {object} on the hub, or its envelope",
+	placementv1beta1.ReasonFoundGenerateName:              "give {object} a name",
+	placementv1beta1.ReasonDuplicated:                     "select {object} only once",
+	placementv1beta1.ReasonReserved:                       "take {object} out of the placement: that place is kept for fleetgate",
+	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "see whether the API server of member {member} answers for this kind: kubectl fleetgate get --member {member}",
+	placementv1beta1.ReasonFailed:                         "look at {object} on member {member}: kubectl fleetgate get --member {member}",
+	placementv1beta1.ReasonRepairsReverted:                "stop whoever writes {object} on member {member}, or take it out of the placement",
+	placementv1beta1.ReasonOverriddenFailed:               "correct the override that is named",
+	placementv1beta1.ReasonInvalidResourceSelectors:       "correct spec.resourceSelectors of placement {placement}",
+	placementv1beta1.ReasonManifestNotAvailableYet:        "wait, or look at it: kubectl fleetgate get --member {member}",
+	placementv1beta1.ReasonRolloutNotStartedYet:           "wait until the members that are updated now are available, or raise maxUnavailable: kubectl fleetgate tree {placement} --unwell",
+	placementv1beta1.ReasonApplyInProgress:                "wait; if it lasts, see whether the member is there: kubectl fleetgate members {member}",
+	placementv1beta1.ReasonSyncWorkFailed:                 "correct what the message names on the hub",
+}
+
+// defaultRemedy is for reasons that nobody has thought of.
+const defaultRemedy = "look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get --member {member}"
+
+// remedyFor is what to do about a reason and a message.
+func remedyFor(reason, message string, a Answer, placement string) string {
+	do := byReason[reason]
+	for _, r := range byMessage {
+		if r.says.MatchString(message) {
+			do = r.do
+			break
+		}
+	}
+	if do == "" {
+		do = defaultRemedy
+	}
+	if a.Member == "" {
+		do = strings.ReplaceAll(do, "member {member}", "the member")
+	}
+	return strings.NewReplacer("{object}", Plain(a.Object), "{member}", Plain(a.Member), "{placement}", placement).Replace(do)
+}

@@ -1,0 +1,214 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package why
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+)
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// placed is a placement that is bound to member m.
+func placed(change func(*Facts, *placementv1beta1.ClusterResourcePlacement, *placementv1beta1.ClusterResourceBinding)) *Facts {
+	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	p.Status.Conditions = []metav1.Condition{condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "", "")}
+	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+	b.Spec.TargetCluster, b.Spec.State = "m", placementv1beta1.BindingBound
+	f := &Facts{Placement: p, Name: "shop", Bindings: []placementv1beta1.BindingObject{b}, Member: "m"}
+	if change != nil {
+		change(f, p, b)
+	}
+	return f
+}
+
+// failing is an object that failed, in a condition.
+func failing(kind, reason, message string) *Facts {
+	return placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+		b.Status.Conditions = []metav1.Condition{condition(kind, metav1.ConditionFalse, "NotAll", "Work is not")}
+		b.Status.FailedPlacements = []placementv1beta1.FailedResourcePlacement{{
+			ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: "Deployment", Namespace: "shop", Name: "web"},
+			Condition:          condition(kind, metav1.ConditionFalse, reason, message),
+		}}
+	})
+}
+
+// silent is a member whose agent has not been heard of.
+func silent(name string) clusterv1beta1.MemberCluster {
+	m := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionJoined, metav1.ConditionUnknown, "MemberClusterJoinStateUnknown", "no heartbeat since noon")}
+	m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+	return m
+}
+
+// TestAnswers has what test/integration/plugin cannot break for real, and what it can in the
+// words in which it is told.
+func TestAnswers(t *testing.T) {
+	const applied, available = placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
+	for name, test := range map[string]struct {
+		facts *Facts
+		want  string
+	}{
+		"all is well": {placed(nil), ""},
+		"a wrong image": {failing(available, "ManifestNotAvailableYet", `0 of 1 replicas are available; Pod "web-1": ImagePullBackOff: Back-off pulling image "web:none"`),
+			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". To do: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
+		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs --member m"},
+		"a right that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
+			"To do: give the agent's role on member m the right that is named"},
+		"a co-owner":                 {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "To do: see whenToTakeOver and allowCoOwnership"},
+		"a reserved place":           {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "To do: take Deployment shop/web out of the placement"},
+		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md"},
+		"the member is silent": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			f.Members = []clusterv1beta1.MemberCluster{silent("m")}
+		}), "placement shop on member m: not delivered: the member's agent is silent: no heartbeat since noon. To do: start the member's agent"},
+		"the member is paused": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			f.Members = []clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{placementv1beta1.PausedAnnotation: "true"}}}}
+		}), "To do: take the annotation away: kubectl annotate membercluster m fleetgate.io/paused-"},
+		"the placement is deleted": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}), "it is being deleted, and 1 members have to take it away first"},
+		"no gateway": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = nil
+		}), "no gateway has looked at it. To do: see whether one leads: kubectl fleetgate diagnose"},
+		"kinds that the author may not": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			p.Status.Conditions = append(p.Status.Conditions, condition(placementv1beta1.ConditionResourcesWithheld, metav1.ConditionTrue, "AuthorMayNot", "Selected and not placed: secrets"))
+		}), "Selected and not placed: secrets. To do: have somebody who may read these kinds"},
+		"its turn has not come": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionRolloutStarted, metav1.ConditionFalse, "RolloutNotStartedYet", "others first")}
+		}), "not rolled out: others first. To do: wait until the members that are updated now are available"},
+		"it is to go": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+			b.Spec.State = placementv1beta1.BindingUnscheduled
+		}), "the policy does not pick the member any more"},
+		"a member that nobody approved": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			f.Bindings = nil
+			f.Members = []clusterv1beta1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}}}}
+		}), "To do: kubectl fleetgate approve m"},
+		"a spread": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+			f.Bindings, f.Refusals = nil, map[string]Refusal{"m": {Rule: "TopologySpreadConstraints", Reason: "violated"}}
+		}), "To do: have members of more domains"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if answers := Placement(test.facts); len(answers) > 0 {
+				got = answers[0].String()
+			}
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhatManyMembersHaveIsToldOnce(t *testing.T) {
+	f := failing(placementv1beta1.ConditionApplied, "ManifestApplyFailed", "exceeded quota")
+	f.Member = ""
+	for _, name := range []string{"n", "o"} {
+		b := f.Bindings[0].DeepCopyObject().(*placementv1beta1.ClusterResourceBinding)
+		b.Spec.TargetCluster = name
+		f.Bindings = append(f.Bindings, b)
+	}
+	answers := Placement(f)
+	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. To do: raise") {
+		t.Errorf("got %v", answers)
+	}
+}
+
+func TestHostileTextsStayOnTheirLine(t *testing.T) {
+	a := Answer{Object: "ConfigMap \u202eevil\x1b[2J", Member: "m\nn", Reason: strings.Repeat("long ", 10000) + "\r\n", Remedy: "nothing"}
+	got := a.String()
+	if strings.ContainsAny(got, "\n\r\x1b\u202e") || len(got) > 2000 {
+		t.Errorf("got %d bytes: %q", len(got), got[:100])
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add("a\x1b[31mb\u2066c\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := Plain(text); strings.ContainsAny(got, "\n\r\t\x1b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200f") || Plain(got) != got {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}
+
+func TestMembers(t *testing.T) {
+	joined := func(change func(*MemberFacts)) *MemberFacts {
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+		m.Status.Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionJoined, metav1.ConditionTrue, "", "")}
+		m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+		f := &MemberFacts{Name: "m", Member: m, Tunnel: &gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}}
+		if change != nil {
+			change(f)
+		}
+		return f
+	}
+	lost := silent("m")
+	for name, test := range map[string]struct {
+		facts *MemberFacts
+		want  string
+	}{
+		"well":   {joined(nil), ""},
+		"silent": {&MemberFacts{Name: "m", Member: &lost}, "member m: no heartbeat since noon. To do: start its agent"},
+		"its API server is not ready": {joined(func(f *MemberFacts) {
+			f.Member.Status.AgentStatus[0].Conditions = []metav1.Condition{condition(clusterv1beta1.ConditionHealthy, metav1.ConditionFalse, "", "etcd is slow")}
+		}), "its API server is not ready: etcd is slow"},
+		"no credential": {joined(func(f *MemberFacts) {
+			f.Tunnel = &gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}
+		}), "To do: see its ManagedServiceAccount"},
+		"paused": {joined(func(f *MemberFacts) {
+			f.Member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
+		}), "it is paused"},
+		"leaving": {joined(func(f *MemberFacts) { f.Member.DeletionTimestamp = &metav1.Time{} }), "it leaves"},
+		"has left": {&MemberFacts{Name: "m", Cluster: &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "clusters", Name: "m", Annotations: map[string]string{"fleetgate.io/member-uid": "x"}}}}, "keeps it from joining again. To do: to let it join again: kubectl annotate"},
+		"was refused": {&MemberFacts{Name: "m", Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
+			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUsedUp", "used up")}}}}}, "see which registration below is its"},
+		"is nobody": {&MemberFacts{Name: "m"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if answers := Member(test.facts); len(answers) > 0 {
+				got = answers[0].String()
+			}
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnObjectComesFromAPlacement(t *testing.T) {
+	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m", Name: "shop-work", Labels: map[string]string{placementv1beta1.ParentResourceSnapshotIndexLabel: "3"}}}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+		Identifier: placementv1beta1.WorkResourceIdentifier{Kind: "Deployment", Resource: "deployments", Group: "apps", Namespace: "shop", Name: "web"},
+		Conditions: []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionTrue, "", "")},
+	}}
+	f := &ObjectFacts{Kind: "deployments.apps", Namespace: "shop", Name: "web", Member: "m", Works: []placementv1beta1.Work{work}, PlacementOf: func(metav1.Object) string { return "shop" }}
+	older, newer := metav1.NewTime(time.Unix(1000, 0)), metav1.NewTime(time.Unix(2000, 0))
+	f.Fields = []metav1.ManagedFieldsEntry{{Manager: "fleetgate", Time: &older}, {Manager: "kubectl-edit", Time: &newer}}
+	got, wrong := Object(f)
+	if text := strings.Join(got.Details, "\n"); wrong || !strings.Contains(text, "placed by shop, snapshot 3, in Work fleet-member-m/shop-work\nlast written by kubectl-edit") {
+		t.Errorf("wrong %v: %s\n%s", wrong, got, text)
+	}
+	f.Works[0].Status.ManifestConditions[0].Conditions = []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, placementv1beta1.ReasonNotTakenOver, "not ours")}
+	f.Unread = errors.New("no tunnel")
+	if got, wrong := Object(f); !wrong || !strings.Contains(got.String(), "not applied: not ours. To do: choose another whenToTakeOver") || !strings.Contains(strings.Join(got.Details, ""), "no tunnel") {
+		t.Errorf("wrong %v: %s", wrong, got)
+	}
+	f.Name = "other"
+	if got, wrong := Object(f); !wrong || !strings.Contains(got.Reason, "no placement brings it there") {
+		t.Errorf("wrong %v: %s", wrong, got)
+	}
+}

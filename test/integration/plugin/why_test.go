@@ -1,0 +1,293 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// breakage is something that goes wrong for real.
+type breakage struct {
+	name string
+	// onMember is made on the first member before, onHub on the hub; %s is the name.
+	onMember, onHub string
+	// policy of the placement; empty: the first member by name. None is made for "-".
+	policy string
+	// spec is more of the placement's spec.
+	spec string
+	// then breaks it once it was there.
+	then func(ctx context.Context, name string)
+	// ask is what the plugin is asked; empty: why NAME --member member-1.
+	ask []string
+	// object, reason and remedy are in the first line.
+	object, reason, remedy string
+}
+
+const settings = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: %[1]s}
+data: {a: one}
+`
+
+const namespaceText = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s, labels: {breakage: %[1]s}}
+---`
+
+func breakages() []breakage {
+	return []breakage{
+		{name: "quota", onMember: namespaceText + `
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: none, namespace: %[1]s}
+spec: {hard: {count/configmaps: "0"}}
+`, onHub: settings, object: "ConfigMap quota/settings", reason: "exceeded quota", remedy: "raise the ResourceQuota"},
+		{name: "kindless", onHub: definition("kindlesses.example.com", "Kindless", "{size: {type: string}}") + object("Kindless"),
+			object: "Kindless kindless/one", reason: "The member has no kind", remedy: "install the CustomResourceDefinition on member member-1"},
+		{name: "schema", onMember: definition("schemas.example.com", "Schema", "{size: {type: integer}}"), onHub: definition("schemas.example.com", "Schema", "{size: {type: string}}") + object("Schema"),
+			object: "Schema schema/one", reason: "size", remedy: "correct Schema schema/one on the hub"},
+		{name: "policy", onMember: `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: policy}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {breakage: policy}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE]}]
+  validations: [{expression: "object.metadata.name != 'settings'", message: "no settings here"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: policy}
+spec: {policyName: policy, validationActions: [Deny]}
+`, onHub: settings, object: "ConfigMap policy/settings", reason: "no settings here", remedy: "as the member's admission demands"},
+		{name: "webhook", onMember: `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: webhook}
+webhooks:
+- name: broken.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: "https://127.0.0.1:1/broken"}
+  namespaceSelector: {matchLabels: {breakage: webhook}}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}]
+`, onHub: settings, object: "ConfigMap webhook/settings", reason: "failed calling webhook", remedy: "repair the webhook"},
+		{name: "security", onMember: `
+apiVersion: v1
+kind: Namespace
+metadata: {name: security, labels: {pod-security.kubernetes.io/enforce: restricted}}
+`, onHub: `
+apiVersion: v1
+kind: Pod
+metadata: {name: root, namespace: security}
+spec: {containers: [{name: main, image: main, securityContext: {privileged: true}}]}
+`, object: "Pod security/root", reason: "violates PodSecurity", remedy: "as the member's admission demands"},
+		{name: "immutable", onHub: strings.Replace(settings, "\ndata:", "\nimmutable: true\ndata:", 1), then: func(ctx context.Context, name string) {
+			Eventually(says(ctx, "why", name)).Should(ContainSubstring("is as it should be"))
+			hub(ctx, "", "delete", "configmap", "settings", "--namespace="+name)
+			hub(ctx, fmt.Sprintf(strings.Replace(settings, "a: one", "a: two", 1), name), "apply", "--filename=-")
+		}, object: "ConfigMap immutable/settings", reason: "immutable", remedy: "fleetgate.io/immutable-change=Recreate"},
+		{name: "drift", spec: "strategy: {applyStrategy: {whenToApply: IfNotDrifted}}", onHub: settings, then: func(ctx context.Context, name string) {
+			Eventually(says(ctx, "why", name)).Should(ContainSubstring("is as it should be"))
+			onMember(ctx, first, "", "patch", "configmap", "settings", "--namespace="+name, "--type=merge", "--patch", `{"data":{"a":"three"}}`)
+		}, object: "ConfigMap drift/settings", reason: "/data/a", remedy: "undo the change on member member-1"},
+		{name: "taken", spec: "strategy: {applyStrategy: {whenToTakeOver: Never}}", onMember: namespaceText + settings, onHub: settings,
+			object: "Namespace taken", reason: "", remedy: "choose another whenToTakeOver than Never"},
+		{name: "terminating", onMember: namespaceText + strings.Replace(settings, "name: settings,", "name: held, finalizers: [example.com/held],", 1), onHub: settings,
+			then: func(ctx context.Context, name string) {
+				onMember(ctx, first, "", "delete", "namespace", name, "--wait=false")
+			}, object: "terminating", reason: "", remedy: "what holds the one that is being deleted"},
+		{name: "unschedulable", onHub: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: unschedulable}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {disk: none}, containers: [{name: main, image: web}]}}
+`, object: "Deployment unschedulable/web", reason: "nodes are available", remedy: "give member member-1 nodes that fit"},
+		{name: "override", onHub: settings + `---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: wrong, namespace: override}
+spec:
+  placement: {name: override}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: settings}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: remove, path: /data/none}]}]}
+`, object: "placement override", reason: "not overridden", remedy: "correct the override"},
+		{name: "paused", onHub: settings, then: func(ctx context.Context, name string) {
+			hub(ctx, "", "annotate", "clusterresourceplacement", name, "fleetgate.io/paused=true")
+		}, object: "placement paused", reason: "is paused", remedy: "kubectl annotate clusterresourceplacement paused fleetgate.io/paused-"},
+		{name: "external", spec: "strategy: {type: External}", onHub: settings,
+			object: "placement external", reason: "the strategy is External", remedy: "make a ClusterStagedUpdateRun"},
+		{name: "other", ask: []string{"why", "other", "--member", second}, onHub: settings,
+			object: "placement other on member member-2", reason: "not among clusterNames", remedy: "name it there"},
+		{name: "label", policy: "{placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {moon: full}}}]}}}}",
+			object: "placement label on member member-1", reason: "does not match", remedy: "label the member as the policy asks"},
+		{name: "tainted", policy: "{placementType: PickAll}", ask: []string{"why", "tainted", "--member", second},
+			object: "placement tainted on member member-2", reason: "taint broken:NoSchedule is not tolerated", remedy: "kubectl fleetgate taint member-2 KEY-"},
+		{name: "toofew", policy: "{placementType: PickN, numberOfClusters: 5}", ask: []string{"why", "toofew"},
+			object: "placement toofew", reason: "could not find all", remedy: "kubectl fleetgate simulate toofew"},
+		{name: "foreign", policy: "-", ask: []string{"why", "configmap/kube-root-ca.crt", "-n", "default", "--member", first},
+			object: "configmap default/kube-root-ca.crt on member member-1", reason: "no placement brings it there", remedy: "kubectl fleetgate tree"},
+		{name: "balancer", onHub: `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: balancer}
+spec: {type: LoadBalancer, ports: [{port: 80}]}
+`, object: "Service balancer/web", reason: "not available", remedy: "kubectl fleetgate get --member member-1"},
+		{name: "toolong", policy: "-", onHub: `
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: a-name-that-has-more-than-the-fifty-characters-that-fit-here}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
+`, ask: []string{"why", "member/a-name-that-has-more-than-the-fifty-characters-that-fit-here"},
+			object: "member a-name", reason: "50", remedy: "shorter name"},
+		{name: "agentless", policy: "-", onHub: `
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: agentless}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
+`, ask: []string{"why", "member/agentless"}, object: "member agentless", reason: "no agent has ever reported", remedy: "kubectl fleetgate join agentless"},
+		{name: "expired", policy: "-", onHub: namespaceText + `
+apiVersion: fleet.cattle.io/v1alpha1
+kind: ClusterRegistrationToken
+metadata: {name: short, namespace: clusters}
+spec: {ttl: 1s}
+`, ask: []string{"why", "member/latecomer"}, object: "member latecomer", reason: "token clusters/short has expired", remedy: "kubectl fleetgate token"},
+		{name: "waiting", policy: "-", onHub: namespaceText + `
+apiVersion: fleet.cattle.io/v1alpha1
+kind: Cluster
+metadata: {name: waiting, namespace: clusters}
+spec: {clientID: nobody}
+`, ask: []string{"why", "member/waiting"}, object: "member waiting", reason: "", remedy: "kubectl fleetgate join waiting"},
+	}
+}
+
+// definition is a CustomResourceDefinition of a namespaced kind with a spec of properties.
+func definition(name, kind, properties string) string {
+	plural, group, _ := strings.Cut(name, ".")
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %s}
+spec:
+  group: %s
+  scope: Namespaced
+  names: {kind: %s, plural: %s}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: %s}}}}}
+---`, name, group, kind, plural, properties)
+}
+
+func object(kind string) string {
+	return fmt.Sprintf("\napiVersion: example.com/v1\nkind: %s\nmetadata: {name: one, namespace: %s}\nspec: {size: large}\n", kind, strings.ToLower(kind))
+}
+
+// make breaks it.
+func (b *breakage) make(ctx context.Context) {
+	GinkgoHelper()
+	text := func(of string) string {
+		if strings.Contains(of, "%[1]s") {
+			return fmt.Sprintf(of, b.name)
+		}
+		return of
+	}
+	if b.onMember != "" {
+		onMember(ctx, first, text(b.onMember), "apply", "--filename=-")
+	}
+	if b.policy == "-" {
+		apply(ctx, text(b.onHub))
+		return
+	}
+	policy := b.policy
+	if policy == "" {
+		policy = "{placementType: PickFixed, clusterNames: [" + first + "]}"
+	}
+	apply(ctx, text(namespaceText)+"\n"+text(b.onHub))
+	apply(ctx, fmt.Sprintf(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: %[1]s}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: %[1]s}]
+  policy: %[2]s
+  %[3]s
+`, b.name, policy, b.spec))
+}
+
+// apply applies on the hub until it is taken: a kind may be about to be served.
+func apply(ctx context.Context, text string) {
+	GinkgoHelper()
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	Eventually(func() error {
+		_, err := running.Kubectl(ctx, running.HubKubeconfig(), text, "apply", "--filename=-")
+		return err
+	}).Should(Succeed())
+}
+
+var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, func() {
+	BeforeAll(func(ctx SpecContext) {
+		plugin(ctx, "taint", second, "broken:NoSchedule")
+		DeferCleanup(func(ctx SpecContext) { plugin(ctx, "taint", second, "broken-") })
+		// All are broken at once: they do not meet, and each takes its time.
+		for _, b := range breakages() {
+			b.make(ctx)
+		}
+		for _, b := range breakages() {
+			if b.then != nil {
+				b.then(ctx, b.name)
+			}
+		}
+	})
+
+	for _, b := range breakages() {
+		It("names object, member and remedy in its first line: "+b.name, func(ctx SpecContext) {
+			ask := b.ask
+			if ask == nil {
+				ask = []string{"why", b.name, "--member", first}
+			}
+			firstLine := func() string {
+				out, code, stderr := tries(ctx, ask...)
+				line, _, _ := strings.Cut(out, "\n")
+				return fmt.Sprintf("%d %s%s", code, line, stderr)
+			}
+			Eventually(firstLine).Should(And(HavePrefix("2 "), ContainSubstring(b.object), ContainSubstring(b.reason), ContainSubstring("To do: "), ContainSubstring(b.remedy)))
+			if b.ask == nil {
+				Expect(firstLine()).To(ContainSubstring(first))
+			}
+		})
+	}
+
+	It("draws what is wrong, and shows what differs", func(ctx SpecContext) {
+		Eventually(says(ctx, "tree", "drift", "--unwell")).Should(And(ContainSubstring("placement drift: 0 of 1 members are well"), ContainSubstring("ConfigMap drift/settings")))
+		out, code, _ := tries(ctx, "diff", "drift")
+		Expect(code).To(Equal(2))
+		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
+		Expect(plugin(ctx, "members", first)).To(MatchRegexp(`member-1 +True +Yes .* [1-9][0-9]* +-`))
+	})
+
+	It("says where an object comes from, and who wrote it last", func(ctx SpecContext) {
+		Eventually(says(ctx, "why", "configmap/settings", "-n", "other", "--member", first)).Should(And(
+			HavePrefix("ConfigMap other/settings on member member-1: it is as it should be"),
+			ContainSubstring("placed by other, snapshot 0, in Work fleet-member-member-1/other-work"), ContainSubstring("last written by ")))
+	})
+
+	It("says of a member without a tunnel that nobody reaches it", func(ctx SpecContext) {
+		agent := running.Members[1].Agent
+		Expect(agent.Stop(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(agent.Start(ctx)).To(Succeed()) })
+		Eventually(says(ctx, "why", "member/"+second)).Should(And(HavePrefix("member member-2: nobody reaches it through the hub"), ContainSubstring("To do: ")))
+		Eventually(says(ctx, "members", "--unwell")).Should(MatchRegexp(`member-2 +True +No `))
+	})
+})
