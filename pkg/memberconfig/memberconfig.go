@@ -69,10 +69,26 @@ func (t Target) Context(hub string) string {
 
 // Way is how a member is reached: through the hub, or by the gateway's own endpoint.
 type Way struct {
-	// Endpoint is the URL of the gateway's own endpoint. Empty: through the hub.
+	// Endpoint is the URL of the gateway's own endpoint. An asterisk for the first label of
+	// its host stands for the member's name, where members have hosts of their own. Empty:
+	// through the hub.
 	Endpoint string
 	// CA verifies it, in PEM. Empty: its certificate is publicly trusted.
 	CA []byte
+}
+
+// at is the target's URL at the gateway's own endpoint.
+func (t Target) at(endpoint string) (string, error) {
+	endpoint = strings.TrimSuffix(endpoint, "/")
+	before, after, own := strings.Cut(endpoint, "://*.")
+	switch {
+	case !own:
+		_, path := t.Paths()
+		return endpoint + path, nil
+	case t.Fleet:
+		return "", fmt.Errorf("many members have no host of their own at %s: name the gateway's endpoint itself", endpoint)
+	}
+	return before + "://" + t.Name + "." + after, nil
 }
 
 // LeadsToMember says whether a server's URL is that of a member, or of a view, and not the
@@ -106,10 +122,14 @@ func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clie
 	}
 	cluster := hub.DeepCopy()
 	cluster.LocationOfOrigin = ""
-	behindHub, behindEndpoint := to.Paths()
+	behindHub, _ := to.Paths()
 	cluster.Server = strings.TrimSuffix(hub.Server, "/") + behindHub
 	if by.Endpoint != "" {
-		cluster.Server = strings.TrimSuffix(by.Endpoint, "/") + behindEndpoint
+		server, err := to.at(by.Endpoint)
+		if err != nil {
+			return nil, err
+		}
+		cluster.Server = server
 		cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", by.CA
 		cluster.TLSServerName, cluster.InsecureSkipTLSVerify = "", false
 	}

@@ -34,7 +34,7 @@ func (o *kubeconfigOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Your kubeconfig of the hub. Empty: what kubectl takes, $KUBECONFIG or ~/.kube/config.")
 	flags.StringVar(&o.Context, "context", o.Context, "Its context for the hub. Empty: the current one.")
 	flags.StringVar(&o.Into, "into", o.Into, "Add the result to this file, which keeps its current context, instead of printing it.")
-	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. Empty: go through the hub.")
+	flags.StringVar(&o.Endpoint, "endpoint", o.Endpoint, "URL of the gateway's own endpoint, to spare the hub's API server the traffic. With * for the first label of its host, as in https://*.members.example.com:8443, the member's own host there (--member-domain of the gateway). Empty: go through the hub.")
 	flags.BoolVar(&o.Fleet, "fleet", o.Fleet, "Lead to many members at once, to read from: to all, or to those of the view that is given instead of a member: the name of a FleetView, labels:SELECTOR, or qualified:SELECTOR.")
 	flags.StringVar(&o.EndpointCAFile, "endpoint-ca-file", o.EndpointCAFile, "PEM file that verifies --endpoint. Empty: its certificate is publicly trusted.")
 }
@@ -54,6 +54,7 @@ view, as if they were one cluster to read from.`,
 		Example: `  gateway kubeconfig member-1 > member-1.kubeconfig
   gateway kubeconfig member-1 --into ~/.kube/config
   gateway kubeconfig member-1 --endpoint https://gateway.example.com:8443 --endpoint-ca-file ca.crt
+  gateway kubeconfig member-1 --endpoint 'https://*.members.example.com:8443' --endpoint-ca-file ca.crt
   gateway kubeconfig --fleet > fleet.kubeconfig
   gateway kubeconfig --fleet labels:stage=production --into ~/.kube/config`,
 		Args:         cobra.MaximumNArgs(1),

@@ -107,6 +107,16 @@ func TestKubeconfigForTheGatewaysOwnEndpoint(t *testing.T) {
 	}
 }
 
+func TestKubeconfigForTheHostOfAMember(t *testing.T) {
+	got, err := runKubeconfig(t, "m1", kubeconfigOptions{Kubeconfig: writeOwn(t), Endpoint: "https://*.members.example.org:8443/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server := got.Clusters["hub-m1"].Server; server != "https://m1.members.example.org:8443" {
+		t.Errorf("the server is %s", server)
+	}
+}
+
 func TestKubeconfigIsAddedToAFileThatKeepsWhatItHas(t *testing.T) {
 	path := writeOwn(t)
 	o := kubeconfigOptions{Kubeconfig: path, Into: path}
@@ -157,6 +167,7 @@ func TestKubeconfigThatCannotBeMadeIsToldWithTheRemedy(t *testing.T) {
 		"of a member already":       {"m1", kubeconfigOptions{Context: "a-member"}, "leads to a member already"},
 		"not a name":                {"m1/../m2", kubeconfigOptions{}, "is not the name of a member"},
 		"a CA for nothing":          {"m1", kubeconfigOptions{EndpointCAFile: "ca"}, "does nothing without --endpoint"},
+		"a host for many":           {"all", kubeconfigOptions{Fleet: true, Endpoint: "https://*.members.example.org"}, "no host of their own"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
