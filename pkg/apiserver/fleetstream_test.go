@@ -139,5 +139,7 @@ func TestInnerRightsHoldInViews(t *testing.T) {
 	if diff := cmp.Diff([]string{`299 - "1 of 2 members do not let you list pods in namespace shop: b"`}, res.Header.Values("Warning")); diff != "" {
 		t.Error(diff)
 	}
+	// Who may list and not watch is told nothing by a watch, though it would list first.
+	wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&timeoutSeconds=1", "u", nil), http.StatusForbidden)
 	wantCode(t, g.do(http.MethodGet, viewPrefix+"all/proxy/api/v1/namespaces/shop/pods/x", "u", nil), http.StatusForbidden)
 }
