@@ -13,6 +13,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 // released answers what another handler does, once it is let.
@@ -119,4 +123,23 @@ func TestWarningsOfMembersArePassedOn(t *testing.T) {
 			t.Errorf("%s: got %q", query, got)
 		}
 	}
+}
+
+// What the hub refuses of requests on a member, with --authorize-inner, is refused in a view too.
+func TestInnerRightsHoldInViews(t *testing.T) {
+	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, pods("y"))}
+	g := newGateway(t, members, func(c *apiserver.Config) { c.AuthorizeInner = true })
+	g.allowOnly(func(a authorizer.Attributes) bool {
+		return a.GetAPIGroup() != clustergateway.InnerGroup || a.GetName() == "a" && a.GetResource() == "pods" && a.GetVerb() == "list" && a.GetNamespace() == "shop"
+	})
+	res := g.do(http.MethodGet, podsOfAll, "u", nil)
+	if diff := cmp.Diff([]string{"a/x"}, rows(t, res)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{`299 - "1 of 2 members do not let you list pods in namespace shop: b"`}, res.Header.Values("Warning")); diff != "" {
+		t.Error(diff)
+	}
+	// Who may list and not watch is told nothing by a watch, though it would list first.
+	wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&timeoutSeconds=1", "u", nil), http.StatusForbidden)
+	wantCode(t, g.do(http.MethodGet, viewPrefix+"all/proxy/api/v1/namespaces/shop/pods/x", "u", nil), http.StatusForbidden)
 }

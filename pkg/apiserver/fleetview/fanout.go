@@ -49,9 +49,7 @@ type fanout struct {
 	view     string
 	deadline time.Duration
 	slots    chan struct{}
-	// narrow has little of each reply wait here.
-	narrow bool
-	group  sync.WaitGroup
+	group    sync.WaitGroup
 
 	mu      sync.Mutex
 	replies []*reply
@@ -68,13 +66,15 @@ type question struct {
 	header http.Header
 	// body is nil for requests that only read.
 	body []byte
+	// narrow has little of the reply wait in the gateway.
+	narrow bool
 }
 
 // ask asks members, and returns their replies in that order, not yet begun.
 func (f *fanout) ask(ctx context.Context, all []question) []*reply {
-	f.narrow = len(all) > wide
 	replies := make([]*reply, len(all))
 	for i, q := range all {
+		q.narrow = len(all) > wide
 		replies[i] = f.start(ctx, q)
 	}
 	f.mu.Lock()
@@ -139,7 +139,7 @@ func (f *fanout) forward(ctx context.Context, q question, into *reply) (err erro
 			err = fmt.Errorf("the reply of member %q broke off", q.member)
 		}
 	}()
-	if f.narrow {
+	if q.narrow {
 		ctx = clustergateway.WithNarrowWindow(ctx)
 	}
 	r := f.request.Clone(ctx)

@@ -58,16 +58,28 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// once lists the member if it has to, and watches it until that ends.
+// once lists the member if it has to, and watches it until that ends. Nothing of a list is told
+// before the member has let the caller watch: who may list only is refused, as by one member.
 func (f *follower) once(ctx context.Context) (again time.Duration) {
+	var first *splice.Reader
 	if f.version == "" {
-		if wait, ok := f.list(ctx); !ok {
-			return wait
+		r := f.ask(ctx)
+		defer r.close()
+		var ok bool
+		if first, again, ok = f.open(ctx, r); !ok {
+			return again
 		}
 	}
 	r := f.ask(ctx, "watch", "true", "allowWatchBookmarks", "true", "resourceVersion", f.version)
 	defer r.close()
-	if wait, ok := f.begun(ctx, r); !ok {
+	wait, ok := f.begun(ctx, r, true)
+	if ok && first != nil {
+		wait, ok = againAfter, f.list(ctx, first)
+	}
+	if !ok {
+		if first != nil {
+			f.version = ""
+		}
 		return wait
 	}
 	stream := splice.NewStream(r.body)
@@ -99,39 +111,47 @@ func (f *follower) compacted(ctx context.Context) (again time.Duration) {
 	return againAfter
 }
 
-// list tells all that the member has.
-func (f *follower) list(ctx context.Context) (again time.Duration, ok bool) {
-	r := f.ask(ctx)
-	defer r.close()
-	if wait, ok := f.begun(ctx, r); !ok {
-		return wait, false
+// open begins to read a list, up to the version from which the member is watched. A list that
+// says it only at its end is told at once.
+func (f *follower) open(ctx context.Context, r *reply) (first *splice.Reader, again time.Duration, ok bool) {
+	if wait, ok := f.begun(ctx, r, false); !ok {
+		return nil, wait, false
 	}
 	in := splice.NewReader(r.body)
+	if err := in.Open(); err != nil {
+		f.outcome(ctx, &reply{member: r.member, code: http.StatusBadGateway, err: err})
+		return nil, againAfter, false
+	}
+	if f.version = in.Metadata.ResourceVersion; f.version != "" {
+		return in, 0, true
+	}
+	return nil, againAfter, f.outcome(ctx, r) && f.list(ctx, in) && f.version != ""
+}
+
+// list tells all that the member has.
+func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 	if !f.tell(ctx, told{listing: 1}) {
-		return againAfter, false
+		return false
 	}
 	last := told{listing: -1}
 	defer func() { ok = f.tell(ctx, last) && last.listed }()
-	if err := in.Open(); err != nil {
-		return againAfter, false
-	}
 	for {
 		item, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			if f.version = in.Metadata.ResourceVersion; f.version != "" {
 				last.version, last.kind, last.apiVersion, last.listed = f.version, in.ItemKind(), in.APIVersion, true
 			}
-			return againAfter, true
+			return true
 		}
 		if err != nil {
-			return againAfter, false
+			return false
 		}
 		event, err := in.AsEvents(bytes.Clone(item))
 		if err != nil {
-			return againAfter, false
+			return false
 		}
 		if !f.tell(ctx, told{kind: event.Kind, apiVersion: event.APIVersion, event: &event}) {
-			return againAfter, false
+			return false
 		}
 	}
 }
@@ -165,24 +185,20 @@ func (f *follower) ask(ctx context.Context, changes ...string) *reply {
 	return f.watch.fanout.start(ctx, q)
 }
 
-// begun waits for a status line. Only the first is told: the answer begins with it.
-func (f *follower) begun(ctx context.Context, r *reply) (again time.Duration, ok bool) {
+// begun waits for a status line. How the member began is told once: when it has refused, or
+// with the last that it is asked.
+func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.Duration, ok bool) {
 	select {
 	case <-r.begun:
 	case <-ctx.Done():
 		return 0, false
 	}
-	if !f.told {
-		f.told = true
-		if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
-			r.said = r.status() // It is read before the reply ends.
-		}
-		if !f.tell(ctx, told{began: r}) {
-			return 0, false
-		}
+	good := r.code == http.StatusOK && r.err == nil
+	if (last || !good) && !f.outcome(ctx, r) {
+		return 0, false
 	}
 	switch {
-	case r.code == http.StatusOK && r.err == nil:
+	case good:
 		return 0, true
 	case r.code == http.StatusGone:
 		return f.compacted(ctx), false
@@ -190,4 +206,16 @@ func (f *follower) begun(ctx context.Context, r *reply) (again time.Duration, ok
 		return refusedAgain, false
 	}
 	return againAfter, false
+}
+
+// outcome tells how the member began, the first time.
+func (f *follower) outcome(ctx context.Context, r *reply) bool {
+	if f.told {
+		return true
+	}
+	f.told = true
+	if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
+		r.said = r.status() // It is read before the reply ends.
+	}
+	return f.tell(ctx, told{began: r})
 }

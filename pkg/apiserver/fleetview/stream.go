@@ -109,6 +109,7 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 	}
 	if from.code != http.StatusOK || from.err != nil {
 		s.without(from)
+		//lint:ignore nilerr It is said at the end of the answer.
 		return nil
 	}
 	in := splice.NewReader(from.body)

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -207,5 +209,17 @@ func TestSlicesHoldEachClusterOnce(t *testing.T) {
 			}
 			before = after
 		}
+	}
+}
+
+// The set that is called global there selects by nothing, and so everything.
+func TestASetWithAnEmptySelectorHasEveryCluster(t *testing.T) {
+	r := rosterOf(managed("c1", nil), managed("c2", func(c *clusterv1.ManagedCluster) { c.Labels = nil }))
+	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
+	global.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{}}
+	r.setSet("global", global)
+	r.setBinding("team", "global", true)
+	if from := r.availableTo("team", wished(t, placed(nil))); len(from.clusters) != 2 || from.bound != 2 {
+		t.Errorf("got %d clusters of %d sets", len(from.clusters), from.bound)
 	}
 }

@@ -79,6 +79,12 @@ var _ = Describe("A Placement is decided again when", func() {
 		Entry("its spec", wants(1), []int{1}, func(ctx context.Context, b *bed) {
 			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"numberOfClusters": 2}}`))).To(Succeed())
 		}, []int{1, 2}),
+		Entry("its spec, which wants fewer", wants(2), []int{1, 2}, func(ctx context.Context, b *bed) {
+			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"numberOfClusters": 1}}`))).To(Succeed())
+		}, []int{1}),
+		Entry("its spec, which names other sets", all, []int{1, 2}, func(ctx context.Context, b *bed) {
+			Expect(hubClient.Patch(ctx, &clusterv1beta1.Placement{ObjectMeta: build.In(b.namespace, "p")}, expect.MergePatch(`{"spec": {"clusterSets": ["other"]}}`))).To(Succeed())
+		}, nil),
 	)
 
 	It("a set and a binding come, whichever is first", func(ctx SpecContext) {
