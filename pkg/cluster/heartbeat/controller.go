@@ -72,16 +72,17 @@ type Reconciler struct {
 	// Leave, if set, ends the agent's work without undoing it: when it returns, nothing
 	// on the member may be deleted because the hub deletes the order for it.
 	Leave func(ctx context.Context) error
-	// WentBack, if set, is told that the hub counts from an earlier number than it did, as after
-	// a restore: what is watched there is not what is there. It must not block.
+	// WentBack, if set, is told that the hub has lost what it had, as after a restore: what is
+	// watched there may not be what is there. It must not block.
 	WentBack func()
 	// Left, if set, is told that the agent has left and the hub knows it. It must not block.
 	Left func()
 
 	// counted is when the member's resources were counted last.
 	counted time.Time
-	// reached is the resourceVersion that the hub gave the Lease last.
-	reached string
+	// renewals are the times that the Lease on the hub can have: that of the last write, and
+	// that of the last of which we know that it came there.
+	renewals renewals
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)

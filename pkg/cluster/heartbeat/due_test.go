@@ -106,15 +106,15 @@ func TestClaimsAreTakenWithinBounds(t *testing.T) {
 	}
 }
 
-func TestLeasePatchSaysWhoAndWhen(t *testing.T) {
+func TestTheLeaseSaysWhoAndWhen(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	patch, err := leasePatch("edge", 30, now)
+	spec, err := json.Marshal(leaseSpec("edge", 30, now))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"spec":{"holderIdentity":"edge","leaseDurationSeconds":30,"renewTime":"2026-08-01T12:00:00.000000Z"}}`
-	if string(patch) != want {
-		t.Errorf("got %s, want %s", patch, want)
+	const want = `{"holderIdentity":"edge","leaseDurationSeconds":30,"renewTime":"2026-08-01T12:00:00.000000Z"}`
+	if string(spec) != want {
+		t.Errorf("got %s, want %s", spec, want)
 	}
 }
 

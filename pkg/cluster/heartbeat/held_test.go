@@ -4,12 +4,23 @@
 package heartbeat
 
 import (
+	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
@@ -69,27 +80,62 @@ func TestAStartThatFindsNothingHeldEndsWhatWasReported(t *testing.T) {
 	}
 }
 
-func TestAHubThatCountsFromAnEarlierNumberWentBack(t *testing.T) {
-	cases := map[string]struct {
-		versions []string
-		back     int
-	}{
-		"one that goes on":         {[]string{"7", "8", "12", "100"}, 0},
-		"one that was restored":    {[]string{"100", "99", "101"}, 1},
-		"a write that was none":    {[]string{"7", "7"}, 0},
-		"no numbers":               {[]string{"b", "a", ""}, 0},
-		"restored again and again": {[]string{"9", "3", "2"}, 2},
+func TestAHubThatLostTheLastRenewalWentBack(t *testing.T) {
+	known := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(known); err != nil {
+		t.Fatal(err)
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			back := 0
-			r := &Reconciler{WentBack: func() { back++ }}
-			for _, version := range tc.versions {
-				r.lookBack(t.Context(), version)
+	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 5000, time.UTC))
+	back := 0
+	r := &Reconciler{Name: "m", Clock: clock, WentBack: func() { back++ }}
+	empty := r.lease()
+	lost := errors.New("no answer came")
+	var unheard bool // the write is made, and nobody hears of it
+	hub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(known).WithObjects(empty).Build(), interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			err := c.Patch(ctx, object, patch, options...)
+			if err != nil && patch.Type() == types.JSONPatchType {
+				// As an API server says it.
+				return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", schema.GroupResource{}, "agent", err.Error(), 0, false)
 			}
-			if back != tc.back {
-				t.Errorf("it went back %d times, want %d", back, tc.back)
+			if unheard {
+				return lost
 			}
-		})
+			return err
+		}})
+	r.Hub = hub
+	renew := func(want error) {
+		t.Helper()
+		clock.Step(time.Minute)
+		if _, err := r.renewLease(t.Context(), 60); !errors.Is(err, want) {
+			t.Fatal(err)
+		}
+	}
+	renew(nil)
+	renew(nil)
+	unheard = true
+	renew(lost)
+	unheard = false
+	renew(nil)
+	if back != 0 {
+		t.Fatalf("a hub that lost nothing went back %d times", back)
+	}
+	backup := r.lease()
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(backup), backup); err != nil {
+		t.Fatal(err)
+	}
+	renew(nil)
+	restored := r.lease()
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(restored), restored); err != nil {
+		t.Fatal(err)
+	}
+	restored.Spec = backup.Spec
+	if err := hub.Update(t.Context(), restored); err != nil {
+		t.Fatal(err)
+	}
+	renew(nil)
+	renew(nil)
+	if back != 1 {
+		t.Errorf("a hub that lost the last renewal went back %d times", back)
 	}
 }

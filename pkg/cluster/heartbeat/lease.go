@@ -7,7 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,59 +21,70 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
+// renewals are what a Lease can say on a hub that has lost nothing, by the times as JSON has
+// them. Empty: nothing is known.
+type renewals struct{ tried, done string }
+
 // renewLease says on the hub that the agent lives. It returns false where the hub has no
 // Lease for this member: an older gateway, or somebody deleted it.
 func (r *Reconciler) renewLease(ctx context.Context, periodSeconds int32) (bool, error) {
-	patch, err := leasePatch(r.Name, periodSeconds, r.Clock.Now())
+	spec := leaseSpec(r.Name, periodSeconds, r.Clock.Now())
+	stamp, err := json.Marshal(spec.RenewTime)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("encoding a time: %w", err)
 	}
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: clusterv1beta1.AgentLease,
-	}}
-	err = r.Hub.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
+	before := r.renewals
+	r.renewals.tried = string(stamp)
+	err = r.patchLease(ctx, spec, before)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("renewing the Lease on the hub: %w", err)
 	}
-	r.lookBack(ctx, lease.ResourceVersion)
+	r.renewals.done = string(stamp)
 	return true, nil
 }
 
-// lookBack compares the resourceVersion of a write with that of the one before: on one hub
-// they only grow.
-func (r *Reconciler) lookBack(ctx context.Context, version string) {
-	before := r.reached
-	r.reached = version
-	if r.WentBack == nil || before == "" || !isLower(version, before) {
-		return
-	}
-	log.FromContext(ctx).Info("The hub went back to an earlier state; all that is watched there is read anew", "from", before, "to", version)
-	r.WentBack()
-}
-
-// isLower compares two resourceVersions of an API server; of others nothing is known.
-func isLower(version, than string) bool {
-	a, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		//lint:ignore nilerr It is none of an API server.
-		return false
-	}
-	b, err := strconv.ParseUint(than, 10, 64)
-	return err == nil && a < b
-}
-
-// leasePatch sets the whole spec, so that nothing has to be read before.
-func leasePatch(holder string, periodSeconds int32, now time.Time) ([]byte, error) {
-	patch, err := json.Marshal(map[string]any{"spec": coordinationv1.LeaseSpec{
+func leaseSpec(holder string, periodSeconds int32, now time.Time) coordinationv1.LeaseSpec {
+	return coordinationv1.LeaseSpec{
 		HolderIdentity:       ptr.To(holder),
 		LeaseDurationSeconds: ptr.To(max(periodSeconds, 1)),
 		RenewTime:            ptr.To(metav1.NewMicroTime(now)),
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("encoding a Lease: %w", err)
 	}
-	return patch, nil
+}
+
+// patchLease writes a Lease that is as we left it. If it is not, the hub has lost our last
+// write, and with it others.
+func (r *Reconciler) patchLease(ctx context.Context, spec coordinationv1.LeaseSpec, before renewals) error {
+	left := slices.DeleteFunc(slices.Compact([]string{before.tried, before.done}), func(at string) bool { return at == "" })
+	for _, at := range left {
+		patch, err := json.Marshal([]map[string]any{
+			{"op": "test", "path": "/spec/renewTime", "value": json.RawMessage(at)},
+			{"op": "replace", "path": "/spec", "value": spec},
+		})
+		if err != nil {
+			return fmt.Errorf("encoding a Lease: %w", err)
+		}
+		if err := r.Hub.Patch(ctx, r.lease(), client.RawPatch(types.JSONPatchType, patch)); !apierrors.IsInvalid(err) {
+			return err
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return fmt.Errorf("encoding a Lease: %w", err)
+	}
+	// The whole spec, so that nothing has to be read before.
+	if err := r.Hub.Patch(ctx, r.lease(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	if len(left) > 0 && r.WentBack != nil {
+		log.FromContext(ctx).Info("The hub has lost what was written there, as if it was restored from a backup; all that is watched there is read anew")
+		r.WentBack()
+	}
+	return nil
+}
+
+func (r *Reconciler) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace(r.Name), Name: clusterv1beta1.AgentLease}}
 }

@@ -5,12 +5,15 @@ package members_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -158,4 +161,66 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Eventually(first.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "first"))
 	})
+
+	It("moves to the second for good, by hand, with what the first placed as it is", func(ctx SpecContext) {
+		before := record(ctx, "shop-work")
+		owners := watchOwners(ctx, first.Members[0].Cluster, "first-shop")
+		first.kubectl(ctx, "", "delete", "membercluster", member, "--timeout=80s")
+		Expect(first.Members[0].Agent.Stop(ctx)).To(Succeed())
+
+		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "shop", "--timeout=60s")
+		second.place(ctx, "shop", "first-shop", "first, by the second")
+		// The agent that it had here before had a key of its own.
+		second.kubectl(ctx, "", "delete", "clusters.fleet.cattle.io", member, "--namespace=clusters", "--timeout=60s")
+		second.agentOn(ctx, first.Members[0])
+		Eventually(second.whyNotApplied(ctx, "shop")).Should(ContainSubstring(clusterv1beta1.AnnotationFormerHub + "=" + first.uid(ctx)))
+		second.kubectl(ctx, "", "annotate", "membercluster", member, clusterv1beta1.AnnotationFormerHub+"="+first.uid(ctx))
+
+		Eventually(second.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
+		Eventually(settings(ctx, "first-shop")).Should(HaveKeyWithValue("from", "first, by the second"))
+		after := record(ctx, "shop-work")
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, second.uid(ctx)))
+
+		By("giving what the first placed under another name to the placement that wants it")
+		Eventually(second.conditionOf(ctx, "theirs", "Available")).Should(Equal("True"))
+		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "second"))
+		Expect(owners()).To(HaveEach(HaveExactElements("shop-work")), "at any time")
+	})
 })
+
+// watchOwners collects who owned the ConfigMap of a placed namespace, change by change. One
+// that is deleted has no owner at last.
+func watchOwners(ctx context.Context, on *env.Cluster, namespace string) func() [][]string {
+	GinkgoHelper()
+	watching, err := client.NewWithWatch(on.Config(), client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	w, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": "settings"})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(w.Stop)
+	var mu sync.Mutex
+	var seen [][]string
+	go func() {
+		for event := range w.ResultChan() {
+			object, is := event.Object.(*corev1.ConfigMap)
+			if !is {
+				continue
+			}
+			names := []string{}
+			for _, owner := range object.OwnerReferences {
+				names = append(names, owner.Name)
+			}
+			if event.Type == watch.Deleted {
+				names = nil
+			}
+			mu.Lock()
+			seen = append(seen, names)
+			mu.Unlock()
+		}
+	}()
+	return func() [][]string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
