@@ -88,6 +88,7 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 	} {
 		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, key, value)
 	}
+	carryTaints(cluster, member)
 	cluster.Spec.HubAcceptsClient = letIn
 	if address := member.Status.Properties[clusterv1beta1.PropertyEntrypoint].Value; strings.HasPrefix(address, "https://") {
 		cluster.Spec.ManagedClusterClientConfigs = []clusterv1.ClientConfig{{URL: address, CABundle: authorityOf(member)}}

@@ -110,6 +110,12 @@ var _ = Describe("A member of our own agent", func() {
 			return cluster.ResourceVersion, err
 		}).Should(Equal(before))
 
+		By("being tainted for a while")
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":[{"key":"maintenance","effect":"NoSchedule"}]}}`))).To(Succeed())
+		Eventually(taintsOf).WithArguments(ctx, name).Should(Equal([]string{"maintenance:NoSelectIfNew"}))
+		Expect(hubClient.Patch(ctx, member, expect.MergePatch(`{"spec":{"taints":null}}`))).To(Succeed())
+		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
+
 		By("falling silent")
 		report(ctx, member, metav1.ConditionUnknown)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("ManagedClusterConditionAvailable", "Unknown/ManagedClusterLeaseUpdateStopped"))
