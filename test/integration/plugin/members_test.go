@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"fleetgate.io/fleetgate/test/env"
 )
@@ -67,6 +68,22 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		_, code, stderr := tries(ctx, "reject", second)
 		Expect(code).To(Equal(1))
 		Expect(stderr).To(ContainSubstring("kubectl fleetgate leave member-2"))
+	})
+
+	It("are followed", func(ctx SpecContext) {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		command := exec.CommandContext(watching, filepath.Join(running.BinDir, "kubectl-fleetgate"), "members", "--watch", "--kubeconfig="+running.HubKubeconfig())
+		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+		out := gbytes.NewBuffer()
+		command.Stdout, command.Env = out, append(os.Environ(), "HOME="+running.Dir)
+		Expect(command.Start()).To(Succeed())
+		Eventually(out).Should(gbytes.Say(second))
+		plugin(ctx, "taint", second, "followed:NoSchedule")
+		Eventually(out).Should(gbytes.Say("followed:NoSchedule"))
+		plugin(ctx, "taint", second, "followed-")
+		stop()
+		Expect(command.Wait()).To(Or(Succeed(), MatchError(context.Canceled)))
 	})
 
 	It("send newcomers away, and have members leave", func(ctx SpecContext) {
