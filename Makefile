@@ -129,6 +129,20 @@ images: ## Build images of gateway and agent, without Docker, into .fleetgate/im
 			$(if $(PUSH),-push=$(PUSH)/$$name) $$flags || exit 1; \
 	done
 
+# The platforms of the kubectl plugin, and where its archives will be.
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+PLUGIN_URL ?= $(SOURCE)/releases/download/v$(VERSION)
+
+.PHONY: plugin
+plugin: ## Build the kubectl plugin for all its platforms, with archives and Krew's manifest, into .fleetgate/plugin; PLUGIN_PLATFORMS=, PLUGIN_URL=.
+	@for platform in $(PLUGIN_PLATFORMS); do \
+		os=$${platform%/*}; arch=$${platform#*/}; exe=; [ $$os != windows ] || exe=.exe; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(STEP) "Building the plugin for $$platform" \
+			$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIR)/plugin/bin/$$os-$$arch/kubectl-fleetgate$$exe ./cmd/kubectl-fleetgate || exit 1; \
+	done
+	@$(GO) run ./hack/krew -version=$(VERSION) -binaries=$(DIR)/plugin/bin -url='$(PLUGIN_URL)' -out=$(DIR)/plugin $(PLUGIN_PLATFORMS)
+	@echo "Wrote $(DIR)/plugin/fleetgate.yaml and the archives that it names"
+
 .PHONY: kind
 kind: $(BIN)/helm ## Make a hub and a member with kind, and install our images and charts there (needs kind and Docker).
 	@$(MAKE) --no-print-directory images PLATFORMS=linux/$$($(GO) env GOARCH)
@@ -161,6 +175,7 @@ release_command = $(BIN)/release -push='$(PUSH)' -version=$(VERSION) -source=$(S
 release: $(BIN)/helm $(BIN)/release ## Push images and charts, sign them by digest with SBOM and provenance, and verify that: PUSH=<registry>, KEY=<file> or keyless.
 	@$(release_command) -check
 	@$(MAKE) --no-print-directory images PUSH=
+	@$(MAKE) --no-print-directory plugin
 	@$(release_command)
 
 $(BIN)/release: $(wildcard hack/release/*.go) hack/release/go.mod hack/release/go.sum

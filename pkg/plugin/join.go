@@ -30,6 +30,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 type joinOptions struct {
@@ -142,7 +143,10 @@ func (o *joinOptions) manifests(ctx context.Context, h *hub.Hub, name string) ([
 		return nil, err
 	}
 	for _, source := range [][]byte{text, more} {
-		if err := yaml.Unmarshal(source, &values); err != nil {
+		if len(source) == 0 {
+			continue
+		}
+		if err := untrusted.Unmarshal(source, untrusted.Object, &values); err != nil {
 			return nil, fmt.Errorf("reading the values of the agent's chart: %w", err)
 		}
 	}

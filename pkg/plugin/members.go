@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,34 +83,46 @@ func (o *membersOptions) run(ctx context.Context, names []string) error {
 	return o.watch(ctx, h, read)
 }
 
-// watch reads again when a member has changed, at most every rereadEvery.
+// watch reads again when a member has changed, at most every rereadEvery, until the context
+// ends. A watch that the hub has ended is made again.
 func (o *membersOptions) watch(ctx context.Context, h *hub.Hub, read func(context.Context) error) error {
-	watched, err := h.Watch(ctx, &clusterv1beta1.MemberClusterList{})
-	if err != nil {
-		return fmt.Errorf("watching members: %w", err)
+	for ctx.Err() == nil {
+		watched, err := h.Watch(ctx, &clusterv1beta1.MemberClusterList{})
+		if err != nil {
+			return fmt.Errorf("watching members: %w", err)
+		}
+		err = o.follow(ctx, watched, read)
+		watched.Stop()
+		if err != nil {
+			return err
+		}
 	}
-	defer watched.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case _, open := <-watched.ResultChan():
-			if !open {
-				return o.watch(ctx, h, read)
+	return nil
+}
+
+// follow takes what comes while it waits or reads for one change.
+func (o *membersOptions) follow(ctx context.Context, watched watch.Interface, read func(context.Context) error) error {
+	changed := make(chan struct{}, 1)
+	go func() {
+		defer close(changed)
+		for range watched.ResultChan() {
+			select {
+			case changed <- struct{}{}:
+			default:
 			}
 		}
+	}()
+	for range changed {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-o.Clock.After(rereadEvery):
 		}
-		for range len(watched.ResultChan()) {
-			<-watched.ResultChan()
-		}
-		if err := read(ctx); err != nil {
+		if err := read(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // print writes the members that were asked for; of those in shown only what has changed

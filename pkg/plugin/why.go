@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
+	"fleetgate.io/fleetgate/pkg/plugin/nearest"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
@@ -84,6 +85,15 @@ func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error 
 	facts, err := h.WhyMember(ctx, name)
 	if err != nil {
 		return err
+	}
+	if facts.Member == nil && facts.Cluster == nil {
+		names, err := h.Names(ctx, memberKind(), "")
+		if err != nil {
+			return err
+		}
+		if len(nearest.Names(name, names)) > 0 {
+			return nearest.NotFound("member", name, names, "kubectl fleetgate members")
+		}
 	}
 	answers := why.Member(facts)
 	if facts.Member == nil && len(answers) == 0 {

@@ -5,6 +5,7 @@ package why
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,18 +121,21 @@ func (f *MemberFacts) absent() []Answer {
 		}
 		return []Answer{a}
 	}
-	for i := range f.Tokens {
-		token := &f.Tokens[i]
-		ready := meta.FindStatusCondition(token.Status.Conditions, registrationv1alpha1.TokenConditionReady)
-		if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == registrationv1alpha1.TokenReasonExpired {
-			return []Answer{{Object: object, Reason: fmt.Sprintf("no cluster of that name has registered, and token %s/%s has expired", token.Namespace, token.Name),
-				Remedy: "make another: kubectl fleetgate token", Details: f.registrationDetails()}}
-		}
+	if !f.tokenIsGood() {
+		// An expired token is deleted: what is left of it is that there is none.
+		return []Answer{{Object: object, Reason: "no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up",
+			Remedy: "make another: kubectl fleetgate token", Details: f.registrationDetails()}}
 	}
 	if details := f.registrationDetails(); len(details) > 0 {
 		return []Answer{{Object: object, Reason: "no cluster of that name has registered", Remedy: "see which registration below is its", Details: details}}
 	}
 	return nil
+}
+
+func (f *MemberFacts) tokenIsGood() bool {
+	return slices.ContainsFunc(f.Tokens, func(t registrationv1alpha1.ClusterRegistrationToken) bool {
+		return meta.IsStatusConditionTrue(t.Status.Conditions, registrationv1alpha1.TokenConditionReady)
+	})
 }
 
 // registrationDetails are the registrations and tokens that do not go on.

@@ -43,6 +43,9 @@ type Refusal struct{ Rule, Reason string }
 // the answer, and none means that it is well.
 func Placement(f *Facts) []Answer {
 	if whole := f.whole(); len(whole) > 0 {
+		for i := range whole {
+			whole[i].Member = f.Member
+		}
 		return whole
 	}
 	if f.Member != "" {

@@ -155,6 +155,8 @@ func TestMembers(t *testing.T) {
 		return f
 	}
 	lost := silent("m")
+	good := []registrationv1alpha1.ClusterRegistrationToken{{Status: registrationv1alpha1.ClusterRegistrationTokenStatus{
+		Conditions: []metav1.Condition{condition(registrationv1alpha1.TokenConditionReady, metav1.ConditionTrue, "Issued", "")}}}}
 	for name, test := range map[string]struct {
 		facts *MemberFacts
 		want  string
@@ -173,9 +175,10 @@ func TestMembers(t *testing.T) {
 		"leaving": {joined(func(f *MemberFacts) { f.Member.DeletionTimestamp = &metav1.Time{} }), "it leaves"},
 		"has left": {&MemberFacts{Name: "m", Cluster: &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "clusters", Name: "m", Annotations: map[string]string{"fleetgate.io/member-uid": "x"}}}}, "keeps it from joining again. To do: to let it join again: kubectl annotate"},
-		"was refused": {&MemberFacts{Name: "m", Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
+		"was refused": {&MemberFacts{Name: "m", Tokens: good, Registrations: []registrationv1alpha1.ClusterRegistration{{Status: registrationv1alpha1.ClusterRegistrationStatus{
 			Conditions: []metav1.Condition{condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "TokenUsedUp", "used up")}}}}}, "see which registration below is its"},
-		"is nobody": {&MemberFacts{Name: "m"}, ""},
+		"comes with an expired token": {&MemberFacts{Name: "m"}, "member m: no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up. To do: make another: kubectl fleetgate token"},
+		"is nobody":                   {&MemberFacts{Name: "m", Tokens: good}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
