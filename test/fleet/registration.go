@@ -52,12 +52,13 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	if err := f.startReplicas(ctx); err != nil {
 		return err
 	}
-	// The first binding of the admins' group: after it, everything is done as admin.
-	_, err := f.Kubectl(ctx, breakGlass, "", "apply", "--filename="+f.example("admins.yaml"))
-	if err != nil {
-		return fmt.Errorf("making the group fleetgate:admins administrators of the hub: %w", err)
-	}
-	return nil
+	// The first binding of the admins' group: after it, everything is done as admin. The hub asks
+	// the gateway's webhooks about it by an aggregated API, and looks only now and then whether one
+	// is back that was away.
+	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", registrationTimeout, func(ctx context.Context) (bool, error) {
+		_, err := f.Kubectl(ctx, breakGlass, "", "apply", "--filename="+f.example("admins.yaml"))
+		return err == nil, err
+	})
 }
 
 func (f *Fleet) example(name string) string {
