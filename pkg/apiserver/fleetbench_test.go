@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"strings"
@@ -240,10 +241,12 @@ func peakOf(do func()) int64 {
 }
 
 // Whatever the members have, the gateway holds a window of each of those that it asks at a
-// time, and no more.
+// time, and no more. What nobody needs any more is collected soon here, so that it is what is
+// held that is measured.
 func TestALargeListNeedsLittleMemory(t *testing.T) {
-	const bound = 64 << 20
-	g := newGateway(t, crowdOf(t, 20, listing(2700)), unbounded)
+	const bound = 32 << 20
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	g := newGateway(t, crowdOf(t, 20, listing(1100)), unbounded)
 	for _, query := range []string{"", "?stream=true", "?limit=60000"} {
 		var size int64
 		var err error
@@ -252,7 +255,7 @@ func TestALargeListNeedsLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%q: %d MiB answered with %d MiB more", query, size>>20, peak>>20)
-		if size < 100_000_000 || peak > bound {
+		if size < bound*5/4 || peak > bound {
 			t.Errorf("%q: %d bytes are answered with %d more in use", query, size, peak)
 		}
 	}

@@ -121,12 +121,12 @@ func TestASilentMemberIsNamed(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(silent)), "c": newMember(t, pods("y"))}
 	members["c"].disconnect()
 	g := newGateway(t, members)
-	path := viewPrefix + "all/proxy/api/v1/namespaces/shop/pods?memberTimeoutSeconds=0.2"
+	path := viewPrefix + "all/proxy/api/v1/namespaces/shop/pods?memberTimeoutSeconds=1"
 	res := g.do(http.MethodGet, path, "u", nil)
 	if diff := cmp.Diff([]string{"a/x"}, rows(t, res)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`299 - "2 of 3 members did not answer within 200ms: b, c"`}, res.Header.Values("Warning")); diff != "" {
+	if diff := cmp.Diff([]string{`299 - "2 of 3 members did not answer within 1s: b, c"`}, res.Header.Values("Warning")); diff != "" {
 		t.Error(diff)
 	}
 	members["a"].serve(silent)
@@ -240,7 +240,7 @@ func TestGettingByName(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "a.b": newMember(t, pods("x"))}
 	g := newGateway(t, members)
 	get := func(view, name string) *http.Response {
-		return g.do(http.MethodGet, viewPrefix+view+"/proxy/api/v1/namespaces/shop/pods/"+name+"?memberTimeoutSeconds=0.2", "u", nil)
+		return g.do(http.MethodGet, viewPrefix+view+"/proxy/api/v1/namespaces/shop/pods/"+name+"?memberTimeoutSeconds=1", "u", nil)
 	}
 	name := func(res *http.Response) string {
 		t.Helper()

@@ -183,7 +183,7 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, watched(events, asked)), "c": newMember(t, http.HandlerFunc(silent))}
 	g := newGateway(t, members)
 	const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-	w := g.watch(t, watchList+"&memberTimeoutSeconds=0.3")
+	w := g.watch(t, watchList+"&memberTimeoutSeconds=1")
 	w.wants("ADDED Pod a/x", "ADDED Pod a/y")
 	annotations, version := w.bookmark()
 	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true", viewv1alpha1.AnnotationSilent: "c"}, annotations); diff != "" {
