@@ -169,7 +169,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		Expect(first.Members[0].Agent.Stop(ctx)).To(Succeed())
 
 		second.kubectl(ctx, "", "delete", "clusterresourceplacement", "shop", "--timeout=60s")
-		second.place(ctx, "shop", "first-shop", "first, by the second")
+		second.place(ctx, "shop", "first-shop", "second")
 		// The agent that it had here before had a key of its own.
 		second.kubectl(ctx, "", "delete", "clusters.fleet.cattle.io", member, "--namespace=clusters", "--timeout=60s")
 		second.agentOn(ctx, first.Members[0])
@@ -177,7 +177,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		second.kubectl(ctx, "", "annotate", "membercluster", member, clusterv1beta1.AnnotationFormerHub+"="+first.uid(ctx))
 
 		Eventually(second.conditionOf(ctx, "shop", "Available")).Should(Equal("True"))
-		Eventually(settings(ctx, "first-shop")).Should(HaveKeyWithValue("from", "first, by the second"))
+		Eventually(settings(ctx, "first-shop")).Should(HaveKeyWithValue("from", "second"))
 		after := record(ctx, "shop-work")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.Annotations).To(HaveKeyWithValue(clusterv1beta1.AnnotationHub, second.uid(ctx)))

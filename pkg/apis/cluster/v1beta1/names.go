@@ -96,11 +96,13 @@ const (
 	// administrator writes it, and the hub copies it to the InternalMemberCluster.
 	AnnotationLetGo = "fleetgate.io/let-go"
 
-	// AnnotationHubURL and AnnotationHubCA are on an InternalMemberCluster while the hub wants
-	// agents to come by another way: its URL, and the PEM certificates that verify it, empty
-	// if everybody trusts it. The hub writes them.
+	// AnnotationHubURL is on an InternalMemberCluster while the hub wants agents to come by
+	// another way: its URL there. The hub writes it.
 	AnnotationHubURL = "fleetgate.io/hub-url"
-	AnnotationHubCA  = "fleetgate.io/hub-ca"
+
+	// AnnotationHubCA is beside AnnotationHubURL: the PEM certificates that verify the hub
+	// there, empty if everybody trusts it. The hub writes it.
+	AnnotationHubCA = "fleetgate.io/hub-ca"
 
 	// AnnotationFormerHub is on a MemberCluster, with the UID of the namespace kube-system of a
 	// hub that is gone for good as value: what that one placed on the member is this hub's
