@@ -70,6 +70,9 @@ type Config struct {
 	// ReviewPeriod is how often it is asked again whether a request that lasts may go on,
 	// by default 20 s.
 	ReviewPeriod time.Duration
+	// MemberDomain is a domain below which each member has a host of its own at Address, in
+	// lower case; empty if there is none.
+	MemberDomain string
 	// AuthorizeInner has the hub asked about each request on the member too, in
 	// group request.fleetgate.io.
 	AuthorizeInner bool

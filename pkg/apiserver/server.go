@@ -205,7 +205,7 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.LongRunningFunc = longRunning
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
 		chain := genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
-		return clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)))
+		return clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)), c.config.MemberDomain)
 	}
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)

@@ -34,7 +34,7 @@ func Apply(config *logsapi.LoggingConfiguration) (logr.Logger, error) {
 		return logr.Logger{}, fmt.Errorf("setting up logs: %w", err)
 	}
 	logger := klog.Background()
-	ctrl.SetLogger(logger)
+	ctrl.SetLogger(newQuiet(logger))
 	if limited {
 		logger.Info("The log is less verbose than asked for: above this level, bodies of requests, with tokens and Secrets, would be in it", "verbosity", MaxVerbosity)
 	}

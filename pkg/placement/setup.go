@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
@@ -64,6 +66,8 @@ type Options struct {
 	SnapshotIntervals snapshot.Intervals
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
+	// Metrics export how long changes of placements take; nil if nobody reads them.
+	Metrics prometheus.Registerer
 }
 
 func (o *Options) complete() {
@@ -106,6 +110,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
 		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers,
 		Intervals: o.SnapshotIntervals, Clock: o.Clock}
+	arrival := status.NewArrival(o.Clock.Now())
+	if o.Metrics != nil {
+		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return arrival.Run(ctx, o.Metrics) })); err != nil {
+			return fmt.Errorf("adding the metric of how long placements take: %w", err)
+		}
+	}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
@@ -116,7 +126,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		rollouts,
 		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Clock: o.Clock, Workers: o.Workers},
 		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
-		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers},
+		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers, Arrival: arrival},
 	}
 	for _, c := range override.NewReconcilers(cached) {
 		controllers = append(controllers, c)

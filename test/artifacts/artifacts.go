@@ -32,6 +32,7 @@ const Folder = "FLEETGATE_ARTIFACTS"
 // logs and objects of the clusters are kept. The function is asked then, since
 // suites start their clusters late.
 func OnFailure(clusters func() []*env.Cluster) bool {
+	FailedAttempts()
 	return ginkgo.JustAfterEach(func(ctx ginkgo.SpecContext) {
 		root := os.Getenv(Folder)
 		if root == "" || !ginkgo.CurrentSpecReport().Failed() {
@@ -42,6 +43,20 @@ func OnFailure(clusters func() []*env.Cluster) bool {
 			ginkgo.GinkgoWriter.Println("Not all artifacts were kept:", err)
 		}
 		ginkgo.GinkgoWriter.Println("Logs and objects are in", dir)
+	})
+}
+
+// FailedAttempts is called once at the top of a suite (OnFailure does it): at the end, it
+// prints why attempts failed that were followed by another, also when that one passed.
+// Ginkgo's own summary shows the last attempt alone, which may have failed only because of
+// what the one before left behind.
+func FailedAttempts() bool {
+	return ginkgo.ReportAfterSuite("tells why attempts failed", func(report ginkgo.Report) {
+		for _, spec := range report.SpecReports {
+			for _, failed := range spec.AdditionalFailures {
+				fmt.Printf("\nAn attempt failed: %s\n%s\n%s\n", spec.FullText(), failed.Failure.Location, failed.Failure.Message)
+			}
+		}
 	})
 }
 

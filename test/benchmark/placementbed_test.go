@@ -66,7 +66,7 @@ type placementBed struct {
 func newPlacementBed(b *testing.B, placements, members int) *placementBed {
 	b.Helper()
 	ctrl.SetLogger(klog.Background())
-	f := startFleetWith(b, fmt.Sprintf("placement-%d", members), fleet.Options{GatewayArgs: profiled()})
+	f := startFleetWith(b, fmt.Sprintf("placement-%d", members), fleet.Options{GatewayArgs: gatewayFlags()})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -20,14 +21,17 @@ const (
 	// gatewayProfiles is where the gateway serves its own then.
 	gatewayProfiles = "127.0.0.1:6060"
 	profilePath     = "/debug/pprof/profile?seconds=5"
+	// flagsVariable has further flags of the gateway, to compare one way with another.
+	flagsVariable = "FLEETGATE_GATEWAY_FLAGS"
 )
 
-// profiled are the flags of a gateway that is profiled.
-func profiled() []string {
+// gatewayFlags are those of a gateway that is profiled, and what else is asked for.
+func gatewayFlags() []string {
+	flags := strings.Fields(os.Getenv(flagsVariable))
 	if os.Getenv(profilesVariable) == "" {
-		return nil
+		return flags
 	}
-	return []string{"--pprof-bind-address=" + gatewayProfiles}
+	return append(flags, "--pprof-bind-address="+gatewayProfiles)
 }
 
 // phase is a part of a run of which one wants to know what the hub was busy with.

@@ -35,6 +35,22 @@ func texts(conditions []condition) []string {
 	return all
 }
 
+// Settling returns the conditions of placements and Works that are not true, each with what it
+// is of: all are when nothing is under way.
+func (s state) Settling() []string {
+	var found []string
+	for _, kind := range []map[string][]string{s.Placements, s.PerCluster, s.Works} {
+		for name, conditions := range kind {
+			for _, c := range conditions {
+				if strings.Contains(c, "=False ") || strings.Contains(c, "=Unknown ") {
+					found = append(found, name+": "+c)
+				}
+			}
+		}
+	}
+	return found
+}
+
 // look reads the state with kubectl.
 func (l *launched) look(ctx context.Context) (state, error) {
 	s := state{

@@ -36,6 +36,8 @@ func TestMainJob(t *testing.T) {
 	RunSpecs(t, "The main job", Label("e2e"))
 }
 
+var _ = artifacts.FailedAttempts()
+
 // launched is a fleet that the launcher started, as its user sees it.
 type launched struct {
 	dir string

@@ -233,19 +233,5 @@ func (c *Cluster) probe(cfg *rest.Config, path string) (func(context.Context) er
 		return nil, err
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: tls, DisableKeepAlives: true}}
-	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+path, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", path, resp.Status)
-		}
-		return nil
-	}, nil
+	return Answers(client, cfg.Host+path), nil
 }

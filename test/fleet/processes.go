@@ -5,11 +5,9 @@ package fleet
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -95,7 +93,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 			"--health-probe-bind-address="+onPort(host, f.ports[portProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		),
-		Ready: probe(onPort(host, f.ports[portProbes])),
+		Ready: env.Answers(http.DefaultClient, "http://"+onPort(host, f.ports[portProbes])+"/readyz"),
 	}
 	if peers := f.peers(replica); len(peers) > 0 {
 		options.Args = append(options.Args, fmt.Sprintf("--peer-port=%d", f.ports[portPeers]), "--peers="+strings.Join(peers, ","))
@@ -119,7 +117,7 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 			"--health-probe-bind-address=" + onLoopback(m.ports[agentProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		}, f.AgentArgs),
-		Ready: probe(onLoopback(m.ports[agentProbes])),
+		Ready: env.Answers(http.DefaultClient, "http://"+onLoopback(m.ports[agentProbes])+"/readyz"),
 	})
 }
 
@@ -147,27 +145,6 @@ func clientID(m *Member) string { return "client-of-" + m.Name }
 func onLoopback(port int) string { return onPort(loopback, port) }
 
 func onPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
-
-// probe is ready when /readyz says so.
-func probe(at string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode == http.StatusOK {
-			return nil
-		}
-		const limit = 2 << 10
-		body, err := io.ReadAll(io.LimitReader(response.Body, limit))
-		return errors.Join(fmt.Errorf("not ready: %s", strings.TrimSpace(string(body))), err)
-	}
-}
 
 // keepPorts returns the ports that a process of this fleet was given before, or
 // new ones that are free.

@@ -95,6 +95,27 @@ var _ = Describe("On real Pods", Ordered, func() {
 		Expect(run(ctx, member, "kubectl get pods -n shop")).To(ContainSubstring("1/1"))
 	})
 
+	// It had a line for each source of each controller, each webhook and each look at health:
+	// 290 for a start, with what is written for the audit.
+	It("has logs that a person can read, after a start, a join and a placement", func(ctx SpecContext) {
+		for cluster, lines := range map[*env.Cluster]struct {
+			selector string
+			most     int
+		}{hub: {"app.kubernetes.io/name=fleetgate-gateway", 60}, member: {"app=fleet-agent", 25}} {
+			out, err := run(ctx, cluster, "kubectl logs -n fleet-system --tail=-1 -l "+lines.selector)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(out).NotTo(Or(ContainSubstring("Reconciler error"), ContainSubstring("Starting EventSource"), ContainSubstring("healthz check failed")))
+			var told []string
+			for line := range strings.Lines(out) {
+				if !strings.Contains(line, `logger="audit"`) { // One for each request for a member.
+					told = append(told, line)
+				}
+			}
+			Expect(told).NotTo(BeEmpty())
+			Expect(len(told)).To(BeNumerically("<=", lines.most), strings.Join(told, ""))
+		}
+	})
+
 	It("runs commands in a Pod of the member, through the hub", runsCommands)
 	It("follows the log of a Pod of the member, through the hub", followsLog)
 	It("copies files into a Pod of the member and back, through the hub", copiesFiles)

@@ -76,24 +76,6 @@ func prepare(ctx context.Context, at *env.Cluster, ready func(port int) func(con
 	return process
 }
 
-func alive(port int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/livez", port), nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("/livez answers %s", response.Status)
-		}
-		return nil
-	}
-}
-
 // Kubectl runs kubectl as an administrator of a cluster, and returns what it says on both of
 // its outputs.
 func Kubectl(ctx context.Context, at *env.Cluster, stdin string, args ...string) (string, error) {
@@ -110,4 +92,8 @@ func KubectlAs(ctx context.Context, at *env.Cluster, user string, groups []strin
 	command.Stdin = strings.NewReader(stdin)
 	out, err := command.CombinedOutput()
 	return string(out), err
+}
+
+func alive(port int) func(context.Context) error {
+	return env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/livez", port))
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/charts"
 	"fleetgate.io/fleetgate/cmd/gateway/app/commands"
@@ -37,6 +38,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		Tenancy:            g.tenancy(mgr),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
+		Metrics:           metrics.Registry,
 	})
 }
 

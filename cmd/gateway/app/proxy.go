@@ -84,6 +84,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Metrics:      metrics.Registry,
 		Spans:        g.spans,
 
+		MemberDomain:         g.Serving.MemberDomain,
 		AuthorizeInner:       g.Proxy.AuthorizeInner,
 		AuditPolicyFile:      g.Proxy.AuditPolicyFile,
 		AuditLogPath:         g.Proxy.AuditLogPath,

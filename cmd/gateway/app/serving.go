@@ -24,7 +24,7 @@ import (
 // clients of the gateway's own endpoint call it.
 func newCertificates(config *options.Config, direct client.Client) *serving.Certificates {
 	service := config.Serving.ServerName(config.Hub.Namespace)
-	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, config.Serving.EndpointNames, config.Tunnels.Names())
+	names := slices.Concat([]string{service, service + ".cluster.local", "localhost"}, config.Serving.Names(), config.Tunnels.Names())
 	switch config.Serving.Certificates {
 	case options.CertificatesFiles:
 		return serving.FromFiles(config.Serving.CertFile, config.Serving.KeyFile, config.Serving.CAFile)

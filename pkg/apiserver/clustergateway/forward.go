@@ -34,6 +34,8 @@ type exchange struct {
 	fanned bool
 	// rights are what let the request in.
 	rights rights
+	// cookies are those for a page of the member, at a host that is the member's alone.
+	cookies []string
 	// ended is why the gateway ended a request that lasts, or why its caller did; nil
 	// if it came to its own end.
 	ended error
@@ -60,24 +62,13 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		h.refuse(w, r, err)
 		return
 	}
-	defer leaveQuietly(ctx)
+	reply := &cutReply{ResponseWriter: w}
+	defer reply.end(ctx, x.request)
 	proxy := h.replies
 	if x.request.isWatch() {
 		proxy = h.watches
 	}
-	proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
-}
-
-// leaveQuietly ends the panic with which a reverse proxy gives a reply up, if the
-// caller has gone: every watch ends that way and nobody needs a line in the log for
-// it. A caller who is there must see that the reply was cut.
-func leaveQuietly(ctx context.Context) {
-	v := recover()
-	//lint:ignore errorlint It is panicked with as it is, by net/http.
-	if v == nil || v == http.ErrAbortHandler && errors.Is(context.Cause(ctx), context.Canceled) {
-		return
-	}
-	panic(v)
+	proxy.ServeHTTP(reply, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
 // ensureGranted returns when the agent lets the gateway act as the caller.
@@ -107,6 +98,9 @@ func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	to.Scheme, to.Host = "https", h.serverName
 	pr.Out.URL, pr.Out.Host = to, h.serverName
 	pr.Out.Trailer = nil
+	if request.isPage() && atMemberHost(pr.In.Context()) {
+		x.cookies = pr.In.Header["Cookie"]
+	}
 	stripIdentity(pr.Out.Header)
 	if !x.own {
 		setIdentity(pr.Out.Header, x.as)
@@ -129,6 +123,9 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	}
 	if err := checkIdentity(out.Header, x.as); err != nil {
 		return nil, err
+	}
+	if x.cookies != nil {
+		out.Header["Cookie"] = x.cookies
 	}
 	res, err := x.send(out)
 	if err != nil {

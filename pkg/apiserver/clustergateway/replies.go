@@ -57,6 +57,7 @@ func checkReply(res *http.Response) error {
 	if res.StatusCode == http.StatusUnauthorized && x.request.Info.Subresource != "proxy" {
 		return unavailable(x.request.Member, fmt.Sprintf("member %q does not accept the gateway's token", x.request.Member))
 	}
+	cookies := cookiesOf(res, x.request)
 	for name := range res.Header {
 		if !passing[name] && (res.StatusCode != http.StatusSwitchingProtocols || !switching[name]) {
 			delete(res.Header, name)
@@ -65,9 +66,25 @@ func checkReply(res *http.Response) error {
 	if moved {
 		res.Header.Set("Location", location)
 	}
+	for _, cookie := range cookies {
+		res.Header.Add("Set-Cookie", cookie.String())
+	}
 	res.Header.Set("X-Content-Type-Options", "nosniff")
 	res.Header.Set("Content-Security-Policy", "sandbox")
 	return nil
+}
+
+// cookiesOf returns the cookies that a page of a member may set: at a host that is the
+// member's alone, for this host and for no other, and over TLS only.
+func cookiesOf(res *http.Response, request *Request) []*http.Cookie {
+	if !request.isPage() || !atMemberHost(res.Request.Context()) {
+		return nil
+	}
+	cookies := res.Cookies()
+	for _, cookie := range cookies {
+		cookie.Domain, cookie.Secure = "", true
+	}
+	return cookies
 }
 
 func redirects(res *http.Response) bool {

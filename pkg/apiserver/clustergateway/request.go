@@ -147,6 +147,12 @@ func isLongRunning(info *apirequest.RequestInfo) bool {
 // isWatch is true for a request whose caller goes on where it ended.
 func (r *Request) isWatch() bool { return r.Info.IsResourceRequest && r.Info.Verb == "watch" }
 
+// isPage is true for a request for what a Pod, a Service or a node serves.
+func (r *Request) isPage() bool { return r.Info.IsResourceRequest && r.Info.Subresource == "proxy" }
+
+// isLog is true for a request whose reply is lines for people.
+func (r *Request) isLog() bool { return r.Info.IsResourceRequest && r.Info.Subresource == "log" }
+
 type parsedKey struct{}
 
 type parsed struct {

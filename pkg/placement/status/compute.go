@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,9 @@ type Observed struct {
 	// IndexOf returns the index of a resource snapshot, "" if it is gone. It is
 	// asked under an external rollout, where members may be on any.
 	IndexOf func(snapshot string) string
+	// Changed is when the latest of both snapshots was made; zero under an external rollout,
+	// whose runs say when something is to change.
+	Changed time.Time
 }
 
 // Compute returns the placement's status. Times of conditions that did not

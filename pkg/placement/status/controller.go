@@ -49,6 +49,8 @@ type Reconciler struct {
 	Settle time.Duration
 	// Workers is how many placements are looked at at a time.
 	Workers int
+	// Arrival measures how long changes take.
+	Arrival *Arrival
 
 	spacing spacing
 }
@@ -99,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.spacing.forget(req.NamespacedName)
+		r.Arrival.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || placement.GetDeletionTimestamp() != nil {
@@ -122,6 +125,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err = r.write(ctx, placement, status)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	}
+	if err == nil {
+		r.Arrival.observe(placement, observed.Changed, r.Clock.Now())
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
@@ -179,7 +185,10 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 			return true, nil
 		}
 	} else if latest := family.LatestResourceSnapshot(snapshots); latest != nil {
-		name = latest.Name
+		name, o.Changed = latest.Name, o.Policy.GetCreationTimestamp().Time
+		if made := latest.CreationTimestamp.Time; made.After(o.Changed) {
+			o.Changed = made
+		}
 	} else {
 		return false, nil
 	}

@@ -82,9 +82,9 @@ func AllGuardRails() []GuardRails {
 func (mode GuardRails) Of(p Parameters) []client.Object {
 	switch mode {
 	case GuardRailsSelected:
-		return p.objects("selected-workloads")
+		return p.objects("selected-workloads", "refused-workload-events")
 	case GuardRailsReference:
-		return append(p.objects("guard-workloads"), GuardRailsReferenceWorkloads.Of(p)...)
+		return append(p.objects("guard-workloads", "refused-workload-events"), GuardRailsReferenceWorkloads.Of(p)...)
 	case GuardRailsReferenceWorkloads:
 		return p.objects("guard-definitions", "guard-namespaces", "guard-reserved-namespaces", "guard-service-accounts", "guard-member-objects", "guard-members")
 	default:

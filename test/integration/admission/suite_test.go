@@ -48,6 +48,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -77,6 +78,8 @@ func TestAdmission(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Admission on a hub", Label("integration", "admission"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)

@@ -102,22 +102,7 @@ func probe(spec corev1.Container) func(context.Context) error {
 			port = int(named.ContainerPort)
 		}
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d%s", port, get.Path)
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", url, response.Status)
-		}
-		return nil
-	}
+	return env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d%s", port, get.Path))
 }
 
 // startReady starts the container and says that its Pod is Ready when its probe does.

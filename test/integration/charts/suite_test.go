@@ -27,6 +27,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 )
 
@@ -49,6 +50,8 @@ func TestCharts(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Charts", Label("integration", "charts"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	build, err := env.Home()

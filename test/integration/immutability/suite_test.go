@@ -43,6 +43,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/webhook/capz"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -71,6 +72,8 @@ func TestImmutability(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "ImmutabilityPolicies on a hub", Label("integration", "admission"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)

@@ -33,6 +33,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/mutation"
@@ -56,6 +57,8 @@ func TestRegistration(t *testing.T) {
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Registration", Label("integration", "registration"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))

@@ -36,6 +36,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/logs"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
@@ -83,6 +84,8 @@ func TestTokens(t *testing.T) {
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Tokens of members", Label("integration", "tokens"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logs.MaxVerbosity), textlogger.Output(written)))

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 )
@@ -35,6 +36,8 @@ func TestTunnel(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
+
+var _ = artifacts.FailedAttempts()
 
 // start runs a fleet for the specs of a container, with the agents' port unless they
 // want something else.

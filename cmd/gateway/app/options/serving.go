@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,8 @@ type Serving struct {
 	Service      string
 	// EndpointNames are further names of the serving certificate.
 	EndpointNames []string
+	// MemberDomain is below which each member has a host of its own.
+	MemberDomain string
 }
 
 func newServing() Serving {
@@ -51,6 +54,7 @@ func (o *Serving) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CAFile, "tls-ca-file", o.CAFile, "With --certificates=files: PEM file with the CAs that verify it.")
 	flags.StringVar(&o.Service, "service", o.Service, "Name of the Service, in --namespace, through which the hub's API server reaches the gateway.")
 	flags.StringSliceVar(&o.EndpointNames, "endpoint-names", o.EndpointNames, "DNS names and addresses at which clients reach the gateway's own endpoint, beside those of --service: the serving certificate is valid for them too.")
+	flags.StringVar(&o.MemberDomain, "member-domain", o.MemberDomain, "Domain below which each member has a host of its own at the gateway's endpoint, <member>.<domain>, for servers without a path and for cookies of members' pages. Its wildcard has to lead to the gateway; the serving certificate is valid for it.")
 }
 
 // Validate returns every error at once.
@@ -66,7 +70,18 @@ func (o *Serving) Validate() []error {
 	if files := o.CertFile != "" && o.KeyFile != "" && o.CAFile != ""; (o.Certificates == CertificatesFiles) != files {
 		all = append(all, errors.New("--certificates=files goes with --tls-cert-file, --tls-private-key-file and --tls-ca-file, and they with it"))
 	}
+	if problems := validation.IsDNS1123Subdomain(o.MemberDomain); o.MemberDomain != "" && len(problems) > 0 {
+		all = append(all, fmt.Errorf("--member-domain %q is no DNS name: %s", o.MemberDomain, strings.Join(problems, ", ")))
+	}
 	return append(all, o.validateEndpointNames()...)
+}
+
+// Names are the further names of the serving certificate.
+func (o *Serving) Names() []string {
+	if o.MemberDomain == "" {
+		return o.EndpointNames
+	}
+	return append(slices.Clone(o.EndpointNames), "*."+o.MemberDomain)
 }
 
 // validateEndpointNames reports what no certificate can be valid for.

@@ -1,0 +1,60 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr"
+)
+
+// libraryDetail is from which level on the log has what libraries tell of their own steps.
+const libraryDetail = 2
+
+// librarySteps are messages of controller-runtime that it writes at level 0, once for each
+// source of each controller, each webhook and each look at health, and that tell whoever
+// runs the program nothing. It has no setting for them. Which check failed is at level 1.
+var librarySteps = []string{
+	"Starting EventSource", "Starting Controller", "Starting workers", "Registering webhook", "healthz check failed",
+	"Starting metrics server", "Serving metrics server", "starting server",
+}
+
+// quiet writes to a sink all but librarySteps, which need libraryDetail.
+type quiet struct{ logr.LogSink }
+
+var _ logr.CallDepthLogSink = quiet{}
+
+// newQuiet returns a logger that writes where another does.
+func newQuiet(logger logr.Logger) logr.Logger {
+	return logger.WithSink(quiet{withCallDepth(logger.GetSink(), 1)})
+}
+
+// Info implements logr.LogSink.
+func (q quiet) Info(level int, message string, keysAndValues ...any) {
+	if slices.Contains(librarySteps, message) && level < libraryDetail {
+		level = libraryDetail
+		if !q.Enabled(level) {
+			return
+		}
+	}
+	q.LogSink.Info(level, message, keysAndValues...)
+}
+
+// WithValues implements logr.LogSink.
+func (q quiet) WithValues(keysAndValues ...any) logr.LogSink {
+	return quiet{q.LogSink.WithValues(keysAndValues...)}
+}
+
+// WithName implements logr.LogSink.
+func (q quiet) WithName(name string) logr.LogSink { return quiet{q.LogSink.WithName(name)} }
+
+// WithCallDepth keeps the line in the log that of who wrote to it.
+func (q quiet) WithCallDepth(depth int) logr.LogSink { return quiet{withCallDepth(q.LogSink, depth)} }
+
+func withCallDepth(sink logr.LogSink, depth int) logr.LogSink {
+	if deep, ok := sink.(logr.CallDepthLogSink); ok {
+		return deep.WithCallDepth(depth)
+	}
+	return sink
+}

@@ -1,0 +1,36 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Answers is what ProcessOptions.Ready asks of a process that serves HTTP: whether a URL of
+// its own answers 200. The client may be http.DefaultClient. The error has what the process
+// says instead.
+func Answers(client *http.Client, url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode == http.StatusOK {
+			return nil
+		}
+		const limit = 2 << 10
+		body, err := io.ReadAll(io.LimitReader(response.Body, limit))
+		return errors.Join(fmt.Errorf("%s answers %s: %s", request.URL.Path, response.Status, strings.TrimSpace(string(body))), err)
+	}
+}
