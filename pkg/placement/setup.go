@@ -108,19 +108,17 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	envelopes := snapshot.Envelopes{ConfigMaps: o.ConfigMapEnvelopes, Charts: o.Charts != nil}
 	contents := snapshot.NewContents(cached, live, envelopes)
 	snapshots := &snapshot.Reconciler{Client: cached, Live: live, Selector: selector, Users: updaterun.Users{Client: cached},
-		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors, Workers: o.Workers,
-		Intervals: o.SnapshotIntervals, Clock: o.Clock}
-	arrival := status.NewArrival(o.Clock.Now())
-	if o.Metrics != nil {
-		if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return arrival.Run(ctx, o.Metrics) })); err != nil {
-			return fmt.Errorf("adding the metric of how long placements take: %w", err)
-		}
+		Changes: watcher.Source(), Recorder: recorder, Envelopes: envelopes, Snapshots: contents, AskAuthors: o.AskAuthors,
+		Workers: o.Workers, Intervals: o.SnapshotIntervals, Clock: o.Clock}
+	arrival, err := addArrival(mgr, o)
+	if err != nil {
+		return err
 	}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
-		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts,
-			Tenancy: o.Tenancy, Clock: o.Clock, Workers: o.Workers},
+		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
+			Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		rollouts,
@@ -145,6 +143,18 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		works.Charts = charts
 	}
 	return dispatch.SetupWithManager(ctx, mgr, works)
+}
+
+// addArrival measures how long placements take, and tells it where somebody reads it.
+func addArrival(mgr ctrl.Manager, o Options) (*status.Arrival, error) {
+	arrival := status.NewArrival(o.Clock.Now())
+	if o.Metrics == nil {
+		return arrival, nil
+	}
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return arrival.Run(ctx, o.Metrics) })); err != nil {
+		return nil, fmt.Errorf("adding the metric of how long placements take: %w", err)
+	}
+	return arrival, nil
 }
 
 // scopesOf asks the hub's own discovery. A kind that the hub serves in another version only
