@@ -231,6 +231,8 @@ func (j *job) show(ctx context.Context) error {
 	for _, command := range j.suggestions() {
 		fmt.Println("   ", command)
 	}
+	fmt.Printf("\nLook at it in a browser\n")
+	fmt.Println("   ", filepath.Join(j.fleet.BinDir, "kubectl-fleetgate"), "--kubeconfig="+j.fleet.HubKubeconfig(), "console")
 	return nil
 }
 
