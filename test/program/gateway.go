@@ -98,7 +98,3 @@ func KubectlAs(ctx context.Context, at *env.Cluster, user string, groups []strin
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
-
-func alive(port int) func(context.Context) error {
-	return env.Answers(http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/livez", port))
-}
