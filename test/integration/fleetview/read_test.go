@@ -14,9 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,26 +93,6 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 		Expect(jane.gets(ctx, "-n", namespace, "get", "events", "--field-selector=reason=Broken")).To(MatchRegexp(`(?m)^member-1 .*Broken +pod/web`))
 	})
 
-	It("shows what Pods use on every member that measures it", func(ctx SpecContext) {
-		for _, member := range members {
-			expect.CreatedForSpec(ctx, on[member], podMetrics())
-			expect.CreatedForSpec(ctx, on[member], &rbacv1.ClusterRole{
-				ObjectMeta: metav1.ObjectMeta{Name: "reads-metrics", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
-				Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
-			})
-			metrics := &unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "metadata": map[string]any{"namespace": namespace, "name": twin},
-				"timestamp": "2026-01-01T00:00:00Z", "window": "30s",
-				"containers": []any{map[string]any{"name": "main", "usage": map[string]any{"cpu": "7m", "memory": "5Mi"}}},
-			}}
-			Eventually(func() error { return on[member].Create(ctx, metrics) }).Should(Succeed())
-		}
-		Eventually(func() string {
-			stdout, _, _ := jane.tries(ctx, "-n", namespace, "top", "pods")
-			return stdout
-		}).Should(MatchRegexp(`^NAME +CPU\(cores\) +MEMORY\(bytes\) *\nweb +7m +5Mi *\nweb +7m +5Mi *\n$`))
-	})
-
 	It("answers what users ask about themselves", func(ctx SpecContext) {
 		Expect(jane.gets(ctx, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")).To(Equal("jane"))
 		Expect(jane.gets(ctx, "auth", "can-i", "list", "pods", "-n", namespace)).To(Equal("yes\n"))
@@ -131,21 +109,6 @@ var _ = Describe("kubectl with a kubeconfig of the fleet", func() {
 		Expect(on[second].Get(ctx, client.ObjectKey{Namespace: namespace, Name: pod}, &corev1.Pod{})).To(Succeed())
 	})
 })
-
-// podMetrics is the kind that a metrics server serves, as far as kubectl reads it.
-func podMetrics() *apiextensionsv1.CustomResourceDefinition {
-	made := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: build.Named("pods.metrics.k8s.io")}
-	made.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, stands in for a metrics server"}
-	keeps := true
-	made.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "metrics.k8s.io", Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "pods", Singular: "podmetric", Kind: "PodMetrics", ListKind: "PodMetricsList"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1beta1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keeps},
-		}}},
-	}
-	return made
-}
 
 var _ = Describe("An object by its name", func() {
 	It("is the one that a member has, with its logs and its description", func(ctx SpecContext) {
@@ -179,7 +142,7 @@ var _ = Describe("An object by its name", func() {
 		Expect(jane.gets(ctx, "-n", namespace, "get", "events", "--field-selector=involvedObject.name=member-1.web,reason=Seen")).To(ContainSubstring("it was seen"))
 		Expect(jane.fails(ctx, "-n", namespace, "get", "pod", twin)).To(ContainSubstring("<member>.<name>"))
 		described := jane.gets(ctx, "-n", namespace, "describe", "pod", "member-1.web")
-		Expect(described).To(And(MatchRegexp(`(?m)^Name: +member-1\.web$`), MatchRegexp(`(?s)Events:.*Seen.*it was seen`)))
+		Expect(described).To(And(MatchRegexp(`(?m)^Name: +member-1\.web$`), MatchRegexp(`(?s)Events:.*Successfully assigned shop/web to member-1`)))
 	})
 
 	It("has its logs followed on the member that has it", func(ctx SpecContext) {
