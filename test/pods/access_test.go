@@ -81,6 +81,24 @@ func copiesFiles(ctx SpecContext) {
 	Expect(bytes.Equal(got, content)).To(BeTrue(), "%d bytes went, %d came back", len(content), len(got))
 }
 
+// servesPages reads what the web server of the Pod serves, by the member's API server: it leads
+// from /more to /more/, as servers of files do.
+func servesPages(ctx SpecContext) {
+	prefix := "/api/v1/namespaces/shop/pods/" + webPod(ctx) + ":8080/proxy"
+	read := func(path string) (string, error) {
+		out, err := throughHub(ctx, "get", "--raw", prefix+path).CombinedOutput()
+		return string(out), err
+	}
+	for path, want := range map[string]string{"": "Welcome to the shop\n", "/": "Welcome to the shop\n", "/more/": "more of it\n"} {
+		out, err := read(path)
+		Expect(err).NotTo(HaveOccurred(), path)
+		Expect(out).To(Equal(want), path)
+	}
+	out, err := read("/more")
+	Expect(err).To(HaveOccurred())
+	Expect(out).To(ContainSubstring("answered with a redirect, which is not followed"))
+}
+
 func forwardsPort(ctx SpecContext) {
 	command := throughHub(ctx, "port-forward", webPod(ctx), ":8080")
 	out, err := command.StdoutPipe()

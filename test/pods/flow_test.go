@@ -120,6 +120,7 @@ var _ = Describe("On real Pods", Ordered, func() {
 	It("follows the log of a Pod of the member, through the hub", followsLog)
 	It("copies files into a Pod of the member and back, through the hub", copiesFiles)
 	It("forwards a port of a Pod of the member, through the hub", forwardsPort)
+	It("shows pages of a Pod of the member, through the hub", servesPages)
 	It("upgrades the gateway while a watch, an exec and a rollout go on", upgradesGateway)
 
 	It("lets a member leave, and leaves what was placed, and of the agent nothing but what was asked to stay", func(ctx SpecContext) {
@@ -186,7 +187,7 @@ spec:
       - name: web
         image: ` + shellImage + `
         command: [sh, -c]
-        args: ['echo "\$greeting" >/www/index.html; httpd -p 8080 -h /www; i=0; while true; do echo "line \$i"; i=\$((i+1)); sleep 1; done']
+        args: ['mkdir -p /www/more; echo "more of it" >/www/more/index.html; echo "\$greeting" >/www/index.html; httpd -p 8080 -h /www; i=0; while true; do echo "line \$i"; i=\$((i+1)); sleep 1; done']
         env: [{name: greeting, valueFrom: {configMapKeyRef: {name: web, key: greeting}}}]
         readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
 `
