@@ -90,6 +90,18 @@ type Member struct {
 	ports []int
 }
 
+// Clusters are the hub and the members; of a fleet that is nil, there are none.
+func (f *Fleet) Clusters() []*env.Cluster {
+	if f == nil {
+		return nil
+	}
+	clusters := []*env.Cluster{f.Hub}
+	for _, m := range f.Members {
+		clusters = append(clusters, m.Cluster)
+	}
+	return clusters
+}
+
 // Start makes the fleet in Dir run: what was never made is made, what does not
 // run is started, what runs with the same flags is left alone. It returns when all members are registered.
 func Start(ctx context.Context, o Options) (*Fleet, error) {

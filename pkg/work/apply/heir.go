@@ -141,11 +141,5 @@ func objectsOf(object client.Object) []string {
 	if !ok {
 		return nil
 	}
-	keys := make([]string, 0, len(work.Spec.Workload.Manifests))
-	for _, m := range work.Spec.Workload.Manifests {
-		if key, is := manifest.KeyIn(m.Raw); is { // else nobody can apply it either
-			keys = append(keys, key.String())
-		}
-	}
-	return keys
+	return manifest.KeysIn(work.Spec.Workload.Manifests, func(m placementv1beta1.Manifest) []byte { return m.Raw })
 }

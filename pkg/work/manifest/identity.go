@@ -44,6 +44,18 @@ func KeyIn(raw []byte) (Key, bool) {
 	return Key{Group: kind.Group, Kind: kind.Kind, Namespace: named.Metadata.Namespace, Name: named.Metadata.Name}, true
 }
 
+// KeysIn returns the text of the key of each manifest that has one, as an index of works by
+// their objects wants it; raw is what a manifest says. One without a key nobody can apply.
+func KeysIn[M any](manifests []M, raw func(M) []byte) []string {
+	keys := make([]string, 0, len(manifests))
+	for _, m := range manifests {
+		if key, is := KeyIn(raw(m)); is {
+			keys = append(keys, key.String())
+		}
+	}
+	return keys
+}
+
 // String is for messages: "Deployment.apps web/frontend".
 func (k Key) String() string {
 	kind := schema.GroupKind{Group: k.Group, Kind: k.Kind}.String()

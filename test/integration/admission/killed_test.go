@@ -5,7 +5,6 @@ package admission_test
 
 import (
 	"context"
-	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,21 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 var _ = Describe("A hub whose gateway was killed", Ordered, Label("matrix"), func() {
 	var f *fleet.Fleet
 	var admin client.Client
 	BeforeAll(func(ctx SpecContext) {
-		home, err := env.Home()
-		Expect(err).NotTo(HaveOccurred())
-		f, err = fleet.Start(ctx, fleet.Options{Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin")})
-		if f != nil {
-			DeferCleanup(func(ctx SpecContext) { Expect(f.Stop(ctx)).To(Succeed()) })
-		}
-		Expect(err).NotTo(HaveOccurred())
+		f = program.Fleet(ctx, fleet.Options{})
 		admin = clientFor(f.Hub.Config())
 		Eventually(place).WithArguments(ctx, admin).Should(Succeed())
 		Eventually(func() error {

@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/fleet"
 	"fleetgate.io/fleetgate/test/kubelet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 const (
@@ -60,28 +61,10 @@ func TestFleetView(t *testing.T) {
 	RunSpecs(t, "Many members as one", Label("integration", "fleetview"))
 }
 
-var _ = artifacts.OnFailure(func() []*env.Cluster {
-	if running == nil {
-		return nil
-	}
-	clusters := []*env.Cluster{running.Hub}
-	for _, m := range running.Members {
-		clusters = append(clusters, m.Cluster)
-	}
-	return clusters
-})
+var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	home, err := env.Home()
-	Expect(err).NotTo(HaveOccurred())
-	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Verbosity: 2, Members: []string{first, second},
-		Progress: func(line string) { GinkgoWriter.Println(line) },
-	})
-	if running != nil {
-		DeferCleanup(func(ctx SpecContext) { Expect(running.Stop(ctx)).To(Succeed()) })
-	}
-	Expect(err).NotTo(HaveOccurred())
+	running = program.Fleet(ctx, fleet.Options{Members: []string{first, second}})
 	Expect(running.AwaitAnswers(ctx, time.Minute)).To(Succeed())
 	hubClient = expect.Client(running.Hub.Config(), build.Scheme(scheme.AddToScheme, viewv1alpha1.AddToScheme, clusterv1beta1.AddToScheme))
 	prepareHub(ctx)

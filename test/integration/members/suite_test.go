@@ -20,6 +20,7 @@ import (
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 const (
@@ -47,19 +48,8 @@ func startHubs(ctx context.Context) (first, second *hub) {
 
 func startHub(ctx context.Context, members ...string) *hub {
 	GinkgoHelper()
-	home, err := env.Home()
-	Expect(err).NotTo(HaveOccurred())
-	started, err := fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Verbosity: 2, Members: members, Progress: progress,
-	})
-	if started != nil {
-		DeferCleanup(func(ctx context.Context) { Expect(started.Stop(ctx)).To(Succeed()) })
-	}
-	Expect(err).NotTo(HaveOccurred())
-	return &hub{Fleet: started}
+	return &hub{Fleet: program.Fleet(ctx, fleet.Options{Members: members})}
 }
-
-func progress(line string) { GinkgoWriter.Println(line) }
 
 // hub is one of the two, as its administrator sees it.
 type hub struct {

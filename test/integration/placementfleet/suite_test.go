@@ -7,7 +7,6 @@ package placementfleet
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 var (
@@ -42,27 +42,11 @@ func TestPlacementFleet(t *testing.T) {
 	RunSpecs(t, "Placement on a fleet", Label("placement", "matrix"))
 }
 
-var _ = artifacts.OnFailure(func() []*env.Cluster {
-	if running == nil {
-		return nil
-	}
-	all := []*env.Cluster{running.Hub}
-	for _, m := range running.Members {
-		all = append(all, m.Cluster)
-	}
-	return all
-})
+var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	home, err := env.Home()
-	Expect(err).NotTo(HaveOccurred())
-	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Members: []string{"member-1", "member-2", "member-3"}, Verbosity: 2, Audit: true,
-	})
-	if running != nil {
-		DeferCleanup(func(ctx context.Context) { Expect(running.Stop(ctx)).To(Succeed()) })
-	}
-	Expect(err).NotTo(HaveOccurred())
+	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2", "member-3"}, Audit: true})
+	var err error
 	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme)
 	hub, err = running.Hub.Client(kinds...)
 	Expect(err).NotTo(HaveOccurred())

@@ -21,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 const first, second = "member-1", "member-2"
@@ -37,28 +38,10 @@ func TestPlugin(t *testing.T) {
 	RunSpecs(t, "The kubectl plugin", Label("integration", "plugin"))
 }
 
-var _ = artifacts.OnFailure(func() []*env.Cluster {
-	if running == nil {
-		return nil
-	}
-	clusters := []*env.Cluster{running.Hub}
-	for _, m := range running.Members {
-		clusters = append(clusters, m.Cluster)
-	}
-	return clusters
-})
+var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	home, err := env.Home()
-	Expect(err).NotTo(HaveOccurred())
-	running, err = fleet.Start(ctx, fleet.Options{
-		Dir: GinkgoT().TempDir(), BinDir: filepath.Join(home, "bin"), Verbosity: 2, Members: []string{first, second},
-		Progress: func(line string) { GinkgoWriter.Println(line) },
-	})
-	if running != nil {
-		DeferCleanup(func(ctx SpecContext) { Expect(running.Stop(ctx)).To(Succeed()) })
-	}
-	Expect(err).NotTo(HaveOccurred())
+	running = program.Fleet(ctx, fleet.Options{Members: []string{first, second}})
 	Expect(running.AwaitAnswers(ctx, time.Minute)).To(Succeed())
 	for _, member := range []string{first, second} {
 		hub(ctx, "", "label", "membercluster", member, "name="+member)
