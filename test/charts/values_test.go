@@ -191,6 +191,7 @@ func TestBadValuesAreRefusedWithTheReason(t *testing.T) {
 		"a digest that is none":            {"gateway", []string{hubAccess, "--set=image.digest=latest"}, "'/image/digest'"},
 		"an unknown kind of Service":       {"gateway", []string{hubAccess, "--set=agents.service.type=Ingress"}, "'/agents/service/type'"},
 		"a Service without an address":     {"gateway", []string{hubAccess, "--set=agents.service.type=LoadBalancer"}, "agents.address"},
+		"a port that there is not":         {"gateway", []string{hubAccess, "--set=agents.address=foo:99999"}, "'/agents/address'"},
 		"files without a Secret":           {"gateway", []string{hubAccess, "--set=certificates.source=files"}, "certificates.secretName"},
 		"guard rails against itself":       {"gateway", []string{hubAccess, "--set=guardRails=reference", "--namespace=gateways"}, "install into fleet-system, not into gateways"},
 		"several without a leader":         {"gateway", []string{hubAccess, "--set=extraArgs[0]=--leader-elect=false"}, "elect a leader"},
