@@ -266,15 +266,17 @@ func TestGettingByName(t *testing.T) {
 	wantCode(t, get("all", "z"), http.StatusGatewayTimeout)
 }
 
+// breaking answers with the beginning of a list, and breaks off.
+func breaking(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}},`)
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
 // A reply that breaks off in the middle ends the answer with an error: it is never taken
 // for all there is.
 func TestABrokenReplyEndsTheAnswer(t *testing.T) {
-	breaking := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}},`)
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
-	}
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(breaking))}
 	g := newGateway(t, members)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+g.address+viewPrefix+"all/proxy/api/v1/namespaces/shop/pods", http.NoBody)

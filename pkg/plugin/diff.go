@@ -42,11 +42,7 @@ func (o *diffOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	placement, err := h.Placement(ctx, name)
-	if err != nil {
-		return err
-	}
-	bindings, err := h.BindingsOf(ctx, placement)
+	_, bindings, err := h.Bound(ctx, name)
 	if err != nil {
 		return err
 	}

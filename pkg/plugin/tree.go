@@ -48,11 +48,7 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	placement, err := h.Placement(ctx, name)
-	if err != nil {
-		return err
-	}
-	bindings, err := h.BindingsOf(ctx, placement)
+	placement, bindings, err := h.Bound(ctx, name)
 	if err != nil {
 		return err
 	}

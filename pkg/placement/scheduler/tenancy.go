@@ -6,12 +6,10 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -80,7 +78,8 @@ func (r *Reconciler) watchTenancy(b *builder.Builder) *builder.Builder {
 			return r.tenants(ctx, client.InNamespace(binding.GetNamespace()))
 		}), specs).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.allTenants), specs).
-		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.allTenants), builder.WithPredicates(labelChanges()))
+		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.allTenants),
+			builder.WithPredicates(predicate.Or[client.Object](predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})))
 }
 
 func (r *Reconciler) allTenants(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -89,12 +88,4 @@ func (r *Reconciler) allTenants(ctx context.Context, _ client.Object) []reconcil
 
 func (r *Reconciler) tenants(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	return enqueue.All(ctx, r.Client, &placementv1beta1.ResourcePlacementList{}, which...)
-}
-
-// labelChanges lets pass that a cluster came, went, or has other labels.
-func labelChanges() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
-	}}
 }

@@ -11,6 +11,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
 // Members reads all of them.
@@ -22,26 +23,17 @@ func (h *Hub) Members(ctx context.Context) ([]clusterv1beta1.MemberCluster, erro
 	return list.Items, nil
 }
 
-// BindingsOf reads the bindings of a placement.
+// BindingsOf reads the bindings of a placement, in the order of their names.
 func (h *Hub) BindingsOf(ctx context.Context, placement placementv1beta1.PlacementObject) ([]placementv1beta1.BindingObject, error) {
-	labels := client.MatchingLabels{placementv1beta1.ParentPlacementLabel: placement.GetName()}
-	var bindings []placementv1beta1.BindingObject
-	if placement.GetNamespace() != "" {
-		var list placementv1beta1.ResourceBindingList
-		if err := h.List(ctx, &list, client.InNamespace(placement.GetNamespace()), labels); err != nil {
-			return nil, fmt.Errorf("listing the bindings of placement %q: %w", NameOf(placement), err)
-		}
-		for i := range list.Items {
-			bindings = append(bindings, &list.Items[i])
-		}
-		return bindings, nil
+	return family.LiveBindings(ctx, h, client.ObjectKeyFromObject(placement))
+}
+
+// Bound reads a placement by its name, and its bindings.
+func (h *Hub) Bound(ctx context.Context, name string) (placementv1beta1.PlacementObject, []placementv1beta1.BindingObject, error) {
+	placement, err := h.Placement(ctx, name)
+	if err != nil {
+		return nil, nil, err
 	}
-	var list placementv1beta1.ClusterResourceBindingList
-	if err := h.List(ctx, &list, labels); err != nil {
-		return nil, fmt.Errorf("listing the bindings of placement %q: %w", NameOf(placement), err)
-	}
-	for i := range list.Items {
-		bindings = append(bindings, &list.Items[i])
-	}
-	return bindings, nil
+	bindings, err := h.BindingsOf(ctx, placement)
+	return placement, bindings, err
 }

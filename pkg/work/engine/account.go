@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 )
@@ -16,11 +18,11 @@ import (
 type Account struct{ Namespace, Name string }
 
 // User is the account's name as API servers have it.
-func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+func (a Account) User() string { return serviceaccount.MakeUsername(a.Namespace, a.Name) }
 
 // Groups are those that API servers have a token of the account in.
 func (a Account) Groups() []string {
-	return []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}
+	return append(serviceaccount.MakeGroupNames(a.Namespace), user.AllAuthenticated)
 }
 
 // MayNot begins the sentence about a right that the account lacks.
