@@ -58,10 +58,11 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Id
 				}
 				return min(port.info().Replicas, konnectivityReplicas)
 			},
-			Lanes:     given.Lanes,
-			APIServer: given.APIServer,
-			Allow:     allow,
-			Metrics:   exported,
+			Lanes:       given.Lanes,
+			APIServer:   given.APIServer,
+			APIServerOf: members.APIServer,
+			Allow:       allow,
+			Metrics:     exported,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}

@@ -49,6 +49,9 @@ type AgentServerOptions struct {
 	// APIServer is where an agent of upstream's finds the member's API server; empty
 	// is kubernetes.default.svc:443. Our own agents know.
 	APIServer string
+	// APIServerOf says it for one member, as host:port; empty is APIServer. nil is
+	// APIServer for all.
+	APIServerOf func(ctx context.Context, member string) (string, error)
 	// Allow is what else may be dialed through agents of upstream's, which dial
 	// whatever they are asked to.
 	Allow Allow
@@ -84,6 +87,9 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	}
 	if o.APIServer == "" {
 		o.APIServer = "kubernetes.default.svc:443"
+	}
+	if o.APIServerOf == nil {
+		o.APIServerOf = func(context.Context, string) (string, error) { return "", nil }
 	}
 	o.MaxSessions = orElse(o.MaxSessions, 16)
 	o.MaxConnections = orElse(o.MaxConnections, 4096)

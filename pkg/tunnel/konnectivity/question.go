@@ -17,7 +17,7 @@ import (
 func (a *AgentServer) dialOver(ctx context.Context, sessions []*session, target string) (net.Conn, error) {
 	last := tunnel.ErrNotConnected
 	for _, s := range inOrder(sessions) {
-		protocol, address, err := a.question(s, target)
+		protocol, address, err := a.question(ctx, s, target)
 		if err == nil {
 			var conn net.Conn
 			if conn, err = s.dial(ctx, target, protocol, address); err == nil {
@@ -54,7 +54,7 @@ const (
 )
 
 // question is how to ask an agent for a target.
-func (a *AgentServer) question(s *session, target string) (protocol, address string, err error) {
+func (a *AgentServer) question(ctx context.Context, s *session, target string) (protocol, address string, err error) {
 	if len(target) > tunnel.MaxTargetLength {
 		return "", "", fmt.Errorf("a target has at most %d characters, this one has %d", tunnel.MaxTargetLength, len(target))
 	}
@@ -64,9 +64,25 @@ func (a *AgentServer) question(s *session, target string) (protocol, address str
 	case s.agent.extended:
 		return protocolTCP, target, nil
 	case target == tunnel.APIServer:
-		return protocolTCP, a.options.APIServer, nil
+		address, err = a.apiServerOf(ctx, s.member)
+		return protocolTCP, address, err
 	case !a.options.Allow.has(target):
 		return "", "", &tunnel.RefusedError{Code: tunnel.UnknownTarget, Message: "the gateway does not dial " + printable(target) + " through this agent"}
 	}
 	return protocolTCP, target, nil
+}
+
+// apiServerOf is the address by which an agent of upstream's is asked for its member's API
+// server.
+func (a *AgentServer) apiServerOf(ctx context.Context, member string) (string, error) {
+	own, err := a.options.APIServerOf(ctx, member)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("looking up where the API server of member %s is: %w", member, err)
+	case own == "":
+		return a.options.APIServer, nil
+	case hostOf(own) == "":
+		return "", fmt.Errorf("%s, which its MemberCluster has for the API server of member %s, is not host:port", printable(own), member)
+	}
+	return own, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 )
@@ -45,7 +46,7 @@ func (o *Konnectivity) AddFlags(flags *pflag.FlagSet) {
 		"Frontends that reach the gateway as <member>.<this domain> dial addresses of that member. Empty: the address is the member's name.")
 	flags.StringSliceVar(&o.Allow, "konnectivity-allow", o.Allow,
 		"What frontends may dial beside members' API servers: name:port, address:port or network:port, where the port may be *.")
-	flags.StringVar(&o.APIServer, "konnectivity-apiserver", o.APIServer, "Where Konnectivity's own agents find their member's API server.")
+	flags.StringVar(&o.APIServer, "konnectivity-apiserver", o.APIServer, "Where Konnectivity's own agents find their member's API server, unless annotation "+clusterv1beta1.AnnotationAPIServer+" of the MemberCluster says where.")
 	flags.IntVar(&o.Replicas, "konnectivity-replicas", o.Replicas, "Replicas of the gateway that Konnectivity agents connect to. 0: two, if there are so many, which needs --peer-port.")
 	flags.IntVar(&o.Lanes, "konnectivity-lanes", o.Lanes, "Streams that a Konnectivity agent opens to each replica: a slow connection holds up those of its own.")
 }

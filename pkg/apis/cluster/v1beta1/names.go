@@ -109,6 +109,11 @@ const (
 	// now. An administrator writes it, and the hub copies it to the InternalMemberCluster.
 	AnnotationFormerHub = "fleetgate.io/former-hub"
 
+	// AnnotationAPIServer is on a MemberCluster, with host:port as value: where Konnectivity's own
+	// agents find this member's API server, in place of what --konnectivity-apiserver says of
+	// all. An administrator writes it.
+	AnnotationAPIServer = "fleetgate.io/konnectivity-apiserver"
+
 	// MemberClusterFinalizer holds a MemberCluster until its member has left.
 	// The hub adds and removes it.
 	MemberClusterFinalizer = "kubernetes-fleet.io/membercluster-finalizer"
