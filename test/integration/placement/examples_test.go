@@ -62,6 +62,9 @@ var _ = Describe("Examples", func() {
 				}
 				Expect(err).NotTo(HaveOccurred(), file)
 				made = append(made, object)
+				if object.GetKind() == "Namespace" {
+					DeferCleanup(clearIfFailed, object.GetName())
+				}
 			}
 		}
 	})

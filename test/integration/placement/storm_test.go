@@ -258,7 +258,8 @@ var _ = Describe("A storm", func() {
 		end := time.Now().Add(stormy())
 		for seed := uint64(0); seed == 0 || time.Now().Before(end); seed++ {
 			By(fmt.Sprintf("seed %d", seed))
-			s := newStorm(ctx, fmt.Sprintf("ya%d", seed), seed)
+			// What an attempt that failed has left is of other names.
+			s := newStorm(ctx, fmt.Sprintf("ya%d-%d", CurrentSpecReport().NumAttempts, seed), seed)
 			for i := range stormSteps {
 				if i%stormBeat == 0 {
 					s.beat(ctx)

@@ -50,6 +50,12 @@ var _ = Describe("Registering with a token", func() {
 		kubeSystem, err := memberClient.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		want := registrationv1alpha1.ClusterName(string(kubeSystem.UID))
+		DeferCleanup(func(ctx SpecContext) {
+			// A second attempt gets the same name.
+			shown := registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: want}}
+			Expect(client.IgnoreNotFound(hubClient.Delete(ctx, &shown))).To(Succeed())
+			expectGone(ctx, &shown)
+		})
 		Expect(expectEnrolled(ctx, a)).To(Equal(want))
 		expectJoined(ctx, want)
 
