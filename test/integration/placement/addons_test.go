@@ -112,6 +112,7 @@ func environment(workload map[string]any) map[string]string {
 func makeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+	DeferCleanup(clearIfFailed, name)
 }
 
 // problemOn is what condition WorkSynchronized of a member says.
