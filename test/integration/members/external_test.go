@@ -20,6 +20,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
@@ -129,12 +130,15 @@ spec:
     affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [
       {labelSelector: {matchLabels: {kubernetes-fleet.io/member-name: `+guest+`}}}]}}}
 `, "apply", "--filename=-")
+		DeferCleanup(func(ctx SpecContext) {
+			h.kubectl(ctx, "", "delete", "namespace", "told", "--ignore-not-found")
+		})
 		Eventually(said("NamespaceCollectionSucceeded")).WithContext(ctx).Should(Equal("True"))
 		Eventually(h.asks(ctx, "get", "resourceplacement", "settings", "--namespace=told",
 			"--output=jsonpath={.status.placementStatuses[*].conditions[*].message}")).Should(Equal("ClusterUnschedulable, target namespace does not exist on cluster"))
 
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "told"}}
-		Expect(onMember.Create(ctx, namespace)).To(Succeed())
+		expect.CreatedForSpec(ctx, onMember, namespace)
 		Eventually(h.asks(ctx, "get", "resourceplacement", "settings", "--namespace=told",
 			`--output=jsonpath={.status.placementStatuses[*].clusterName} {.status.conditions[?(@.type=="ResourcePlacementAvailable")].status}`)).Should(Equal(guest + " True"))
 		Expect(h.kubectl(ctx, "", "get", "membercluster", guest, "--output=jsonpath={.status.namespaces}")).To(ContainSubstring(`"told":""`))

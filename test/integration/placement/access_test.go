@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -169,7 +168,7 @@ var _ = Describe("A placement whose status its namespace may read", func() {
 		Eventually(same).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
 		By("choosing another namespace, which is refused")
-		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kd-other"}})).To(Succeed()) // No test takes a namespace away: its contents take long.
+		makeNamespace(ctx, "kd-other") // No test takes a namespace away: its contents take long.
 		respec(ctx, "kd", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors[0].Name = "kd-other" })
 		Eventually(summary).WithContext(ctx).WithArguments("kd").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
 		respec(ctx, "kd", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors[0].Name = "kd-shop" })

@@ -109,12 +109,6 @@ func environment(workload map[string]any) map[string]string {
 	return values
 }
 
-func makeNamespace(ctx context.Context, name string) {
-	GinkgoHelper()
-	Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
-	DeferCleanup(clearIfFailed, name)
-}
-
 // problemOn is what condition WorkSynchronized of a member says.
 func problemOn(ctx context.Context, placement, member string) func() (string, error) {
 	return func() (string, error) {

@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("A placement of the public document", func() {
 	It("has the status that the public document prints, under the names of today", func(ctx SpecContext) {
-		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "test"}})).To(Succeed())
+		makeNamespace(ctx, "test")
 		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "test-1"}})).To(Succeed())
 		for _, name := range []string{"aks-member-1", "aks-member-2"} {
 			join(ctx, name, map[string]string{fleetLabel: "crp-1"})

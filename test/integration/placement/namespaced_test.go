@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +24,17 @@ func placeIn(ctx context.Context, namespace, name, spec string) *placementv1beta
 	GinkgoHelper()
 	rp := namespacedPlacement(namespace, name, spec)
 	Expect(hub.Create(ctx, rp)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed()) })
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, rp))).To(Succeed())
+		if CurrentSpecReport().Failed() {
+			// No member leaves before its Works have gone, or they are in the second attempt's way.
+			Eventually(func(g Gomega) {
+				var left placementv1beta1.ResourceBindingList
+				g.Expect(hub.List(ctx, &left, client.InNamespace(namespace))).To(Succeed())
+				g.Expect(left.Items).To(BeEmpty())
+			}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		}
+	})
 	return rp
 }
 
@@ -128,7 +137,7 @@ var _ = Describe("A ResourcePlacement", func() {
 	})
 
 	It("places nothing out of namespaces of the system", func(ctx SpecContext) {
-		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fleet-rc"}}))).To(Succeed())
+		makeNamespace(ctx, "fleet-rc")
 		joinAll(ctx, "rc", nil)
 		placeIn(ctx, "fleet-rc", "settings", "rc")
 		Eventually(namespacedSummary).WithContext(ctx).WithArguments("fleet-rc", "settings").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))

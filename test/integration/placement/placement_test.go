@@ -425,7 +425,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		})
 		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
 
-		_, err := envtest.InstallCRDs(hubConf, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
+		later := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{{
 			ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
 			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 				Group: "example.com", Scope: apiextensionsv1.ClusterScoped,
@@ -433,19 +433,25 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
 					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}}},
 			},
-		}}})
+		}}}
+		_, err := envtest.InstallCRDs(hubConf, later)
 		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() {
+			if CurrentSpecReport().Failed() {
+				Expect(envtest.UninstallCRDs(hubConf, later)).To(Succeed())
+			}
+		})
 		widget := &unstructured.Unstructured{}
 		widget.SetAPIVersion("example.com/v1")
 		widget.SetKind("Widget")
 		widget.SetName("one")
 		Expect(hub.Create(ctx, widget)).To(Succeed())
-		Eventually(workSays(ctx, "l-1", "l", "Widget")).WithTimeout(30 * time.Second).WithPolling(often).Should(BeTrue())
+		Eventually(workSays(ctx, "l-1", "l", "Widget")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 	})
 
 	It("spreads what is too large for one snapshot over several", func(ctx SpecContext) {
-		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "m-shop"}})).To(Succeed())
+		makeNamespace(ctx, "m-shop")
 		for i := range 3 {
 			Expect(hub.Create(ctx, &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "m-shop", Name: fmt.Sprintf("large-%d", i)}, Data: map[string]string{"x": strings.Repeat("x", 500<<10)},

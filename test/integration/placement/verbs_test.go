@@ -65,6 +65,13 @@ func clearIfFailed(ctx context.Context, name string) {
 		MatchError(ContainSubstring("not found")))
 }
 
+// makeNamespace makes one, unless another spec did.
+func makeNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+	DeferCleanup(clearIfFailed, name)
+}
+
 // place makes a placement of a namespace on all members labelled with the
 // spec's name.
 func place(ctx context.Context, name, namespace string, change func(*placementv1beta1.PlacementSpec)) *placementv1beta1.ClusterResourcePlacement {

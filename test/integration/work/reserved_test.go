@@ -24,15 +24,19 @@ import (
 var _ = Describe("A Work of somebody who may do nothing but make it", func() {
 	It("puts nothing into the namespaces of the house, and no token Secret anywhere", func(ctx SpecContext) {
 		const author = "author-of-works"
-		Expect(hubClient.Create(ctx, &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: author},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"}, Verbs: []string{"create"}}},
-		})).To(Succeed())
-		Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: author},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: author},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: author}},
-		})).To(Succeed())
+		for _, object := range []client.Object{
+			&rbacv1.Role{
+				ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: author},
+				Rules:      []rbacv1.PolicyRule{{APIGroups: []string{placementv1beta1.GroupName}, Resources: []string{"works"}, Verbs: []string{"create"}}},
+			},
+			&rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: author},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: author},
+				Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: author}},
+			},
+		} {
+			expect.CreatedForSpec(ctx, hubClient, object)
+		}
 		config, err := hub.ConfigFor(author)
 		Expect(err).NotTo(HaveOccurred())
 		asAuthor := expect.Client(build.Unlimited(config), testScheme())
