@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -49,6 +50,7 @@ func startGateway() {
 	GinkgoHelper()
 	mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
 		Scheme: hubScheme(), Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: replicaset.CacheOptions()},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	gateway := expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
