@@ -301,11 +301,11 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		makeNamespace(ctx, "cluster-overgranted", given())
 		for _, namespace := range []string{hubNamespace, "cluster-overgranted"} {
 			objectMeta := metav1.ObjectMeta{Namespace: namespace, Name: "overgranted"}
-			Expect(hubClient.Create(ctx, &rbacv1.Role{ObjectMeta: objectMeta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}}})).To(Succeed())
-			Expect(hubClient.Create(ctx, &rbacv1.RoleBinding{
+			expect.CreatedForSpec(ctx, hubClient, &rbacv1.Role{ObjectMeta: objectMeta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}}})
+			expect.CreatedForSpec(ctx, hubClient, &rbacv1.RoleBinding{
 				ObjectMeta: objectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "overgranted"},
 				Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubNamespace, Name: clusterv1beta1.AgentAccount}},
-			})).To(Succeed())
+			})
 		}
 		owner := askFor(ctx, "owner", time.Hour)
 		asAgent := expect.Client(hubConfigOfAgent(ctx), scheme)

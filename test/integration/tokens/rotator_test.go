@@ -128,7 +128,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		expectToken(ctx, "leaving-unseen")
 		stays := expectToken(ctx, "staying")
 		foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "foreign"}}
-		Expect(memberClient.Create(ctx, foreign)).To(Succeed())
+		expect.CreatedForSpec(ctx, memberClient, foreign)
 
 		agent.stop()
 		Expect(hubClient.Delete(ctx, leaving)).To(Succeed())
@@ -377,7 +377,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 			Annotations: map[string]string{authenticationv1beta1.AnnotationMadeFor: "fleet-two/some-uid"},
 		}}
 		Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: theirs.Namespace}}))).To(Succeed())
-		Expect(memberClient.Create(ctx, theirs)).To(Succeed())
+		expect.CreatedForSpec(ctx, memberClient, theirs)
 		startAgent(ctx, clock.RealClock{})
 		contested := askFor(ctx, "theirs", time.Hour)
 		Eventually(func() string { return conditionOf(ctx, "theirs", authenticationv1beta1.ConditionTokenReported).Message }).
@@ -418,7 +418,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 	It("leaves an account and a Secret alone that were not made for it", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "taken"}, StringData: map[string]string{"a": "b"}}
-		Expect(hubClient.Create(ctx, secret)).To(Succeed())
+		expect.CreatedForSpec(ctx, hubClient, secret)
 		askFor(ctx, "taken", time.Hour)
 		Eventually(func() string { return conditionOf(ctx, "taken", authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("Secret " + hubNamespace + "/taken is on the hub and was not made for a ManagedServiceAccount"))
@@ -427,7 +427,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		Expect(found.ResourceVersion).To(Equal(secret.ResourceVersion))
 
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: authenticationv1beta1.AccountNamespace, Name: "occupied"}}
-		Expect(memberClient.Create(ctx, account)).To(Succeed())
+		expect.CreatedForSpec(ctx, memberClient, account)
 		occupied := askFor(ctx, "occupied", time.Hour)
 		Eventually(func() string {
 			return conditionOf(ctx, "occupied", authenticationv1beta1.ConditionTokenReported).Message
