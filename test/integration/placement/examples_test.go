@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 var _ = Describe("Examples", func() {
@@ -48,6 +50,11 @@ var _ = Describe("Examples", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			for _, object := range slices.Backward(made) {
 				Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
+			}
+			if CurrentSpecReport().Failed() {
+				for _, object := range made {
+					Eventually(expect.Gone(ctx, hub, object)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+				}
 			}
 		})
 		for _, file := range files {
