@@ -168,7 +168,7 @@ var _ = Describe("A placement whose status its namespace may read", func() {
 		Eventually(same).WithTimeout(soon).WithPolling(often).Should(Succeed())
 
 		By("choosing another namespace, which is refused")
-		makeNamespace(ctx, "kd-other") // No test takes a namespace away: its contents take long.
+		makeNamespace(ctx, "kd-other")
 		respec(ctx, "kd", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors[0].Name = "kd-other" })
 		Eventually(summary).WithContext(ctx).WithArguments("kd").WithTimeout(soon).WithPolling(often).Should(Equal([]string{"Scheduled=False/InvalidResourceSelectors"}))
 		respec(ctx, "kd", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors[0].Name = "kd-shop" })

@@ -69,9 +69,6 @@ var _ = Describe("Examples", func() {
 				}
 				Expect(err).NotTo(HaveOccurred(), file)
 				made = append(made, object)
-				if object.GetKind() == "Namespace" {
-					DeferCleanup(clearIfFailed, object.GetName())
-				}
 			}
 		}
 	})

@@ -65,7 +65,8 @@ func clearIfFailed(ctx context.Context, name string) {
 		MatchError(ContainSubstring("not found")))
 }
 
-// makeNamespace makes one, unless another spec did.
+// makeNamespace makes one, unless another spec did. It stays, since contents take long to go,
+// unless the spec fails.
 func makeNamespace(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())

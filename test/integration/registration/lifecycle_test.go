@@ -213,10 +213,7 @@ var _ = Describe("A member", func() {
 
 	It("keeps a status that somebody wrote by hand until the agent reports again", func(ctx SpecContext) {
 		startGateway(gatewayOptions{})
-		agentOf := func(bootstrap enroll.Source) agentOptions {
-			return agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: bootstrap}
-		}
-		a := startAgent(agentOf(enroll.Given(registrationValues(ctx, namespace))))
+		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace))})
 		name := expectEnrolled(ctx, a)
 		expectJoined(ctx, name)
 		a.end()
@@ -232,7 +229,7 @@ var _ = Describe("A member", func() {
 			g.Expect(hubClient.Status().Patch(ctx, changed, client.MergeFrom(&base))).To(Succeed())
 			g.Consistently(heartbeat).Should(BeEquivalentTo(1000))
 		}).Should(Succeed())
-		startAgent(agentOf(nil))
+		startAgent(agentOptions{namespace: agentNamespace, clientID: namespace})
 		Eventually(heartbeat).Should(BeNumerically(">", 1000))
 	})
 
