@@ -4,6 +4,7 @@
 package benchmark
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -27,10 +28,11 @@ const foreignObjects = 100_000
 //   - change: from a write of one ConfigMap until it is in the Works of all members.
 //   - restart: from the start of a new gateway until a change made just then is in them.
 //
-// The baseline of works and available is what they cost whoever delivers them: a client
-// that creates a binding and a Work for each, copies of those that the gateway made, and
-// writes one status of both, as many at a time, with no gateway beside it. It stays the
-// same whatever the gateway writes.
+// The baseline is what it costs whoever does it, a client that writes as many at a time with
+// no gateway beside it: for join the objects of a member, copies of those that the gateway
+// made, with the two statuses and the report and Lease of its agent; for scheduled a
+// binding for each; for works and available a binding and a Work for each, and one status of
+// both; for change an update of the Works. It stays the same whatever the gateway writes.
 func BenchmarkPlacement(b *testing.B) {
 	for _, size := range []struct{ placements, members int }{{20, 100}, {10, 1000}} {
 		if b.Failed() || testing.Short() && size.members > 100 {
@@ -74,7 +76,7 @@ func (p *placementBed) print(b *testing.B) {
 func (p *placementBed) measure(b *testing.B) {
 	joining, began := p.begin(b, "join"), time.Now()
 	p.join(b)
-	p.figure("fleetgate/join", time.Since(began), nil)
+	p.tookJoin = time.Since(began)
 	joining.end(b)
 
 	p.prepare(b)
@@ -84,7 +86,7 @@ func (p *placementBed) measure(b *testing.B) {
 	began = time.Now()
 	p.place(b)
 	p.await(b, "bindings", func() bool { return p.bindings.len() >= p.works() })
-	p.figure("fleetgate/scheduled", time.Since(began), nil)
+	p.tookScheduled = time.Since(began)
 	p.await(b, "Works", func() bool { return p.agents.works.len() >= p.works() })
 	p.tookWorks = time.Since(began)
 	untilWorks := placing.end(b)
@@ -105,7 +107,7 @@ func (p *placementBed) measure(b *testing.B) {
 	began = time.Now()
 	p.change(b)
 	p.awaitChange(b)
-	p.figure("fleetgate/change", time.Since(began), nil)
+	p.tookChange = time.Since(began)
 	p.settle(b)
 	changing.end(b)
 
@@ -152,9 +154,13 @@ func (p *placementBed) measureForeign(b *testing.B) {
 	}})
 }
 
-// measureBare writes the least without a gateway beside it, and prints both.
+// measureBare writes the least without a gateway beside it, and compares.
 func (p *placementBed) measureBare(b *testing.B) {
 	least, err := p.leastWrites(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	joins, err := p.leastJoin(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -162,15 +168,36 @@ func (p *placementBed) measureBare(b *testing.B) {
 		b.Fatal(err)
 	}
 	p.end()
-	began := time.Now()
-	if err := least.write(b.Context(), p.works()); err != nil {
-		b.Fatal(err)
+	timed := func(write func(context.Context) error) time.Duration {
+		began := time.Now()
+		if err := write(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(began)
 	}
-	bare := time.Since(began)
-	p.available["x-bare"] = float64(p.tookAvailable) / float64(bare)
-	p.figure("fleetgate/works", p.tookWorks, map[string]float64{"x-bare": float64(p.tookWorks) / float64(bare)})
-	p.figure("fleetgate/available", p.tookAvailable, p.available)
-	p.figure("bare/works-and-available", bare, map[string]float64{"writes/work": leastWritesPerWork})
+	join := timed(func(ctx context.Context) error { return joins.write(ctx, p.members) })
+	bind := timed(least.bind)
+	all := bind + timed(least.deliver)
+	change := timed(func(ctx context.Context) error { return least.change(ctx, p.members) })
+
+	p.compare("join", p.tookJoin, join, nil)
+	p.compare("scheduled", p.tookScheduled, bind, nil)
+	p.compare("works", p.tookWorks, all, nil)
+	p.compare("available", p.tookAvailable, all, p.available)
+	p.compare("change", p.tookChange, change, nil)
+	p.figure("bare/join", join, map[string]float64{"writes/member": float64(joins.writes())})
+	p.figure("bare/scheduled", bind, nil)
+	p.figure("bare/works-and-available", all, map[string]float64{"writes/work": leastWritesPerWork})
+	p.figure("bare/change", change, nil)
+}
+
+// compare makes a figure of how long fleetgate took, beside the bare client.
+func (p *placementBed) compare(what string, took, bare time.Duration, more map[string]float64) {
+	if more == nil {
+		more = map[string]float64{}
+	}
+	more["x-bare"] = float64(took) / float64(bare)
+	p.figure("fleetgate/"+what, took, more)
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -58,9 +58,10 @@ type placementBed struct {
 	running  sync.WaitGroup
 	end      func()
 
-	tookWorks, tookAvailable time.Duration
-	available                map[string]float64
-	figures                  []figure
+	tookJoin, tookScheduled, tookWorks, tookAvailable, tookChange time.Duration
+
+	available map[string]float64
+	figures   []figure
 }
 
 func newPlacementBed(b *testing.B, placements, members int) *placementBed {

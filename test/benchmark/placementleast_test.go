@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,9 @@ type leastWrites struct {
 	client  client.Client
 	binding *placementv1beta1.ClusterResourceBinding
 	work    *placementv1beta1.Work
+	// bindings and works are those that were made.
+	bindings []*placementv1beta1.ClusterResourceBinding
+	works    []*placementv1beta1.Work
 }
 
 // leastWrites takes a binding and its Work from the hub for a pattern.
@@ -38,7 +42,8 @@ func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 	if err := p.hub.Create(ctx, namespace); err != nil {
 		return nil, err
 	}
-	l := &leastWrites{client: p.hub, binding: &bindings.Items[0], work: &works.Items[0]}
+	l := &leastWrites{client: p.hub, binding: &bindings.Items[0], work: &works.Items[0],
+		bindings: make([]*placementv1beta1.ClusterResourceBinding, p.works()), works: make([]*placementv1beta1.Work, p.works())}
 	l.work.Namespace = namespace.Name
 	for _, pattern := range []client.Object{l.binding, l.work} {
 		pattern.SetResourceVersion("")
@@ -48,24 +53,49 @@ func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 	return l, nil
 }
 
-// write delivers to as many.
-func (l *leastWrites) write(ctx context.Context, works int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrency)
-	for i := range works {
-		group.Go(func() error { return l.deliver(ctx, fmt.Sprintf("bare-%d", i)) })
-	}
-	return group.Wait()
+// bind creates a binding for each.
+func (l *leastWrites) bind(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, i int) error {
+		binding := l.binding.DeepCopy()
+		binding.Name = fmt.Sprintf("bare-%d", i)
+		l.bindings[i] = binding
+		return l.client.Create(ctx, binding)
+	})
 }
 
-func (l *leastWrites) deliver(ctx context.Context, name string) error {
-	binding, work := l.binding.DeepCopy(), l.work.DeepCopy()
-	for _, object := range []client.Object{binding, work} {
-		object.SetName(name)
-		if err := l.client.Create(ctx, object); err != nil {
+// deliver creates a Work for each, and writes the status of both.
+func (l *leastWrites) deliver(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, i int) error {
+		work, binding := l.work.DeepCopy(), l.bindings[i]
+		work.Name = binding.Name
+		l.works[i] = work
+		if err := l.client.Create(ctx, work); err != nil {
 			return err
 		}
+		binding.Status, work.Status = l.binding.Status, l.work.Status
+		return errors.Join(l.client.Status().Update(ctx, work), l.client.Status().Update(ctx, binding))
+	})
+}
+
+// change changes the first of those Works, by as many bytes as there are.
+func (l *leastWrites) change(ctx context.Context, works int) error {
+	return l.first(works).each(ctx, func(ctx context.Context, i int) error {
+		slices.Reverse(l.works[i].Spec.Workload.Manifests)
+		return l.client.Update(ctx, l.works[i])
+	})
+}
+
+func (l *leastWrites) first(works int) *leastWrites {
+	some := *l
+	some.works = l.works[:works]
+	return &some
+}
+
+func (l *leastWrites) each(ctx context.Context, write func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for i := range l.works {
+		group.Go(func() error { return write(ctx, i) })
 	}
-	binding.Status, work.Status = l.binding.Status, l.work.Status
-	return errors.Join(l.client.Status().Update(ctx, work), l.client.Status().Update(ctx, binding))
+	return group.Wait()
 }

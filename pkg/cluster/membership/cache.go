@@ -59,6 +59,12 @@ func CredentialSource(secrets cache.Cache, seats cluster.Seats, h secretHandler)
 	})
 }
 
+// whenGone tells of Secrets that somebody deleted, and not of those that this controller makes.
+func whenGone(requests handler.TypedMapFunc[*metav1.PartialObjectMetadata, reconcile.Request]) secretHandler {
+	all := handler.TypedEnqueueRequestsFromMapFunc(requests)
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{DeleteFunc: all.Delete}
+}
+
 // leaseSource tells of Leases that were renewed.
 func leaseSource(members cache.Cache, seats cluster.Seats) source.Source {
 	renewed := predicate.NewTypedPredicateFuncs(func(lease *coordinationv1.Lease) bool { return lease.Name == seats.Lease })

@@ -6,6 +6,7 @@ package membership
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -95,22 +97,45 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches the specs and labels of MemberClusters, whether they are gone,
 // their namespaces, and what of the InternalMemberClusters matters for leaving. The
-// status of a MemberCluster starts nothing: this controller does not read it.
+// status of a MemberCluster starts nothing: this controller does not read it. Nor does what
+// it makes for a member start it again: each pass reads all of that.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, annotationChanged(clusterv1beta1.AnnotationGone))
+	specOrLabels := predicate.Or(predicate.GenerationChangedPredicate{}, labelsChanged(), annotationChanged(clusterv1beta1.AnnotationGone))
 	for _, word := range wordsForAgents() {
 		specOrLabels = predicate.Or(specOrLabels, annotationChanged(word))
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.memberOfNamespace), builder.OnlyMetadata).
-		Owns(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(joinedChanged())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.memberOfNamespace), builder.OnlyMetadata, builder.WithPredicates(changedOrGone())).
+		Owns(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(matters())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Secrets != nil {
-		b.WatchesRawSource(CredentialSource(r.Secrets, r.Seats, handler.TypedEnqueueRequestsFromMapFunc(r.memberOfCredential)))
+		b.WatchesRawSource(CredentialSource(r.Secrets, r.Seats, whenGone(r.memberOfCredential)))
 	}
 	return b.Complete(r)
+}
+
+// labelsChanged tells of updates that change labels, but for the one by which this
+// controller marks a MemberCluster.
+func labelsChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before := maps.Clone(e.ObjectOld.GetLabels())
+			if _, marked := before[clusterv1beta1.LabelMemberName]; !marked {
+				before = labels.Merge(before, labels.Set{clusterv1beta1.LabelMemberName: e.ObjectNew.GetName()})
+			}
+			return !maps.Equal(before, e.ObjectNew.GetLabels())
+		},
+	}
+}
+
+// changedOrGone tells of all but what is there for the first time.
+func changedOrGone() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
 }
 
 // annotationChanged tells of updates that change one annotation.
@@ -133,27 +158,21 @@ func (r *Reconciler) memberOfNamespace(_ context.Context, namespace client.Objec
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: member}}}
 }
 
-// joinedChanged lets heartbeats pass by: they come every minute from every member. What
-// rights the agent needs is told with them.
-func joinedChanged() predicate.Predicate {
-	joined := func(obj client.Object) metav1.ConditionStatus {
-		imc, ok := obj.(*clusterv1beta1.InternalMemberCluster)
-		if !ok {
-			return metav1.ConditionUnknown
-		}
-		return joinedOf(imc.Status.AgentStatusOf(clusterv1beta1.MemberAgent))
+// matters lets heartbeats pass by, which come every minute from every member: of what an agent
+// reports, whether it has left once it was asked to, and what rights it needs.
+func matters() predicate.Predicate {
+	left := func(imc *clusterv1beta1.InternalMemberCluster) bool {
+		return imc.Spec.State == clusterv1beta1.ClusterStateLeave && hasLeft(imc)
 	}
-	rights := func(obj client.Object) clusterRights {
-		imc, ok := obj.(*clusterv1beta1.InternalMemberCluster)
-		if !ok {
-			return rightsUnknown
-		}
-		return clusterRightsOf(imc.Status.Properties)
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster)
+			after, is := e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
+			return ok && is && (before.Generation != after.Generation || left(before) != left(after) ||
+				clusterRightsOf(before.Status.Properties) != clusterRightsOf(after.Status.Properties))
+		},
 	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || joined(e.ObjectOld) != joined(e.ObjectNew) ||
-			rights(e.ObjectOld) != rights(e.ObjectNew)
-	}}
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -33,29 +33,40 @@ func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster)
 	if refused := refuseIdentity(mc.Spec.Identity); refused != nil {
 		return refused, nil
 	}
-	if refused, err := r.ensureNamespace(ctx, mc); refused != nil || err != nil {
+	j := &joining{Reconciler: r, mc: mc}
+	if refused, err := j.ensureNamespace(ctx); refused != nil || err != nil {
 		return refused, err
 	}
-	if err := r.ensureRights(ctx, mc); err != nil {
+	if err := j.ensureRights(ctx); err != nil {
 		return nil, err
 	}
-	return nil, r.ensureInternalMemberCluster(ctx, mc)
+	return nil, j.ensureInternalMemberCluster(ctx)
+}
+
+// joining is one pass over what a member needs.
+type joining struct {
+	*Reconciler
+	mc *clusterv1beta1.MemberCluster
+	// empty says that this pass made the member's namespace: what belongs there is not read
+	// before it is made, which would be as many requests again. Whoever was faster is read
+	// in the next pass.
+	empty bool
 }
 
 // ensureRights makes what does not depend on each other at the same time: the API
 // server takes longest for roles and bindings, whose writers' rights it compares with
 // what they hand on.
-func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+func (j *joining) ensureRights(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, inOrder := range [][]func(context.Context, *clusterv1beta1.MemberCluster) error{
-		{r.ensureRole, r.ensureRoleBinding},
-		{r.reconcileClusterRights},
-		{r.ensureAccount, r.ensureCredentialSecret, r.ensureLease},
-		{r.ensureQuota},
+	for _, inOrder := range [][]func(context.Context) error{
+		{j.ensureRole, j.ensureRoleBinding},
+		{j.reconcileClusterRights},
+		{j.ensureAccount, j.ensureCredentialSecret, j.ensureLease},
+		{j.ensureQuota},
 	} {
 		group.Go(func() error {
 			for _, ensure := range inOrder {
-				if err := ensure(ctx, mc); err != nil {
+				if err := ensure(ctx); err != nil {
 					return err
 				}
 			}
@@ -65,34 +76,35 @@ func (r *Reconciler) ensureRights(ctx context.Context, mc *clusterv1beta1.Member
 	return group.Wait()
 }
 
-func (r *Reconciler) ensureNamespace(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal.Refusal, error) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.Seats.Namespace(mc.Name)}}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-	if err == nil {
-		if refused := refuseNamespace(mc, namespace); refused != nil {
+func (j *joining) ensureNamespace(ctx context.Context) (*refusal.Refusal, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.Seats.Namespace(j.mc.Name)}}
+	found, err := j.read(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		if refused := refuseNamespace(j.mc, namespace); refused != nil {
 			return refused, nil
 		}
 	}
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading namespace %q: %w", namespace.Name, err)
-	}
-	result, err := r.ensure(ctx, namespace, func() error {
+	result, err := j.write(ctx, namespace, found, func() error {
 		metav1.SetMetaDataLabel(&namespace.ObjectMeta, clusterv1beta1.LabelFleetResource, clusterv1beta1.LabelFleetResourceValue)
-		label(&namespace.ObjectMeta, mc.Name)
-		return controllerutil.SetControllerReference(mc, namespace, r.Client.Scheme())
+		label(&namespace.ObjectMeta, j.mc.Name)
+		return controllerutil.SetControllerReference(j.mc, namespace, j.Client.Scheme())
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.event(mc, result, "namespace "+namespace.Name,
+	j.empty = !found
+	j.event(j.mc, result, "namespace "+namespace.Name,
 		clusterv1beta1.EventNamespaceCreated, clusterv1beta1.EventNamespacePatched)
 	return nil, nil
 }
 
-func (r *Reconciler) ensureAccount(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	account := &corev1.ServiceAccount{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Account)}
-	_, err := r.ensure(ctx, account, func() error {
-		label(&account.ObjectMeta, mc.Name)
+func (j *joining) ensureAccount(ctx context.Context) error {
+	account := &corev1.ServiceAccount{ObjectMeta: j.objectMeta(j.mc.Name, j.Seats.Account)}
+	_, err := j.ensure(ctx, account, func() error {
+		label(&account.ObjectMeta, j.mc.Name)
 		return nil
 	})
 	return err
@@ -100,12 +112,12 @@ func (r *Reconciler) ensureAccount(ctx context.Context, mc *clusterv1beta1.Membe
 
 // ensureCredentialSecret keeps the Secret to which the account's tokens are bound.
 // It holds nothing: its UID is what counts.
-func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	secret := &corev1.Secret{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Credential)}
-	_, err := r.ensure(ctx, secret, func() error {
-		label(&secret.ObjectMeta, mc.Name)
-		if r.AgentTokenLifetime > 0 {
-			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, clusterv1beta1.AnnotationTokenLifetime, r.AgentTokenLifetime.String())
+func (j *joining) ensureCredentialSecret(ctx context.Context) error {
+	secret := &corev1.Secret{ObjectMeta: j.objectMeta(j.mc.Name, j.Seats.Credential)}
+	_, err := j.ensure(ctx, secret, func() error {
+		label(&secret.ObjectMeta, j.mc.Name)
+		if j.AgentTokenLifetime > 0 {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, clusterv1beta1.AnnotationTokenLifetime, j.AgentTokenLifetime.String())
 		}
 		return nil
 	})
@@ -114,10 +126,10 @@ func (r *Reconciler) ensureCredentialSecret(ctx context.Context, mc *clusterv1be
 
 // ensureLease keeps the Lease that the agent renews. The hub makes it, so that the agent
 // needs no right to make any.
-func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	lease := &coordinationv1.Lease{ObjectMeta: r.objectMeta(mc.Name, r.Seats.Lease)}
-	_, err := r.ensure(ctx, lease, func() error {
-		label(&lease.ObjectMeta, mc.Name)
+func (j *joining) ensureLease(ctx context.Context) error {
+	lease := &coordinationv1.Lease{ObjectMeta: j.objectMeta(j.mc.Name, j.Seats.Lease)}
+	_, err := j.ensure(ctx, lease, func() error {
+		label(&lease.ObjectMeta, j.mc.Name)
 		return nil
 	})
 	return err
@@ -125,42 +137,42 @@ func (r *Reconciler) ensureLease(ctx context.Context, mc *clusterv1beta1.MemberC
 
 // ensureQuota bounds how much of the hub a member's agent may fill. Events are not in it:
 // the API server counts them against no quota.
-func (r *Reconciler) ensureQuota(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	quota := &corev1.ResourceQuota{ObjectMeta: r.objectMeta(mc.Name, QuotaName)}
-	_, err := r.ensure(ctx, quota, func() error {
-		label(&quota.ObjectMeta, mc.Name)
+func (j *joining) ensureQuota(ctx context.Context) error {
+	quota := &corev1.ResourceQuota{ObjectMeta: j.objectMeta(j.mc.Name, QuotaName)}
+	_, err := j.ensure(ctx, quota, func() error {
+		label(&quota.ObjectMeta, j.mc.Name)
 		quota.Spec = corev1.ResourceQuotaSpec{Hard: hardLimits()}
 		return nil
 	})
 	return err
 }
 
-func (r *Reconciler) ensureRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	role := &rbacv1.Role{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleName(mc.Name))}
-	result, err := r.ensure(ctx, role, func() error {
-		label(&role.ObjectMeta, mc.Name)
-		role.Rules = r.Rules(mc.Name)
+func (j *joining) ensureRole(ctx context.Context) error {
+	role := &rbacv1.Role{ObjectMeta: j.objectMeta(j.mc.Name, clusterv1beta1.RoleName(j.mc.Name))}
+	result, err := j.ensure(ctx, role, func() error {
+		label(&role.ObjectMeta, j.mc.Name)
+		role.Rules = j.Rules(j.mc.Name)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	r.event(mc, result, "role "+role.Name, clusterv1beta1.EventRoleCreated, clusterv1beta1.EventRoleUpdated)
+	j.event(j.mc, result, "role "+role.Name, clusterv1beta1.EventRoleCreated, clusterv1beta1.EventRoleUpdated)
 	return nil
 }
 
-func (r *Reconciler) ensureRoleBinding(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	binding := &rbacv1.RoleBinding{ObjectMeta: r.objectMeta(mc.Name, clusterv1beta1.RoleBindingName(mc.Name))}
-	result, err := r.ensure(ctx, binding, func() error {
-		label(&binding.ObjectMeta, mc.Name)
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: clusterv1beta1.RoleName(mc.Name)}
-		binding.Subjects = []rbacv1.Subject{subjectOf(mc.Spec.Identity)}
+func (j *joining) ensureRoleBinding(ctx context.Context) error {
+	binding := &rbacv1.RoleBinding{ObjectMeta: j.objectMeta(j.mc.Name, clusterv1beta1.RoleBindingName(j.mc.Name))}
+	result, err := j.ensure(ctx, binding, func() error {
+		label(&binding.ObjectMeta, j.mc.Name)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: clusterv1beta1.RoleName(j.mc.Name)}
+		binding.Subjects = []rbacv1.Subject{subjectOf(j.mc.Spec.Identity)}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	r.event(mc, result, "role binding "+binding.Name,
+	j.event(j.mc, result, "role binding "+binding.Name,
 		clusterv1beta1.EventRoleBindingCreated, clusterv1beta1.EventRoleBindingUpdated)
 	return nil
 }
@@ -168,75 +180,78 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, mc *clusterv1beta1.M
 // reconcileClusterRights keeps what an agent needs outside of its namespace, which only those
 // of the version before do: new members never get it, and others lose it once their agent
 // has shown that it does without.
-func (r *Reconciler) reconcileClusterRights(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+func (j *joining) reconcileClusterRights(ctx context.Context) error {
+	if j.empty {
+		return nil
+	}
 	imc := &clusterv1beta1.InternalMemberCluster{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}, imc)
+	err := j.Live.Get(ctx, client.ObjectKey{Namespace: j.Seats.Namespace(j.mc.Name), Name: j.mc.Name}, imc)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
+		return fmt.Errorf("reading the InternalMemberCluster of member %q: %w", j.mc.Name, err)
 	}
 	switch clusterRightsOf(imc.Status.Properties) {
 	case rightsUseless:
-		return r.removeClusterRights(ctx, mc)
+		return j.removeClusterRights(ctx, j.mc)
 	case rightsUnknown: // Those that are there stay, for the identity that the member has now.
-		err := r.Live.Get(ctx, client.ObjectKey{Name: ClusterRoleName(mc.Name)}, &rbacv1.ClusterRoleBinding{})
+		err := j.Live.Get(ctx, client.ObjectKey{Name: ClusterRoleName(j.mc.Name)}, &rbacv1.ClusterRoleBinding{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("reading ClusterRoleBinding %q: %w", ClusterRoleName(mc.Name), err)
+			return fmt.Errorf("reading ClusterRoleBinding %q: %w", ClusterRoleName(j.mc.Name), err)
 		}
 	case rightsNeeded:
 	}
-	if err := r.ensureClusterRole(ctx, mc); err != nil {
+	if err := j.ensureClusterRole(ctx); err != nil {
 		return err
 	}
-	return r.ensureClusterRoleBinding(ctx, mc)
+	return j.ensureClusterRoleBinding(ctx)
 }
 
-func (r *Reconciler) ensureClusterRole(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}}
-	_, err := r.ensure(ctx, role, func() error {
-		label(&role.ObjectMeta, mc.Name)
-		role.Rules = r.ClusterRules(mc.Name)
-		return controllerutil.SetControllerReference(mc, role, r.Client.Scheme())
+func (j *joining) ensureClusterRole(ctx context.Context) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(j.mc.Name)}}
+	_, err := j.ensure(ctx, role, func() error {
+		label(&role.ObjectMeta, j.mc.Name)
+		role.Rules = j.ClusterRules(j.mc.Name)
+		return controllerutil.SetControllerReference(j.mc, role, j.Client.Scheme())
 	})
 	return err
 }
 
-func (r *Reconciler) ensureClusterRoleBinding(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(mc.Name)}}
-	_, err := r.ensure(ctx, binding, func() error {
-		label(&binding.ObjectMeta, mc.Name)
-		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRoleName(mc.Name)}
-		binding.Subjects = []rbacv1.Subject{subjectOf(mc.Spec.Identity)}
-		return controllerutil.SetControllerReference(mc, binding, r.Client.Scheme())
+func (j *joining) ensureClusterRoleBinding(ctx context.Context) error {
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ClusterRoleName(j.mc.Name)}}
+	_, err := j.ensure(ctx, binding, func() error {
+		label(&binding.ObjectMeta, j.mc.Name)
+		binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRoleName(j.mc.Name)}
+		binding.Subjects = []rbacv1.Subject{subjectOf(j.mc.Spec.Identity)}
+		return controllerutil.SetControllerReference(j.mc, binding, j.Client.Scheme())
 	})
 	return err
 }
 
-func (r *Reconciler) ensureInternalMemberCluster(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	hub, err := r.hubUID(ctx)
+func (j *joining) ensureInternalMemberCluster(ctx context.Context) error {
+	hub, err := j.hubUID(ctx)
 	if err != nil {
 		return err
 	}
-	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: r.objectMeta(mc.Name, mc.Name)}
-	result, err := r.ensure(ctx, imc, func() error {
+	imc := &clusterv1beta1.InternalMemberCluster{ObjectMeta: j.objectMeta(j.mc.Name, j.mc.Name)}
+	result, err := j.ensure(ctx, imc, func() error {
 		metav1.SetMetaDataAnnotation(&imc.ObjectMeta, clusterv1beta1.AnnotationHub, hub)
 		for _, word := range wordsForAgents() {
-			said, is := mc.Annotations[word]
+			said, is := j.mc.Annotations[word]
 			annotate(imc, word, said, is)
 		}
-		moved := ptr.Deref(r.Moved, HubAddress{})
-		annotate(imc, clusterv1beta1.AnnotationHubURL, moved.URL, r.Moved != nil)
-		annotate(imc, clusterv1beta1.AnnotationHubCA, string(moved.CA), r.Moved != nil)
+		moved := ptr.Deref(j.Moved, HubAddress{})
+		annotate(imc, clusterv1beta1.AnnotationHubURL, moved.URL, j.Moved != nil)
+		annotate(imc, clusterv1beta1.AnnotationHubCA, string(moved.CA), j.Moved != nil)
 		imc.Spec.State = clusterv1beta1.ClusterStateJoin
-		imc.Spec.HeartbeatPeriodSeconds = mc.Spec.HeartbeatPeriodSeconds
-		return controllerutil.SetControllerReference(mc, imc, r.Client.Scheme())
+		imc.Spec.HeartbeatPeriodSeconds = j.mc.Spec.HeartbeatPeriodSeconds
+		return controllerutil.SetControllerReference(j.mc, imc, j.Client.Scheme())
 	})
 	if err != nil {
 		return err
 	}
-	r.event(mc, result, "InternalMemberCluster "+imc.Name,
+	j.event(j.mc, result, "InternalMemberCluster "+imc.Name,
 		clusterv1beta1.EventInternalMemberClusterCreated, clusterv1beta1.EventInternalMemberClusterSpecUpdated)
 	return nil
 }
@@ -261,10 +276,10 @@ func wordsForAgents() []string {
 
 // hubUID tells this hub from every other by a namespace that each has from its first
 // moment on. Namespaces are watched anyway.
-func (r *Reconciler) hubUID(ctx context.Context) (string, error) {
+func (j *joining) hubUID(ctx context.Context) (string, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+	if err := j.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
 		return "", fmt.Errorf("reading namespace %q: %w", metav1.NamespaceSystem, err)
 	}
 	return string(namespace.UID), nil
@@ -273,29 +288,46 @@ func (r *Reconciler) hubUID(ctx context.Context) (string, error) {
 // ensure creates or updates obj so that mutate finds nothing more to change. It
 // reads the live object: these are read once per change of a MemberCluster, which
 // is not worth a cache of every Role and Secret of the hub.
-func (r *Reconciler) ensure(ctx context.Context, obj client.Object, mutate func() error) (controllerutil.OperationResult, error) {
-	none := controllerutil.OperationResultNone
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+func (j *joining) ensure(ctx context.Context, obj client.Object, mutate func() error) (controllerutil.OperationResult, error) {
+	found := false
+	if !j.empty {
+		var err error
+		if found, err = j.read(ctx, obj); err != nil {
+			return controllerutil.OperationResultNone, err
+		}
+	}
+	return j.write(ctx, obj, found, mutate)
+}
+
+// read fills obj with the live object, and reports whether there is one.
+func (j *joining) read(ctx context.Context, obj client.Object) (bool, error) {
+	err := j.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if apierrors.IsNotFound(err) {
-		if err := mutate(); err != nil {
-			return none, fmt.Errorf("preparing %s: %w", describe(obj), err)
-		}
-		if err := r.Client.Create(ctx, obj); err != nil {
-			return none, fmt.Errorf("creating %s: %w", describe(obj), err)
-		}
-		return controllerutil.OperationResultCreated, nil
+		return false, nil
 	}
 	if err != nil {
-		return none, fmt.Errorf("reading %s: %w", describe(obj), err)
+		return false, fmt.Errorf("reading %s: %w", describe(obj), err)
 	}
+	return true, nil
+}
+
+// write creates obj unless it was found, and else updates it if mutate changes it.
+func (j *joining) write(ctx context.Context, obj client.Object, found bool, mutate func() error) (controllerutil.OperationResult, error) {
+	none := controllerutil.OperationResultNone
 	before := obj.DeepCopyObject()
 	if err := mutate(); err != nil {
 		return none, fmt.Errorf("preparing %s: %w", describe(obj), err)
 	}
+	if !found {
+		if err := j.Client.Create(ctx, obj); err != nil {
+			return none, fmt.Errorf("creating %s: %w", describe(obj), err)
+		}
+		return controllerutil.OperationResultCreated, nil
+	}
 	if equality.Semantic.DeepEqual(before, obj) {
 		return none, nil
 	}
-	if err := r.Client.Update(ctx, obj); err != nil {
+	if err := j.Client.Update(ctx, obj); err != nil {
 		return none, fmt.Errorf("updating %s: %w", describe(obj), err)
 	}
 	return controllerutil.OperationResultUpdated, nil

@@ -36,8 +36,12 @@ const (
 	// writesPerJoin is what gateway and agent write until the member is Joined, but for
 	// statuses; the tokens that they ask for are not stored.
 	writesPerJoin = 12
-	// statusesPerJoin are four, and as many that say what is awaited, if that takes long.
+	// statusesPerJoin are four, and as many that say what is awaited, if that takes long. The
+	// agent's first heartbeat is one of these: it may come before the hub says Joined.
 	statusesPerJoin = 8
+	// readsPerJoin is what the gateway reads there meanwhile: the Secret to which it binds the
+	// agent's token. What is not there yet is not counted.
+	readsPerJoin = 2
 	// statusesPerPlacement is how often the status of a placement of three members is written
 	// until all is Available: pending, scheduled, and two of each binding if none comes with
 	// another. The events are one for each stage.
@@ -102,8 +106,14 @@ var _ = Describe("What is written on the hub", func() {
 		report("until Joined", counted, 1)
 		report("until Joined, by the hub itself", audit.Count(until, func(r audit.Request) bool { return ofMember(r) && !ours(r) }), 1)
 		report("in all", audit.Count(all, ours), 1)
+		seat := clusterv1beta1.MemberNamespace(member)
+		read := audit.Count(until, func(r audit.Request) bool {
+			return !r.IsWrite() && r.User == fleet.GatewayUser && (r.Namespace == seat || r.Name == seat)
+		})
+		report("until Joined, read by the gateway", read, 1)
+		Expect(read.Of()).To(BeNumerically("<=", readsPerJoin), "what is made in a new namespace is not read first, and what the gateway made does not have it look again")
 		Expect(counted.Of("create memberclusters")).To(Equal(1))
-		statuses := counted.Of("patch clusterregistrations/status", "update clusters/status", "update memberclusters/status", "patch internalmemberclusters/status")
+		statuses := counted.Of("patch clusterregistrations/status", "update clusters/status", "update memberclusters/status", "patch internalmemberclusters/status", "patch leases")
 		Expect(counted.Of() - statuses).To(BeNumerically("<=", writesPerJoin))
 		Expect(statuses).To(BeNumerically("<=", statusesPerJoin))
 		Expect(counted.Of("create managedserviceaccounts", "create clusterprofiles")).To(BeZero(), "they are for members that are there")
