@@ -196,7 +196,7 @@ func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
 	for {
 		item, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return in.Metadata.ResourceVersion, nil
+			return in.Metadata.ResourceVersion, out.End(in)
 		}
 		if err != nil {
 			return "", err

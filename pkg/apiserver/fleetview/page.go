@@ -201,6 +201,9 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 	} else if err := p.flow(in, marker); err != nil {
 		return false, badGateway(reply.member, err)
 	}
+	if err := p.out.End(in); err != nil {
+		return false, badGateway(reply.member, err)
+	}
 	if p.read != nil {
 		p.read.set(reply.member, in.Metadata.ResourceVersion)
 	}

@@ -142,7 +142,11 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 	}
 	s.mu.Lock()
 	s.read.set(from.member, in.Metadata.ResourceVersion)
+	err = s.out.End(in)
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return s.item(nil)
 }
 

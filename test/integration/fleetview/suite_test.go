@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	hubClient = expect.Client(running.Hub.Config(), build.Scheme(scheme.AddToScheme, viewv1alpha1.AddToScheme, clusterv1beta1.AddToScheme))
 	prepareHub(ctx)
 	for _, m := range running.Members {
-		on[m.Name] = expect.Client(m.Cluster.Config(), build.Scheme(scheme.AddToScheme))
+		on[m.Name] = expect.Client(m.Cluster.Config(), build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme))
 		prepareMember(ctx, on[m.Name])
 	}
 	k := kubelet.Start()

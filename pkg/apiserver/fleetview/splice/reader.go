@@ -17,6 +17,8 @@ const (
 	MaxItem = 8 << 20
 	// maxHead is how many bytes each of the other fields of a list may have.
 	maxHead = 1 << 20
+	// tableKind is the kind of a list that is a table.
+	tableKind = "Table"
 	// window is what is read at once.
 	window = 16 << 10
 )
@@ -34,7 +36,8 @@ type Metadata struct {
 // Metadata is complete.
 type Reader struct {
 	// Kind and APIVersion are those of the list. Table is true for a table, whose items
-	// are rows.
+	// are rows. Of a list of custom resources the kind is known after the last item: API
+	// servers write the fields of those by their names, "items" before "kind".
 	Kind, APIVersion string
 	Table            bool
 	// Columns are the columnDefinitions of a table.
@@ -173,14 +176,14 @@ func (r *Reader) begin(key string) (begun bool, err error) {
 	return true, nil
 }
 
-// set keeps a field of the list. The kind comes before the items: every API server writes
-// it so, and whose columns the rows have must be known before them.
+// set keeps a field of the list. That it is a table, and whose columns the rows have, must be
+// known before them.
 func (r *Reader) set(key string, value []byte) error {
 	var into any
 	switch key {
 	case "kind":
-		if r.read || r.Kind != "" {
-			return fmt.Errorf("%w: its kind comes late or twice", errSyntax)
+		if r.Kind != "" {
+			return fmt.Errorf("%w: its kind comes twice", errSyntax)
 		}
 		into = &r.Kind
 	case "apiVersion":
@@ -199,7 +202,10 @@ func (r *Reader) set(key string, value []byte) error {
 	if err := json.Unmarshal(value, into); err != nil {
 		return fmt.Errorf("%w: %w", errSyntax, err)
 	}
-	r.Table = r.Kind == "Table"
+	if key == "kind" && r.read && r.Kind == tableKind {
+		return fmt.Errorf("%w: that it is a table comes after the rows", errSyntax)
+	}
+	r.Table = r.Kind == tableKind
 	return nil
 }
 
@@ -207,6 +213,9 @@ func (r *Reader) set(key string, value []byte) error {
 func (r *Reader) end() error {
 	if err := r.source.take('}'); err != nil {
 		return err
+	}
+	if r.Kind == "" {
+		return fmt.Errorf("%w: it has no kind", errSyntax)
 	}
 	switch _, err := r.source.next(); {
 	case errors.Is(err, io.ErrUnexpectedEOF):

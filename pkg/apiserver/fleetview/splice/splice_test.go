@@ -45,7 +45,7 @@ func add(w *Writer, member string, body io.Reader) error {
 	for {
 		item, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return w.End(in)
 		}
 		if err != nil {
 			return err
@@ -85,6 +85,21 @@ func TestListsBecomeOne(t *testing.T) {
 			qualified: true,
 			replies:   []reply{{"a.b", pods + `[{"metadata":{"name":"x"}}]}`}},
 			want:      `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"v"},"items":[{"metadata":{"name":"a.b.x","labels":{"view.fleetgate.io/member":"a.b"}}}]}`,
+		},
+		"custom resources, whose kind an API server writes behind them": {
+			replies: []reply{
+				{"a", `{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x"}}],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"7"}}`},
+				{"b", `{"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"resourceVersion":"8"}}`},
+			},
+			want: `{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x","labels":{"view.fleetgate.io/member":"a"}}}],
+				"kind":"WidgetList","metadata":{"resourceVersion":"v"}}`,
+		},
+		"a member whose kind comes last behind one whose kind comes first": {
+			replies: []reply{
+				{"a", `{"kind":"WidgetList","apiVersion":"example.com/v1","items":[]}`},
+				{"b", `{"apiVersion":"example.com/v1","items":[{"metadata":{"name":"x"}}],"kind":"WidgetList"}`},
+			},
+			want: `{"apiVersion":"example.com/v1","items":[{"metadata":{"name":"x","labels":{"view.fleetgate.io/member":"b"}}}],"kind":"WidgetList","metadata":{"resourceVersion":"v"}}`,
 		},
 		"an object without metadata": {
 			replies: []reply{{"a", pods + `[{"status":1}]}`}},
@@ -142,7 +157,9 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 		"labels twice":                begin + `{"metadata":{"labels":{},"labels":{}}}]}`,
 		"an item that is no object":   begin + `1]}`,
 		"items twice":                 `{"kind":"PodList","items":[],"items":[]}`,
-		"kind behind the items":       `{"items":[],"kind":"PodList"}`,
+		"no kind":                     `{"apiVersion":"v1","items":[]}`,
+		"kind twice":                  begin + `],"kind":"PodList"}`,
+		"a table that says so late":   `{"apiVersion":"meta.k8s.io/v1","items":[],"kind":"Table"}`,
 		"a huge item":                 begin + `{"a":"` + strings.Repeat("a", MaxItem) + `"}]}`,
 		"a huge field":                `{"kind":"PodList","x":"` + strings.Repeat("a", maxHead) + `","items":[]}`,
 		"control characters":          begin + "{\"metadata\":{\"name\":\"a\x01\"}}]}",
@@ -156,9 +173,40 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 }
 
 func TestListsOfDifferentKindsDoNotMix(t *testing.T) {
-	_, err := spliced(false, reply{"a", `{"kind":"PodList","apiVersion":"v1","items":[]}`}, reply{"b", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`})
-	if !errors.Is(err, ErrOtherShape) {
-		t.Errorf("got %v", err)
+	const pods = `{"kind":"PodList","apiVersion":"v1","items":[]}`
+	for name, other := range map[string]string{
+		"a table":                       `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`,
+		"another version":               `{"kind":"PodList","apiVersion":"v2","items":[]}`,
+		"another kind":                  `{"kind":"NodeList","apiVersion":"v1","items":[]}`,
+		"another kind behind the items": `{"apiVersion":"v1","items":[],"kind":"NodeList"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, replies := range [][]reply{{{"a", pods}, {"b", other}}, {{"b", other}, {"a", pods}}} {
+				if _, err := spliced(false, replies...); !errors.Is(err, ErrOtherShape) {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A watch begins with what is listed; an object that says itself of what kind it is need not
+// be told by its list.
+func TestItemsOfAListThatTellsItsKindLastBecomeEvents(t *testing.T) {
+	in := NewReader(strings.NewReader(`{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x","uid":"u"}}],"kind":"WidgetList"}`))
+	if err := in.Open(); err != nil {
+		t.Fatal(err)
+	}
+	item, err := in.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, err := in.AsEvents(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if event.Kind != "Widget" || event.APIVersion != "example.com/v1" || event.Identity.Name != "x" {
+		t.Errorf("got %+v", event)
 	}
 }
 
@@ -191,6 +239,7 @@ func itemsOf(body io.Reader) (items []string, err error) {
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"c"},"items":[{"metadata":{"name":"a\"]}","labels":{"a":"b"}}}, {"metadata":{}} ]}`), 30)
 	f.Add([]byte(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name","type":"string","format":"name"}],"rows":[{"cells":["a",1,null,[2],{"x":"y"}],"object":{"metadata":{"name":"a"}}}]}`), 100)
+	f.Add([]byte(`{"apiVersion":"v1","items":[{"kind":"W"}],"kind":"WList","metadata":{}}`), 40)
 	f.Add([]byte(`{"kind":"PodList","items":null,"metadata":{"remainingItemCount":3}}`), 5)
 	f.Add([]byte("{\"kind\":\"L\",\"items\":[1,\"a\\\\\\\"\",-2.5e3,true]}\n"), 1)
 	f.Fuzz(func(t *testing.T, body []byte, cut int) {

@@ -5,6 +5,7 @@ package splice
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -210,13 +211,15 @@ func (r *Reader) AsEvents(item []byte) (Event, error) {
 	event := Event{Type: "ADDED", Object: item, Kind: r.ItemKind(), APIVersion: r.APIVersion}
 	of := struct {
 		named
-		Object named `json:"object"`
+		Kind   string `json:"kind"`
+		Object named  `json:"object"`
 	}{}
 	if err := json.Unmarshal(item, &of); err != nil {
 		return event, fmt.Errorf("%w: %w", errSyntax, err)
 	}
 	if !r.Table {
 		var err error
+		event.Kind = cmp.Or(event.Kind, of.Kind) // Items of lists that tell their kind last tell their own.
 		event.Identity = of.Metadata.Identity
 		event.Object, err = typed(item, event.Kind, event.APIVersion)
 		return event, err

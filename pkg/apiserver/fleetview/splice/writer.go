@@ -14,7 +14,7 @@ import (
 var ErrOtherShape = errors.New("the reply has another shape than those of other members")
 
 // Writer writes one list of the items of several replies. Its metadata come last, when
-// they are known.
+// they are known, and its kind too if no reply has told it before its items.
 type Writer struct {
 	out              io.Writer
 	label            string
@@ -23,7 +23,9 @@ type Writer struct {
 	table            bool
 	columns          *Columns
 	begun            bool
-	buffer           []byte
+	// kindLast is true if the list was begun without its kind.
+	kindLast bool
+	buffer   []byte
 	// Items is how many were written.
 	Items int
 }
@@ -40,7 +42,7 @@ type Shape struct {
 	Columns    json.RawMessage `json:"columns,omitempty"`
 }
 
-// Shape is that of the answer; its Kind is empty as long as there was no reply.
+// Shape is that of the answer; its Kind is empty as long as no reply was read to its end.
 func (w *Writer) Shape() (Shape, error) {
 	shape := Shape{Kind: w.kind, APIVersion: w.apiVersion}
 	if !w.table {
@@ -62,11 +64,11 @@ func (w *Writer) Continue(of Shape) error {
 }
 
 // Marker returns what marks the items of a reply that is open. The first reply says of
-// which kind the answer is.
+// which kind the answer is. Once the items have been read, End is called with the reply.
 func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
 	m := &Marker{Member: member, Label: w.label, Qualified: w.qualified, name: -1, rows: of.Table}
-	if w.kind == "" {
-		w.kind, w.apiVersion, w.table = of.Kind, of.APIVersion, of.Table
+	if w.apiVersion == "" {
+		w.apiVersion, w.table = of.APIVersion, of.Table
 		if of.Table {
 			columns, err := NewColumns(of.Columns)
 			if err != nil {
@@ -75,13 +77,27 @@ func (w *Writer) Marker(member string, of *Reader) (*Marker, error) {
 			w.columns = columns
 		}
 	}
-	if of.Kind != w.kind || of.APIVersion != w.apiVersion {
+	if of.Table != w.table || of.APIVersion != w.apiVersion {
 		return nil, ErrOtherShape
+	}
+	if err := w.End(of); err != nil {
+		return nil, err
 	}
 	if of.Table {
 		return m, w.columns.Fit(m, of.Columns)
 	}
 	return m, nil
+}
+
+// End compares the kind of a reply, as far as it is known by now, with that of the answer.
+func (w *Writer) End(of *Reader) error {
+	if w.kind == "" {
+		w.kind = of.Kind
+	}
+	if of.Kind != "" && of.Kind != w.kind {
+		return ErrOtherShape
+	}
+	return nil
 }
 
 // Item writes one item.
@@ -113,9 +129,11 @@ func (w *Writer) begin() error {
 		return nil
 	}
 	w.begun = true
-	head := append([]byte(`{"kind":`), appendText(nil, w.kind)...)
-	head = append(head, `,"apiVersion":`...)
-	head = appendText(head, w.apiVersion)
+	head := []byte{'{'}
+	if w.kindLast = w.kind == ""; !w.kindLast {
+		head = append(appendText(append(head, `"kind":`...), w.kind), ',')
+	}
+	head = appendText(append(head, `"apiVersion":`...), w.apiVersion)
 	if w.table {
 		head = append(head, `,"columnDefinitions":`...)
 		definitions, err := w.columns.Definitions()
@@ -140,6 +158,11 @@ func (w *Writer) Close(metadata Metadata) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.out.Write(append(append([]byte(`],"metadata":`), text...), '}', '\n'))
+	tail := []byte{']', ','}
+	if w.kindLast {
+		tail = append(appendText(append(tail, `"kind":`...), w.kind), ',')
+	}
+	tail = append(append(tail, `"metadata":`...), text...)
+	_, err = w.out.Write(append(tail, '}', '\n'))
 	return err
 }
