@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,8 +39,9 @@ import (
 )
 
 // memberWorkers is how many members are joined, and registrations answered, at
-// the same time: most of the time they wait for the hub's API server.
-const memberWorkers = 16
+// the same time. Most of the time they wait: the hub's API server takes a tenth of a second
+// for each Role and RoleBinding, to see whether its writer may hand on what is in them.
+const memberWorkers = 64
 
 // addMembers caches what proxy and controllers need of members, in every replica.
 func (g *gateway) addMembers(context.Context) error { return g.manager.Add(g.members) }
@@ -52,7 +54,11 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 	hub := mgr.GetClient()
 	var controllers []controller
 	if g.Parts.Serves(options.APIFleet) {
-		controllers = append(controllers, g.membershipControllers(mgr)...)
+		members, err := g.membershipControllers(mgr)
+		if err != nil {
+			return err
+		}
+		controllers = append(controllers, members...)
 	}
 	if g.Parts.Serves(options.APIRancher) {
 		registering, err := g.registrationControllers(mgr)
@@ -98,7 +104,11 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 }
 
 // membershipControllers join members, and say how they are.
-func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
+func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) {
+	own, err := seeingItsWrites(mgr)
+	if err != nil {
+		return nil, err
+	}
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	var moved *membership.HubAddress
 	if g.Hub.MoveAgents {
@@ -114,7 +124,7 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
 			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,
 		},
 		&membership.StatusReconciler{
-			Client: hub, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
+			Client: own, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
 			// Placement must see a heartbeat at least twice before it takes a member for lost.
 			HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
 			TaintUnreachable:  g.Members.TaintUnreachable, Concurrency: memberWorkers,
@@ -123,7 +133,22 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) []controller {
 	if level := g.Members.AgentPriorityLevel; level != "" {
 		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: level})
 	}
-	return controllers
+	return controllers, nil
+}
+
+// seeingItsWrites is a client that reads from the manager's cache, and there what it wrote
+// itself: a report and a heartbeat of a member follow each other closely, and the
+// second would be written over a status that is no longer there. It is for a controller that
+// writes nothing but what it watches, since each kind that is written is cached.
+func seeingItsWrites(mgr ctrl.Manager) (client.Client, error) {
+	own, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: new(true)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the status of members: %w", err)
+	}
+	return own, nil
 }
 
 // registrationControllers let clusters in: those that ask, those that somebody gives the

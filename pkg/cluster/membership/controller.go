@@ -198,11 +198,7 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	if err := r.ensureMarks(ctx, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	refused, err := r.join(ctx, mc)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{}, r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
+	return ctrl.Result{}, r.join(ctx, mc)
 }
 
 // Mark puts on a MemberCluster what it has to have before anything is made for it. Who
@@ -242,21 +238,25 @@ func readyToJoin(refused *refusal.Refusal) metav1.Condition {
 	}
 }
 
-// writeReadyToJoin writes that one condition, if it changed.
-func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
+// writeReadyToJoin writes that one condition, if it changed. Who has seen it become true says so
+// in an event, by calling tell, once all that it announces has happened.
+func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) (tell func(), err error) {
+	silent := func() {}
 	was := meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
 	condition.ObservedGeneration = mc.Generation
 	if !meta.SetStatusCondition(&mc.Status.Conditions, condition) {
-		return nil
+		return silent, nil
 	}
 	if err := r.Client.Status().Update(ctx, mc); err != nil {
-		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
+		return silent, fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
-	if condition.Status == metav1.ConditionTrue && !was {
+	if condition.Status != metav1.ConditionTrue || was {
+		return silent, nil
+	}
+	return func() {
 		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterReadyToJoin, "Join",
 			"Member cluster is ready to join")
-	}
-	return nil
+	}, nil
 }
 
 // event records that something of the member's was made or changed.
