@@ -5,6 +5,7 @@ package admission_test
 
 import (
 	"bytes"
+	"context"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -36,18 +37,18 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		Eventually(placing).Should(refusedPlacement)
 		Eventually(overriding).Should(refusedOverride)
 
-		gateway.stop()
-		gateway.trustAuthors = true
-		gateway.start()
-		DeferCleanup(func(ctx SpecContext) {
+		restart := func(ctx context.Context, trusting bool) {
 			gateway.stop()
-			gateway.trustAuthors = false
+			gateway.trustAuthors = trusting
 			gateway.start()
 			Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
-			Eventually(placing).Should(refusedPlacement)
-			Eventually(overriding).Should(refusedOverride)
+		}
+		restart(ctx, true)
+		DeferCleanup(func(ctx SpecContext) {
+			if gateway.trustAuthors {
+				restart(ctx, false)
+			}
 		})
-		Expect(gateway.installer.InstallServing(ctx)).To(Succeed())
 		Eventually(placing).Should(Succeed())
 		Eventually(overriding).Should(Succeed())
 		inside := envelope(enveloped("v1", "ConfigMap", author.namespace, "x", nil))
@@ -57,5 +58,10 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		reporter := diagnose.Reporter{Hub: masters, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{}}
 		Expect(reporter.Write(ctx, page)).To(Succeed())
 		Expect(page.String()).To(ContainSubstring("nobody is asked: the gateway runs with --authorize-authors=off"))
+
+		By("switching it on again")
+		restart(ctx, false)
+		Eventually(placing).Should(refusedPlacement)
+		Eventually(overriding).Should(refusedOverride)
 	})
 })
