@@ -24,7 +24,9 @@ var _ = Describe("A gateway with --authorize-authors=off", Serial, func() {
 		author.may(ctx, placementv1beta1.GroupName, "resourceoverrides", "create")
 		author.may(ctx, placementv1beta1.GroupName, "resourceenvelopes", "create")
 		author.has(ctx, secretNamed("token"))
-		placing := func() error { return author.Create(ctx, author.placing(selecting("v1", "Secret", "token")), client.DryRunAll) }
+		placing := func() error {
+			return author.Create(ctx, author.placing(selecting("v1", "Secret", "token")), client.DryRunAll)
+		}
 		overriding := func() error {
 			override := resourceOverride()
 			override.Namespace = author.namespace
