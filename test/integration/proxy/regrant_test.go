@@ -16,15 +16,14 @@ import (
 
 var _ = Describe("A grant that the member lost", func() {
 	It("is asked for again at once, by what a real API server says", func(ctx SpecContext) {
-		const forgotten = "forgotten"
-		config := configFor(memberName, forgotten, team)
+		config := configFor(memberName, editor, team)
 		must(ctx, config, "", "-n", namespace, "get", "configmaps")
 
 		By("somebody taking the names out of the agent's role")
 		account := authenticationv1beta1.UsernameIn(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount)
 		mayActAs := func() (bool, error) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "impersonate:user-info", Group: "authentication.k8s.io", Resource: "users", Name: forgotten}}}
+				Verb: "impersonate:user-info", Group: "authentication.k8s.io", Resource: "users", Name: editor}}}
 			err := memberClient.Create(ctx, review)
 			return review.Status.Allowed, err
 		}
