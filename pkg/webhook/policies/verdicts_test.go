@@ -62,6 +62,16 @@ func (v verdict) Authorize(_ context.Context, of authorizer.Attributes) (authori
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
+// asks reports whether a rule of a policy is about such a request.
+func (v verdict) asks(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+	operation := map[string]admissionregistrationv1.OperationType{
+		v.Create: admissionregistrationv1.Create, v.Update: admissionregistrationv1.Update, v.Delete: admissionregistrationv1.Delete,
+	}
+	resource := cmp.Or(v.Create, v.Update, v.Delete)
+	all := slices.Contains(rule.Resources, "*/*") || slices.Contains(rule.Resources, "*") && !strings.Contains(resource, "/")
+	return slices.Contains(rule.Operations, operation[resource]) && (all || slices.Contains(rule.Resources, resource))
+}
+
 // attributes are the request as the API server hands it to policies.
 func (v verdict) attributes() *admission.VersionedAttributes {
 	operation := map[string]admission.Operation{v.Create: admission.Create, v.Update: admission.Update, v.Delete: admission.Delete}
@@ -180,6 +190,32 @@ func TestWhatPoliciesSayToRequests(t *testing.T) {
 				same := slices.EqualFunc(said, v.Refused, strings.Contains)
 				if !same {
 					t.Errorf("%s: %.300q, want %q", v.Of, said, v.Refused)
+				}
+			}
+		})
+	}
+}
+
+// TestPoliciesAreAskedAboutEachKindThatTheyName: the requests are such that the API server
+// asks, and one of each kind is refused. Without a kind in its list a policy would never be
+// asked about that.
+func TestPoliciesAreAskedAboutEachKindThatTheyName(t *testing.T) {
+	for _, policy := range tried() {
+		t.Run(policy.Name, func(t *testing.T) {
+			requests, rules := verdictsOn(t, policy.Name), policy.Spec.MatchConstraints.ResourceRules
+			for _, v := range requests {
+				if !slices.ContainsFunc(rules, v.asks) {
+					t.Errorf("%s: the API server does not ask", v.Of)
+				}
+			}
+			for _, rule := range rules {
+				for _, resource := range rule.Resources {
+					refused := func(v verdict) bool {
+						return len(v.Refused) > 0 && cmp.Or(v.Create, v.Update, v.Delete) == resource
+					}
+					if !strings.Contains(resource, "*") && !slices.ContainsFunc(requests, refused) {
+						t.Errorf("none of the requests about %s is refused", resource)
+					}
 				}
 			}
 		})
