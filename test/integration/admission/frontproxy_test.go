@@ -45,7 +45,7 @@ var _ = Describe("The hub's front proxy", Serial, func() {
 	It("gets another CA and certificate, which the gateway follows without a restart", func(ctx SpecContext) {
 		pki := func(name string) string { return filepath.Join(hub.Dir, "pki", name) }
 		const ca, shown, key = "front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"
-		reviewed := func() error {
+		reviewed := func(ctx context.Context) error {
 			return masters.Create(ctx, envelope(map[string]any{"kind": "Nothing"}), client.DryRunAll)
 		}
 		// become has the API server run with these files.
@@ -55,7 +55,7 @@ var _ = Describe("The hub's front proxy", Serial, func() {
 				Expect(os.WriteFile(pki(name), content, 0o600)).To(Succeed())
 			}
 			Expect(hub.APIServer.Restart(ctx)).To(Succeed())
-			Eventually(reviewed).Should(MatchError(ContainSubstring("denied the request")))
+			Eventually(reviewed).WithArguments(ctx).Should(MatchError(ContainSubstring("denied the request")))
 		}
 		before := map[string][]byte{}
 		for _, name := range []string{ca, shown, key} {
@@ -84,6 +84,6 @@ var _ = Describe("The hub's front proxy", Serial, func() {
 		become(ctx, map[string][]byte{ca: certificate})
 		Expect(masters.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frontproxy.Namespace, Name: frontproxy.ConfigMap}})).To(Succeed())
 		Eventually(askedWith).WithArguments(ctx, old).Should(Equal(http.StatusUnauthorized))
-		Expect(reviewed()).To(MatchError(ContainSubstring("denied the request")))
+		Expect(reviewed(ctx)).To(MatchError(ContainSubstring("denied the request")))
 	})
 })
