@@ -43,6 +43,8 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"helm-charts":          HelmCharts(),
 		"authors":              Authors(),
 		"klusterlets":          Klusterlets(),
+		"member-bounds":        MemberBounds(),
+		"manifestworks":        ManifestWorks(),
 	}
 }
 
@@ -160,9 +162,7 @@ func TestEveryFileIsInASet(t *testing.T) {
 	for _, path := range paths {
 		found.Insert("fleetgate-" + strings.TrimSuffix(path, ".yaml"))
 	}
-	all := setsOf(parameters())
-	all["member-bounds"], all["manifestworks"] = MemberBounds(), ManifestWorks()
-	for _, objects := range all {
+	for _, objects := range setsOf(parameters()) {
 		for _, object := range objects {
 			rendered.Insert(object.GetName())
 		}

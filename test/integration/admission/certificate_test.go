@@ -37,13 +37,13 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
-// callerProof is a certificate for whoever asks the webhooks, which is its own CA, and its
+// callerProof is a certificate of that name for whoever asks the webhooks, its own CA, and its
 // key, both PEM.
-func callerProof() (certificate, key []byte) {
+func callerProof(name string) (certificate, key []byte) {
 	GinkgoHelper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
-	signed, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "api-server"}, private)
+	signed, err := cert.NewSelfSignedCACert(cert.Config{CommonName: name}, private)
 	Expect(err).NotTo(HaveOccurred())
 	key, err = keyutil.MarshalPrivateKeyToPEM(private)
 	Expect(err).NotTo(HaveOccurred())
@@ -105,7 +105,7 @@ var _ = Describe("A hub whose API server shows the webhooks a certificate", func
 		Expect(err).NotTo(HaveOccurred())
 		dir := GinkgoT().TempDir()
 		caller, admissionConfig := filepath.Join(dir, "webhooks.kubeconfig"), filepath.Join(dir, "admission.yaml")
-		certificate, key := callerProof()
+		certificate, key := callerProof("api-server")
 		writeCaller(caller, ports[0], clientcmdapi.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 		plugin := "- name: %s\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: " + caller + "}\n"
 		Expect(os.WriteFile(admissionConfig, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"+
@@ -123,7 +123,7 @@ var _ = Describe("A hub whose API server shows the webhooks a certificate", func
 		Expect(right.Annotations).To(HaveKey(placementv1beta1.AuthorMayAnnotation), "the mutating review is answered too")
 
 		By("another certificate of the same name, and then none")
-		other, otherKey := callerProof()
+		other, otherKey := callerProof("api-server")
 		for _, shown := range []clientcmdapi.AuthInfo{{ClientCertificateData: other, ClientKeyData: otherKey}, {}} {
 			writeCaller(caller, ports[0], shown)
 			Expect(certified.APIServer.Restart(ctx)).To(Succeed())

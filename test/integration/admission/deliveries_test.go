@@ -125,6 +125,13 @@ var _ = Describe("What only the gateway writes", func() {
 			APIGroups: []string{webhook.BypassGroup}, Resources: []string{webhook.BypassDeliveries}, Verbs: []string{webhook.BypassVerb},
 		})
 		Eventually(work).Should(Succeed())
+
+		By("an administrator, who may do everything by *")
+		administrator := everythingOf(ctx, "administrator-"+namespace, newNamespace(ctx))
+		bindClusterRole(ctx, "administrator-"+namespace, "administrator-"+namespace, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		Eventually(func() error {
+			return administrator.Create(ctx, deliveriesIn(namespace, name)["resourcebindings"])
+		}).Should(Succeed())
 	})
 
 	It("holds while the gateway is down, and for members' agents", Serial, func(ctx SpecContext) {

@@ -139,6 +139,8 @@ type runningGateway struct {
 	guardRails   policies.GuardRails
 	// strictEnvelopes counts when it is started.
 	strictEnvelopes bool
+	// trustAuthors counts when it is started, and on the hub when it has installed then.
+	trustAuthors bool
 
 	cancel context.CancelFunc
 	done   chan error
@@ -186,7 +188,7 @@ func (g *runningGateway) start() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager.Add(g.certificates)).To(Succeed())
-	Expect(webhook.Register(manager, webhook.Strictness{StrictEnvelopes: g.strictEnvelopes})).To(Succeed())
+	Expect(webhook.Register(manager, webhook.Strictness{StrictEnvelopes: g.strictEnvelopes, TrustAuthors: g.trustAuthors})).To(Succeed())
 
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel, g.done = cancel, make(chan error, 1)
@@ -214,7 +216,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		g.guardRails.Of(parameters),
 		policies.HelmCharts(), policies.Authors(),
 		policies.Deliveries(parameters),
-		webhook.Configurations(webhook.Endpoint{Aggregated: true}),
+		webhook.Configurations(webhook.Endpoint{Aggregated: true, TrustAuthors: g.trustAuthors}),
 	))
 	g.installer.Obsolete = g.guardRails.Obsolete(parameters)
 }
