@@ -35,7 +35,7 @@ const attempts = 5
 type Engine struct {
 	Dialect
 	member   dynamic.Interface
-	kinds    kindFinder
+	kinds    *servedKinds
 	merger   merge.Merger
 	clock    clock.PassiveClock
 	effort   Effort
@@ -169,6 +169,8 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return e.applied(t, it, live, written), true
 	case overtaken(err, live):
 		return Outcome{}, false
+	case isUnserved(err):
+		return Outcome{Ref: it.Ref, unserved: true, Refused: noKind(it.object.GroupVersionKind())}, true
 	}
 	out := e.failed(it, live, NotWritten, err)
 	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours

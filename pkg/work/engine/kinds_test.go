@@ -4,11 +4,19 @@
 package engine
 
 import (
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"fleetgate.io/fleetgate/pkg/refusal"
 )
@@ -36,5 +44,46 @@ func TestOwnKinds(t *testing.T) {
 	}
 	if got := ownKinds(items, nil); got != nil {
 		t.Errorf("without outcomes there are kinds: %v", got)
+	}
+}
+
+func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
+	now, asked := testingclock.NewFakeClock(early.Time), 0
+	kinds := &servedKinds{current: kindsOfAMember(), clock: now, fresh: func() (kindFinder, error) {
+		asked++
+		return apimeta.NewDefaultRESTMapper(nil), nil
+	}}
+	deployment := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	if _, err := kinds.RESTMapping(deployment, "v1"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		kinds.renew()
+	}
+	if _, err := kinds.RESTMapping(deployment, "v1"); !apimeta.IsNoMatchError(err) || asked != 1 {
+		t.Errorf("after %d renewals the removed kind is: %v", asked, err)
+	}
+	now.Step(kindRenewal + time.Second)
+	if kinds.renew(); asked != 2 {
+		t.Errorf("%d renewals, when the last was long ago", asked)
+	}
+}
+
+func TestAWriteOfAKindThatWasRemovedSaysSo(t *testing.T) {
+	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+	var answer error
+	e.member.(*fake.FakeDynamicClient).PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, answer
+	})
+
+	answer = apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", schema.GroupResource{Resource: "configmaps"}, "a", "404 page not found", 0, true)
+	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
+	if !out.unserved || out.Refused == nil || !strings.Contains(out.Refused.Message, "The member has no kind ConfigMap in v1") {
+		t.Errorf("of a path that the member does not serve: %+v", out)
+	}
+	answer = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
+	out = e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
+	if out.unserved || out.Refused == nil || !strings.Contains(out.Refused.Message, `namespaces "ns" not found`) {
+		t.Errorf("of a namespace that is not there: %+v", out)
 	}
 }
