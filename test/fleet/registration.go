@@ -58,7 +58,7 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	// without asking anybody, which its status would tell from then on: the webhook fills in a type.
 	apply := []string{"apply", "--filename=" + f.example("admins.yaml")}
 	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", registrationTimeout, func(ctx context.Context) (bool, error) {
-		tried, err := f.Kubectl(ctx, breakGlass, "", append(apply, "--dry-run=server", "--output=jsonpath={.spec.policy.placementType}")...)
+		tried, err := f.Kubectl(ctx, breakGlass, "", append(apply, "--dry-run=server", "--output=jsonpath={..placementType}")...)
 		if err == nil && tried == "" {
 			err = errors.New("the hub does not ask the gateway's webhooks yet")
 		}
