@@ -206,7 +206,7 @@ fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[remov
 PLACEMENTS THAT ARE NOT AVAILABLE
 PLACEMENT  CONDITION  WHY NOT
 shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest (and on 1 more member)
-2 are available
+2 are available; kubectl fleetgate why <placement> says what to do
 
 PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
 PLACEMENT     CONDITION          WHY

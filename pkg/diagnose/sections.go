@@ -245,7 +245,11 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 		}
 		s.rows = append(s.rows, rows...)
 	}
-	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine))
+	remedy := ""
+	if len(s.rows) > 0 {
+		remedy = "kubectl fleetgate why <placement> says what to do"
+	}
+	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine), remedy)
 	return s, nil
 }
 
