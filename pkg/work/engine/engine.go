@@ -170,7 +170,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	case overtaken(err, live):
 		return Outcome{}, false
 	case isUnserved(err):
-		return Outcome{Ref: it.Ref, unserved: true, Refused: noKind(it.object.GroupVersionKind())}, true
+		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
 	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours
@@ -188,6 +188,17 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	out = e.failed(it, live, NotWritten, err)
 	out.Holds = true
 	return out, true
+}
+
+// unserved is the outcome of a write to a path that the member does not serve: of a kind
+// that is gone, or of one of Kubernetes' own that cannot be written so.
+func (e *Engine) unserved(it Item, err error) Outcome {
+	out := e.failed(it, nil, NotWritten, err)
+	out.unserved, out.Holds = true, false
+	if kind := it.object.GroupVersionKind(); !e.merger.Known.Recognizes(kind) {
+		out.Refused = noKind(kind)
+	}
+	return out
 }
 
 // applied is the outcome of a write that went well.

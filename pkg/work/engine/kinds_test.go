@@ -70,20 +70,35 @@ func TestAKindThatWasRemovedIsAskedForAnewOnceForAllWorks(t *testing.T) {
 }
 
 func TestAWriteOfAKindThatWasRemovedSaysSo(t *testing.T) {
-	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
-	var answer error
-	e.member.(*fake.FakeDynamicClient).PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, answer
-	})
-
-	answer = apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", schema.GroupResource{Resource: "configmaps"}, "a", "404 page not found", 0, true)
-	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
-	if !out.unserved || out.Refused == nil || !strings.Contains(out.Refused.Message, "The member has no kind ConfigMap in v1") {
-		t.Errorf("of a path that the member does not serve: %+v", out)
+	kinds := kindsOfAMember().(*apimeta.DefaultRESTMapper)
+	kinds.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, apimeta.RESTScopeNamespace)
+	items, err := plan(raw(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"namespace":"ns","name":"a"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`), kinds)
+	if err != nil {
+		t.Fatal(err)
 	}
-	answer = apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")
-	out = e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
-	if out.unserved || out.Refused == nil || !strings.Contains(out.Refused.Message, `namespaces "ns" not found`) {
-		t.Errorf("of a namespace that is not there: %+v", out)
+	items = InWay(items, Way{By: Merge})
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", schema.GroupResource{}, "", "404 page not found", 0, true)
+	for name, tc := range map[string]struct {
+		item     Item
+		answer   error
+		unserved bool
+		says     string
+	}{
+		"a kind that is gone":               {items[0], unserved, true, "The member has no kind Widget in example.com/v1"},
+		"one of Kubernetes' own":            {items[1], unserved, true, "the server could not find the requested resource"},
+		"a namespace that is not there":     {items[0], apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), false, `namespaces "ns" not found`},
+		"a kind that may not be written to": {items[0], apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "a", nil), false, "forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+			e.member.(*fake.FakeDynamicClient).PrependReactor("create", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, tc.answer
+			})
+			out := e.run(t.Context(), work, []Item{tc.item})[0]
+			if out.unserved != tc.unserved || out.Holds || out.Refused == nil || !strings.Contains(out.Refused.Message, tc.says) {
+				t.Errorf("it is %+v", out)
+			}
+		})
 	}
 }
