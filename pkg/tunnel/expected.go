@@ -14,9 +14,9 @@ const (
 	expectedFor = reconnectCeiling
 
 	// backWithin is how long a member is expected back that lost its session while this
-	// gateway was there: an agent that lives tries again within a second, twice within three.
-	// Whose agent is gone would keep people waiting for as long.
-	backWithin = 5 * time.Second
+	// gateway was there: an agent that lives tries again within a second, and three times
+	// within seven. Whose agent is gone keeps people waiting for as long.
+	backWithin = 10 * time.Second
 )
 
 // departures are the members that were lost a moment ago.
