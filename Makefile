@@ -128,6 +128,14 @@ images: ## Build images of gateway and agent, without Docker, into .fleetgate/im
 		$(BIN)/images -name=$$name -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -out=$(DIR)/images -repository=$(REPOSITORY)/$$name \
 			$(if $(PUSH),-push=$(PUSH)/$$name) $$flags || exit 1; \
 	done
+	@$(if $(PUSH),$(IMAGE_FLAGS))
+
+# What names images that were pushed.
+define IMAGE_FLAGS
+printf 'They are pushed. For charts/gateway:\n  %s\nFor charts/agent:\n  %s\n' \
+	'--set image.repository=$(PUSH)/gateway,image.tag=$(VERSION),agentImage.repository=$(PUSH)/agent,agentImage.tag=$(VERSION)' \
+	'--set image.repository=$(PUSH)/agent,image.tag=$(VERSION)'
+endef
 
 # The platforms of the kubectl plugin, and where its archives will be.
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64

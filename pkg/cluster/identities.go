@@ -35,17 +35,6 @@ func (m *Identities) MembersOf(ctx context.Context, username string) ([]string, 
 	return membersOf(m.Seats, username, members.Items), nil
 }
 
-// APIServer returns where Konnectivity's own agents find the member's API server, as an
-// administrator wrote it on the MemberCluster, or empty: it is where it is for all, or
-// there is no such member.
-func (m *Identities) APIServer(ctx context.Context, name string) (string, error) {
-	var member clusterv1beta1.MemberCluster // only looked at, so not copied
-	if err := m.Reader.Get(ctx, client.ObjectKey{Name: name}, &member, client.UnsafeDisableDeepCopy); err != nil {
-		return "", client.IgnoreNotFound(err)
-	}
-	return member.Annotations[clusterv1beta1.AnnotationAPIServer], nil
-}
-
 func membersOf(seats Seats, username string, members []clusterv1beta1.MemberCluster) []string {
 	var names []string
 	for i := range members {

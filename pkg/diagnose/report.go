@@ -58,7 +58,7 @@ func (r *Reporter) Write(ctx context.Context, out io.Writer) error {
 	text := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(text, "fleetgate %s, hub Kubernetes %s, %s\n", clean(r.Version), clean(cmp.Or(r.HubVersion, "unknown")), r.Clock.Now().UTC().Format(time.RFC3339))
 	for _, read := range []func(context.Context) (section, error){
-		r.gateways, r.loosened, r.apis, r.members, r.registrationTokens, r.registrations, r.accounts, r.placements, r.authors, r.warnings,
+		r.gateways, r.loosened, r.apis, r.members, r.registrationTokens, r.registrations, r.imports, r.accounts, r.placements, r.authors, r.warnings,
 	} {
 		s, err := read(ctx)
 		if err != nil {

@@ -103,6 +103,11 @@ func fleetOf() []client.Object {
 			Status: registrationv1alpha1.ClusterRegistrationStatus{SealedToken: []byte(planted), Conditions: []metav1.Condition{
 				condition(registrationv1alpha1.RegistrationConditionGranted, metav1.ConditionFalse, "OtherKey", "has registered with another key")}},
 		},
+		&registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "edge"}, Status: registrationv1alpha1.ClusterStatus{
+			Conditions: []registrationv1alpha1.GenericCondition{{Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse,
+				Reason: "KubeConfigInvalid", Message: "it logs in with password=" + password}}}},
+		&registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "core"}, Status: registrationv1alpha1.ClusterStatus{
+			Conditions: []registrationv1alpha1.GenericCondition{{Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionTrue}}}},
 		&authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-member-b", Name: "cluster-gateway"}, Status: authenticationv1beta1.ManagedServiceAccountStatus{
 			ExpirationTimestamp: ptr.To(at(10 * time.Minute)),
 			Conditions:          []metav1.Condition{condition(authenticationv1beta1.ConditionTokenReported, metav1.ConditionFalse, "Refused", "token="+password+" was refused")}}},
@@ -189,6 +194,10 @@ REGISTRATIONS THAT WAIT OR WERE REFUSED
 NAMESPACE  AGE     WHY
 clusters   5m ago  OtherKey: has registered with another key
 
+CLUSTERS THAT COULD NOT BE IMPORTED
+NAMESPACE  CLUSTER  WHY
+clusters   edge     KubeConfigInvalid: it logs in with password=[removed]
+
 TOKENS OF MEMBERS' ACCOUNTS THAT ARE MISSING, OR END WITHIN AN HOUR
 NAMESPACE              NAME             REPORTED  EXPIRES  WHY NOT
 fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[removed] was refused
@@ -197,7 +206,7 @@ fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[remov
 PLACEMENTS THAT ARE NOT AVAILABLE
 PLACEMENT  CONDITION  WHY NOT
 shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest (and on 1 more member)
-2 are available
+2 are available; kubectl fleetgate why <placement> says what to do
 
 PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
 PLACEMENT     CONDITION          WHY
@@ -254,7 +263,7 @@ func TestWhatCannotBeReadIsALineOfThePage(t *testing.T) {
 	got := page(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("you may not, Bearer " + jwt)
 	}})
-	const sections = 10
+	const sections = 11
 	if n := strings.Count(got, "could not be read: you may not, Bearer [removed]"); n != sections || strings.Contains(got, planted) {
 		t.Errorf("%d sections say that they could not be read, want %d:\n%s", n, sections, got)
 	}

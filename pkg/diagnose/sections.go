@@ -179,6 +179,23 @@ func (r *Reporter) registrations(ctx context.Context) (section, error) {
 	return s, err
 }
 
+// imports are the Clusters on which the hub was to install an agent, and could not.
+func (r *Reporter) imports(ctx context.Context) (section, error) {
+	s := section{title: "Clusters that could not be imported", head: []string{"NAMESPACE", "CLUSTER", "WHY"}}
+	var clusters registrationv1alpha1.ClusterList
+	note, err := r.list(ctx, &clusters)
+	s.note = note
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+		for _, c := range cluster.Status.Conditions {
+			if c.Type == registrationv1alpha1.ClusterConditionImported && c.Status == corev1.ConditionFalse {
+				s.rows = append(s.rows, row{cells: []string{cluster.Namespace, cluster.Name, c.Reason + ": " + c.Message}})
+			}
+		}
+	}
+	return s, err
+}
+
 // accounts are the ManagedServiceAccounts whose token is missing or about to end.
 func (r *Reporter) accounts(ctx context.Context) (section, error) {
 	s := section{title: "Tokens of members' accounts that are missing, or end within an hour", head: []string{"NAMESPACE", "NAME", "REPORTED", "EXPIRES", "WHY NOT"}}
@@ -228,7 +245,11 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 		}
 		s.rows = append(s.rows, rows...)
 	}
-	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine))
+	remedy := ""
+	if len(s.rows) > 0 {
+		remedy = "kubectl fleetgate why <placement> says what to do"
+	}
+	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine), remedy)
 	return s, nil
 }
 

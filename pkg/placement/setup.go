@@ -122,7 +122,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		rollouts,
-		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Clock: o.Clock, Workers: o.Workers},
+		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&reportback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},
 		&status.Reconciler{Client: cached, Snapshots: contents, Recorder: recorder, Clock: o.Clock, Settle: o.Settle, Workers: o.Workers, Arrival: arrival},
 	}

@@ -8,9 +8,16 @@ import (
 	"time"
 )
 
-// expectedFor is how long a member is expected back that has no session any more: no agent
-// whose machine and network are well waits longer between two attempts.
-const expectedFor = reconnectCeiling
+const (
+	// expectedFor is how long after its own start a gateway expects every member: no agent
+	// whose machine and network are well waits longer between two attempts.
+	expectedFor = reconnectCeiling
+
+	// backWithin is how long a member is expected back that lost its session while this
+	// gateway was there: an agent that lives tries again within a second, and three times
+	// within seven. Whose agent is gone keeps people waiting for as long.
+	backWithin = 10 * time.Second
+)
 
 // departures are the members that were lost a moment ago.
 type departures struct {
@@ -52,11 +59,7 @@ func (d *departures) note(member string, now time.Time) {
 }
 
 func (d *departures) recent(member string, now time.Time) bool {
-	last := d.last(member)
-	if last.Before(d.began) {
-		last = d.began
-	}
-	return now.Sub(last) <= expectedFor
+	return now.Sub(d.began) <= expectedFor || now.Sub(d.last(member)) <= backWithin
 }
 
 func (d *departures) last(member string) time.Time {

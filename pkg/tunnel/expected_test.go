@@ -31,7 +31,7 @@ func begun(t *testing.T) *Registry {
 // wantExpected says that the member was lost just now.
 func wantExpected(t *testing.T, r *Registry, how string) {
 	t.Helper()
-	time.Sleep(expectedFor - time.Second)
+	time.Sleep(backWithin - time.Second)
 	if !r.Expected("member") {
 		t.Errorf("%s: its clients are not told to come again.", how)
 	}
@@ -74,8 +74,11 @@ func TestMembersThatNeverComeBackAreForgotten(t *testing.T) {
 		if kept := len(d.lost) + len(d.before); kept > 3*int(expectedFor/time.Second) {
 			t.Errorf("It remembers %d.", kept)
 		}
-		if !d.recent("990", time.Now()) || d.recent("900", time.Now()) {
+		if !d.recent("998", time.Now()) || d.recent("900", time.Now()) {
 			t.Error("It remembers the wrong ones.")
+		}
+		if d.last("980").IsZero() {
+			t.Error("It has forgotten whose sessions may be draining yet.")
 		}
 	})
 }

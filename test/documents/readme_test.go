@@ -112,3 +112,24 @@ func pattern(format string) string {
 }
 
 func verb() *regexp.Regexp { return regexp.MustCompile(`%[.0-9]*[a-z]`) }
+
+// TestCommandsThatInstallNameTheImages keeps whoever copies a command from Pods whose image
+// nobody can pull: none is published yet.
+func TestCommandsThatInstallNameTheImages(t *testing.T) {
+	install := regexp.MustCompile(`(?m)^(?:[a-z]+\$ )?helm install \S+ charts/(gateway|agent) (?:.*\\\n)*.*$`)
+	found := map[string]int{}
+	for _, document := range documents(t) {
+		for _, match := range install.FindAllStringSubmatch(read(t, document), -1) {
+			found[match[1]]++
+			if !strings.Contains(match[0], " image.repository=") && !strings.Contains(match[0], "--set=image.repository=") {
+				t.Errorf("%s does not say which image:\n%s", document, match[0])
+			}
+			if match[1] == "gateway" && !strings.Contains(match[0], "agentImage.repository=") {
+				t.Errorf("%s does not say which image imported clusters get:\n%s", document, match[0])
+			}
+		}
+	}
+	if found["gateway"] < 3 || found["agent"] < 4 {
+		t.Errorf("only %v are found: this test looks for the wrong text", found)
+	}
+}

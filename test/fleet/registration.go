@@ -54,9 +54,17 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	}
 	// The first binding of the admins' group: after it, everything is done as admin. The hub asks
 	// the gateway's webhooks about it by an aggregated API, and looks only now and then whether one
-	// is back that was away.
+	// is back that was away. A hub that has not heard of the webhooks yet would take the placement
+	// without asking anybody, which its status would tell from then on: the webhook fills in a type.
+	apply := []string{"apply", "--filename=" + f.example("admins.yaml")}
 	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", registrationTimeout, func(ctx context.Context) (bool, error) {
-		_, err := f.Kubectl(ctx, breakGlass, "", "apply", "--filename="+f.example("admins.yaml"))
+		tried, err := f.Kubectl(ctx, breakGlass, "", append(apply, "--dry-run=server", "--output=jsonpath={..placementType}")...)
+		if err == nil && tried == "" {
+			err = errors.New("the hub does not ask the gateway's webhooks yet")
+		}
+		if err == nil {
+			_, err = f.Kubectl(ctx, breakGlass, "", apply...)
+		}
 		return err == nil, err
 	})
 }

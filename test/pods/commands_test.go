@@ -47,7 +47,8 @@ func run(ctx context.Context, cluster *env.Cluster, script string) (string, erro
 // environment has the programs of this project, and nothing that the user keeps at home.
 func environment() []string {
 	return append(os.Environ(),
-		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"), "HOME="+work, "WORK="+work, "CLUSTER_CLIENT_ID="+clientID)
+		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"), "HOME="+work, "WORK="+work, "CLUSTER_CLIENT_ID="+clientID,
+		"REGISTRY=ghcr.io/fleetgate")
 }
 
 // throughHub is kubectl on the member, as a user of the hub.

@@ -69,6 +69,13 @@ type identity interface {
 	Member(ctx context.Context) (string, error)
 	Token(ctx context.Context) (string, error)
 	HubConfig(ctx context.Context) (*rest.Config, error)
+	// Moved is closed when the way to the hub becomes another; nil if it never does.
+	Moved() <-chan struct{}
+	// Mover goes where the hub is from now on; nil if others say where that is.
+	Mover() func(ctx context.Context, server string, ca []byte) error
+	// Origin is the URL by which the agent knew the hub first, which stays when the hub
+	// moves: ManifestWorks know the hub by it. Empty until the agent is known there.
+	Origin() string
 }
 
 var (

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,15 @@ func (w *worksOnly) HubConfig(context.Context) (*rest.Config, error) {
 	return rest.CopyConfig(w.hub), nil
 }
 
+// Moved is nil: the way to the hub stays what it is.
+func (w *worksOnly) Moved() <-chan struct{} { return nil }
+
+// Mover is nil: whoever runs this agent says where the hub is.
+func (w *worksOnly) Mover() func(ctx context.Context, server string, ca []byte) error { return nil }
+
+// Origin is the URL of the hub.
+func (w *worksOnly) Origin() string { return w.hub.Host }
+
 // serveWorksOnly applies ManifestWorks and does nothing else.
 func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	reached, err := engine.Reach(a.Member)
@@ -116,10 +126,11 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	if err != nil {
 		return err
 	}
-	if err := a.addManifestWorks(ctx, mgr, reached, a.hubOrigin(hubConfig.Host), cluster); err != nil {
+	origin := cmp.Or(a.enroller.Origin(), hubConfig.Host)
+	if err := a.addManifestWorks(ctx, mgr, reached, origin, cluster); err != nil {
 		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
 	}
-	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(a.hubOrigin(hubConfig.Host)))
+	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(origin))
 	told(nil)
 	return mgr.Start(ctx)
 }

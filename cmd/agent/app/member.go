@@ -4,7 +4,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -56,7 +55,7 @@ func (a *agent) serveHub(ctx context.Context) error {
 
 // serveOneWay is serveHub for as long as the hub is reached in the same way.
 func (a *agent) serveOneWay(ctx context.Context, member string) error {
-	moved := a.moved()
+	moved := a.enroller.Moved()
 	hub, err := a.enroller.HubConfig(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)
@@ -88,30 +87,6 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 		}
 	})
 	return group.Wait()
-}
-
-// moved is closed when the way to the hub becomes another; nil if it never does.
-func (a *agent) moved() <-chan struct{} {
-	if enroller, is := a.enroller.(*enroll.Enroller); is {
-		return enroller.Moved()
-	}
-	return nil
-}
-
-// move is how the agent goes where the hub is from now on; nil if others say where that is.
-func (a *agent) move() func(context.Context, string, []byte) error {
-	if enroller, is := a.enroller.(*enroll.Enroller); is {
-		return enroller.Move
-	}
-	return nil
-}
-
-// hubOrigin is by which URL ManifestWorks know the hub: it stays when the hub moves.
-func (a *agent) hubOrigin(now string) string {
-	if enroller, is := a.enroller.(*enroll.Enroller); is {
-		return cmp.Or(enroller.Origin(), now)
-	}
-	return now
 }
 
 // serveMember returns nil when the hub has let the member go, or the context ends. Then
@@ -245,7 +220,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, member string, r heartbeat.Reconc
 	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, member, version.Get()
 	r.Server, r.ServerCA, r.Tunnel = a.Member.Host, a.reportedCA(), a.way.told
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
-	r.Move, r.Clock = a.move(), clock.RealClock{}
+	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
 	return r.SetupWithManager(hub)
 }
 

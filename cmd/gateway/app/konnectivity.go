@@ -60,7 +60,7 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *cluster.Id
 			},
 			Lanes:       given.Lanes,
 			APIServer:   given.APIServer,
-			APIServerOf: members.APIServer,
+			APIServerOf: (&cluster.APIServers{Reader: g.manager.GetClient()}).Of,
 			Allow:       allow,
 			Metrics:     exported,
 		}); err != nil {

@@ -40,6 +40,7 @@ var refused = []string{
 	"--adopt --external-name=gateway.example.com", "--argocd-namespace=Argo_CD", "--argocd-namespace=", "--hub-url=http://hub", "--hub-url=https://",
 	"--konnectivity-agents --konnectivity-frontends-address=8090 --konnectivity-allow=10.0.0.1",
 	"--konnectivity-replicas=-1 --konnectivity-lanes=0", "--konnectivity-replicas=17 --konnectivity-lanes=17",
+	"--konnectivity-apiserver=kubernetes.default.svc", "--konnectivity-apiserver=10.0.0.1:99999",
 	"--agents-address=gateway:8091 --agents-client-ca-file=ca.pem --konnectivity-frontends-ca-file=ca.pem",
 	"--agent-token-lifetime=1m", "--agent-token-lifetime=9000h", "--guard-rails=all --certificates=x --confirm-delete=maybe --authorize-authors=some",
 	"--helm-chart-registries=ghcr.io/acme,https://ghcr.io", "--helm-chart-credentials=/nowhere/config.json", "--confirm-delete-members=-1",

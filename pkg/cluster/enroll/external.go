@@ -149,6 +149,15 @@ func (e *External) HubConfig(ctx context.Context) (*rest.Config, error) {
 	return rest.CopyConfig(e.hub), e.await(ctx)
 }
 
+// Moved is nil: the way to the hub stays what it is.
+func (e *External) Moved() <-chan struct{} { return nil }
+
+// Mover is nil: whoever gave this identity says where the hub is.
+func (e *External) Mover() func(ctx context.Context, server string, ca []byte) error { return nil }
+
+// Origin is the URL of the hub.
+func (e *External) Origin() string { return e.hub.Host }
+
 func (e *External) await(ctx context.Context) error {
 	select {
 	case <-e.admitted:

@@ -52,6 +52,9 @@ func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 	return nil
 }
 
+// Mover is Move: an agent that registered itself goes where the hub says.
+func (e *Enroller) Mover() func(ctx context.Context, server string, ca []byte) error { return e.Move }
+
 // Moved is closed when the way to the hub becomes another one than it is now: whoever uses
 // the result of HubConfig asks for another.
 func (e *Enroller) Moved() <-chan struct{} {

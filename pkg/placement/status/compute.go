@@ -52,6 +52,7 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 	counts := c.members()
 	c.missing()
 	c.sumUp(counts)
+	c.status.Members = fmt.Sprintf("%d/%d", wellOf(c.status), len(c.status.PlacementStatuses))
 	return c.status
 }
 

@@ -113,6 +113,32 @@ func TestUnderUpdateRunsTheStatusIsAboutTheSnapshotThatAllMembersHave(t *testing
 	}
 }
 
+func TestAStatusSaysOnHowManyMembersAllIsWell(t *testing.T) {
+	failed := append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
+	fixed := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b", "c"}}
+	})
+	for name, tc := range map[string]struct {
+		policy   *placementv1beta1.ClusterSchedulingPolicySnapshot
+		bindings []placementv1beta1.BindingObject
+		want     string
+	}{
+		"one failed and one is missing": {decided("a", "b", "!c"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", failed...)}, "1/3"},
+		"one is not begun":              {decided("a", "b"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b")}, "1/2"},
+		"no member fits":                {decided(), nil, "0/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Compute(&Observed{Placement: fixed, Policy: tc.policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: tc.bindings}).Members
+			if got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+	if got := Compute(&Observed{Placement: fixed, Policy: &placementv1beta1.ClusterSchedulingPolicySnapshot{}}).Members; got != "" {
+		t.Errorf("before the scheduler has decided it is %q", got)
+	}
+}
+
 func TestCompute(t *testing.T) {
 	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}

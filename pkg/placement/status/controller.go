@@ -52,7 +52,8 @@ type Reconciler struct {
 	// Arrival measures how long changes take.
 	Arrival *Arrival
 
-	spacing spacing
+	spacing     spacing
+	standstills standstills
 }
 
 // SetupWithManager registers the controller. It looks at a placement when its
@@ -102,6 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		r.spacing.forget(req.NamespacedName)
 		r.Arrival.forget(req.NamespacedName)
+		r.standstills.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil || placement.GetDeletionTimestamp() != nil {
@@ -126,10 +128,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	}
-	if err == nil {
-		r.Arrival.observe(placement, observed.Changed, r.Clock.Now())
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
+	r.Arrival.observe(placement, observed.Changed, r.Clock.Now())
+	told, again := r.standstills.look(req.NamespacedName, placement, r.Clock.Now())
+	if told != nil {
+		r.Recorder.Eventf(placement, nil, told.kind, told.reason, "Place", "%s", told.message)
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
 }
 
 // observe gathers what the status is made from; nil while that is in motion.

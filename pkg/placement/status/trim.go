@@ -39,16 +39,10 @@ func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.P
 		meta.RemoveStatusCondition(&status.Conditions, placementv1beta1.ConditionStatusTrimmed)
 		return
 	}
-	fails := 0
-	for i := range status.PlacementStatuses {
-		if m := &status.PlacementStatuses[i]; !well(m) {
-			fails++
-		}
-	}
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue, ObservedGeneration: placement.GetGeneration(),
 		Reason:  placementv1beta1.ReasonStatusOversized,
-		Message: fmt.Sprintf("All is well on %d of %d members. The status is too large to tell everything: look at the bindings and the Works of a member for what is missing", members-fails, members),
+		Message: fmt.Sprintf("All is well on %d of %d members. The status is too large to tell everything: look at the bindings and the Works of a member for what is missing", wellOf(status), members),
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	each(status, withoutDetails)
@@ -77,6 +71,17 @@ func bytesOf(status *placementv1beta1.PlacementStatus) int {
 		return 0 // It cannot be written either, which tells why.
 	}
 	return len(text)
+}
+
+// wellOf counts the members of a whole status where all is well.
+func wellOf(status *placementv1beta1.PlacementStatus) int {
+	count := 0
+	for i := range status.PlacementStatuses {
+		if well(&status.PlacementStatuses[i]) {
+			count++
+		}
+	}
+	return count
 }
 
 // well reports whether all conditions of a member are True.

@@ -93,7 +93,7 @@ func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition s
 			continue
 		}
 		count++
-		if one := ofMember(&members[i], c); count == 1 || found.Waits && !one.Waits {
+		if one := OfMember(&members[i], c); count == 1 || found.Waits && !one.Waits {
 			found = one
 		}
 	}
@@ -101,7 +101,9 @@ func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition s
 	return found, count > 0
 }
 
-func ofMember(member *placementv1beta1.PerClusterPlacementStatus, c *metav1.Condition) Trouble {
+// OfMember is the trouble of one member whose condition is not True, with the first object
+// that has it.
+func OfMember(member *placementv1beta1.PerClusterPlacementStatus, c *metav1.Condition) Trouble {
 	t := Trouble{Condition: c.Type, Member: member.ClusterName, Message: c.Message, Waits: mayPass(c)}
 	for i := range member.FailedPlacements {
 		if failed := &member.FailedPlacements[i]; failed.Condition.Type == c.Type {

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,6 +65,7 @@ type Reconciler struct {
 	Live      client.Client
 	Snapshots Snapshots
 	Taker     Taker
+	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 	// Workers is how many runs are looked at at a time.
 	Workers int
@@ -333,7 +336,26 @@ func (r *Reconciler) write(ctx context.Context, run placementv1beta1.UpdateRunOb
 	if err := r.Client.Status().Patch(ctx, run, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
+	if why := beginsToStick(before.GetStatus(), status); why != "" {
+		r.Recorder.Eventf(run, nil, corev1.EventTypeWarning, placementv1beta1.ReasonUpdateRunStuck, "Update", "%s", why)
+	}
 	return nil
+}
+
+// beginsToStick is the sentence about a run that waits for members for too long, or for
+// others than before; empty if it does not.
+func beginsToStick(before, after *placementv1beta1.UpdateRunStatus) string {
+	stuck := func(status *placementv1beta1.UpdateRunStatus) string {
+		c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionUpdateRunProgressing)
+		if c == nil || c.Reason != placementv1beta1.ReasonUpdateRunStuck {
+			return ""
+		}
+		return c.Message
+	}
+	if why := stuck(after); why != stuck(before) {
+		return why
+	}
+	return ""
 }
 
 func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.UpdateRunObject) error {

@@ -83,7 +83,7 @@ func (p *advance) run() {
 		p.end(&status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are done")
 		return
 	}
-	p.underWay()
+	p.underWay(status.DeletionStageStatus)
 }
 
 // stop lets those members finish that have begun.
@@ -138,8 +138,9 @@ func (p *advance) fail(stage *placementv1beta1.StageUpdatingStatus, why string) 
 	p.step.Refused = why
 }
 
-func (p *advance) underWay() {
-	p.progress(&p.step.Status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunProgressing, "The stages are under way")
+func (p *advance) underWay(stage *placementv1beta1.StageUpdatingStatus) {
+	p.progress(&p.step.Status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunProgressing,
+		fmt.Sprintf("Stage %s is under way", stage.StageName))
 }
 
 // waiting says that the run waits for tasks of a stage.

@@ -49,7 +49,7 @@ func (p *advance) stage(stage *placementv1beta1.StageUpdatingStatus, config *pla
 	default:
 		p.stageStarted(stage)
 		if !p.stuck(stage, f) {
-			p.underWay()
+			p.underWay(stage)
 		}
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
@@ -81,8 +82,20 @@ func (a *AgentServer) apiServerOf(ctx context.Context, member string) (string, e
 		return "", fmt.Errorf("looking up where the API server of member %s is: %w", member, err)
 	case own == "":
 		return a.options.APIServer, nil
-	case hostOf(own) == "":
-		return "", fmt.Errorf("%s, which its MemberCluster has for the API server of member %s, is not host:port", printable(own), member)
+	case !IsAddress(own):
+		return "", fmt.Errorf("%s, which its MemberCluster has for the API server of member %s, is not host:port, with a port from 1 to 65535",
+			printable(own), member)
 	}
 	return own, nil
+}
+
+// IsAddress reports whether an agent of upstream's can be asked for it: host:port, with a
+// port from 1 to 65535.
+func IsAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return false
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && number > 0
 }

@@ -41,7 +41,18 @@ func TestEachMemberHasItsAPIServerWhereItsMemberClusterSays(t *testing.T) {
 	if err == nil {
 		_ = conn.Close()
 	}
-	if want := "no-port, which its MemberCluster has for the API server of member wrong, is not host:port"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "no-port, which its MemberCluster has for the API server of member wrong, is not host:port, with a port from 1 to 65535"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("dialing where no address is: %v", err)
+	}
+}
+
+func TestAnAddressHasAHostAndAPort(t *testing.T) {
+	for text, want := range map[string]bool{
+		"10.0.0.1:6443": true, "kubernetes.default.svc:443": true, "[fd00::1]:6443": true,
+		"10.0.0.1": false, ":6443": false, "api:https": false, "api:0": false, "api:99999": false, "api:-1": false, "": false,
+	} {
+		if got := IsAddress(text); got != want {
+			t.Errorf("%q: %t, want %t", text, got, want)
+		}
 	}
 }

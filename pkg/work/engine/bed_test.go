@@ -47,7 +47,7 @@ func done(name string, state availability.State) Outcome {
 
 // plan is that of an Engine on a member with these kinds.
 func plan(manifests [][]byte, kinds kindFinder) ([]Item, error) {
-	e := &Engine{Dialect: ours(), kinds: kinds}
+	e := &Engine{Dialect: ours(), kinds: &servedKinds{current: kinds}}
 	return e.plan(manifests)
 }
 

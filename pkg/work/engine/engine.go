@@ -35,7 +35,7 @@ const attempts = 5
 type Engine struct {
 	Dialect
 	member   dynamic.Interface
-	kinds    kindFinder
+	kinds    *servedKinds
 	merger   merge.Merger
 	clock    clock.PassiveClock
 	effort   Effort
@@ -169,6 +169,8 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return e.applied(t, it, live, written), true
 	case overtaken(err, live):
 		return Outcome{}, false
+	case isUnserved(err):
+		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
 	out.Holds = out.Err != nil || live != nil && StandingOf(live.GetOwnerReferences(), t.owner).Ours
@@ -186,6 +188,17 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	out = e.failed(it, live, NotWritten, err)
 	out.Holds = true
 	return out, true
+}
+
+// unserved is the outcome of a write to a path that the member does not serve: of a kind
+// that is gone, or of one of Kubernetes' own that cannot be written so.
+func (e *Engine) unserved(it Item, err error) Outcome {
+	out := e.failed(it, nil, NotWritten, err)
+	out.unserved, out.Holds = true, false
+	if kind := it.object.GroupVersionKind(); !e.merger.Known.Recognizes(kind) {
+		out.Refused = noKind(kind)
+	}
+	return out
 }
 
 // applied is the outcome of a write that went well.

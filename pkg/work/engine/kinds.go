@@ -5,13 +5,19 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
+
+	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
 const (
@@ -19,7 +25,65 @@ const (
 	// defined. After that the watch tells.
 	kindPatience = 5 * time.Second
 	kindInterval = 50 * time.Millisecond
+
+	// kindRenewal is how often what is known of a member's kinds is thrown away at most: a
+	// thousand works of a kind that was removed ask the member anew once, not each.
+	kindRenewal = 5 * time.Second
 )
+
+// kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
+type kindFinder interface {
+	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
+}
+
+// servedKinds finds kinds by what a member said of them. A mapper asks for kinds that it
+// does not know, and never again for those that it knows: one that was removed, or has
+// another scope or plural now, is found out by the member's answer to a write.
+type servedKinds struct {
+	fresh func() (kindFinder, error) // knows nothing yet
+	clock clock.PassiveClock
+
+	mu      sync.Mutex // guards what follows
+	current kindFinder
+	renewed time.Time
+}
+
+var _ kindFinder = (*servedKinds)(nil)
+
+// RESTMapping says where objects of a kind are found.
+func (k *servedKinds) RESTMapping(kind schema.GroupKind, versions ...string) (*apimeta.RESTMapping, error) {
+	k.mu.Lock()
+	current := k.current
+	k.mu.Unlock()
+	return current.RESTMapping(kind, versions...)
+}
+
+// renew has the member asked again, unless that was just done.
+func (k *servedKinds) renew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock.Now()
+	if now.Sub(k.renewed) < kindRenewal {
+		return
+	}
+	if current, err := k.fresh(); err == nil { // else the next write of such a kind tries again
+		k.current, k.renewed = current, now
+	}
+}
+
+// isUnserved tells the 404 of a path that a member's API server does not have from that
+// of an object, or of its namespace. Only the answer to a write says that there is no such
+// kind: some kinds can be created and not read.
+func isUnserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// noKind is the refusal of a manifest whose kind the member has not.
+func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
+	return &refusal.Refusal{Reason: NotAcceptable, Message: fmt.Sprintf(
+		"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
+		kind.Kind, kind.GroupVersion())}
+}
 
 // ownKinds lists the kinds that items lack and that CustomResourceDefinitions of
 // the same Work define, which are applied.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -31,10 +32,13 @@ type Member struct {
 	// Config reaches it, by Client, whose requests end after a while.
 	Config *rest.Config
 	Client *http.Client
-	Kinds  apimeta.RESTMapper
+	// Kinds never forgets a kind.
+	Kinds apimeta.RESTMapper
 	// Watcher has to run.
 	Watcher *memberwatch.Watcher
 	objects dynamic.Interface
+	// served are the kinds of works' objects, for all families.
+	served *servedKinds
 
 	accounts accounts
 }
@@ -57,6 +61,8 @@ func Reach(config *rest.Config) (*Member, error) {
 	if m.Kinds, err = apiutil.NewDynamicRESTMapper(config, transport); err != nil {
 		return nil, fmt.Errorf("making the member's mapper of kinds: %w", err)
 	}
+	m.served = &servedKinds{current: m.Kinds, clock: clock.RealClock{},
+		fresh: func() (kindFinder, error) { return apiutil.NewDynamicRESTMapper(config, transport) }}
 	if m.objects, err = dynamic.NewForConfigAndClient(config, &limited); err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
@@ -87,7 +93,7 @@ func (m *Member) For(dialect Dialect, o Options) *Engine {
 	e := &Engine{
 		Dialect:  dialect,
 		member:   m.objects,
-		kinds:    m.Kinds,
+		kinds:    m.served,
 		merger:   merge.Merger{Known: scheme.Scheme},
 		clock:    o.Effort.Clock,
 		effort:   o.Effort,

@@ -74,6 +74,8 @@ type Outcome struct {
 	AskIn time.Duration
 	// pods selects those of a workload.
 	pods string
+	// unserved is set when the plan was made with a kind that the member has no longer.
+	unserved bool
 }
 
 // Result is what came of bringing a work.

@@ -66,11 +66,6 @@ func objectOf(resource schema.GroupVersionResource, ref manifest.Ref) memberwatc
 	return memberwatch.Object{Resource: resource, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// kindFinder tells where objects of a kind are found; apimeta.RESTMapper is one.
-type kindFinder interface {
-	RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error)
-}
-
 // Plan makes an item of every manifest of a work, anew only if it may be another than
 // the last time. The error is a member that could not be asked; what is wrong with a
 // manifest is in its item.
@@ -120,9 +115,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
 		it.UnknownKind = true
-		it.Refused = &refusal.Refusal{Reason: NotAcceptable, Message: fmt.Sprintf(
-			"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
-			kind.Kind, kind.GroupVersion())}
+		it.Refused = noKind(kind)
 		return it, nil
 	}
 	if err != nil {

@@ -114,7 +114,7 @@ func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := &Engine{Dialect: ours(), kinds: known, memories: newMemories()}
+			e := &Engine{Dialect: ours(), kinds: &servedKinds{current: known}, memories: newMemories()}
 			first, err := e.Plan("work", tc.first)
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAPlanIsMadeAnewOnlyIfItMayBeAnother(t *testing.T) {
 			if tc.forget {
 				e.ForgetPlan("work")
 			}
-			e.kinds = deaf
+			e.kinds.current = deaf
 			second, err := e.Plan("work", tc.second)
 			if anew := err != nil; anew != tc.anew {
 				t.Fatalf("it is made anew: %t", anew)

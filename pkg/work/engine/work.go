@@ -113,12 +113,17 @@ func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item
 	if w.As != nil {
 		with.member = w.As
 	}
-	return with.run(ctx, task{
+	outcomes := with.run(ctx, task{
 		owner:  w.Owner,
 		may:    w.May,
 		memory: memory,
 		saw:    func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
 	}, items)
+	if slices.ContainsFunc(outcomes, func(out Outcome) bool { return out.unserved }) {
+		e.kinds.renew()
+		e.ForgetPlan(w.Name)
+	}
+	return outcomes
 }
 
 // Remove removes all that a work has brought: Foreground with what depends on it; with

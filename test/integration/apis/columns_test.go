@@ -5,12 +5,15 @@ package apis
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/expect"
 )
@@ -37,9 +40,10 @@ var _ = Describe("What kubectl get prints", func() {
 				said("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled", "found all"),
 				said("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "not applied on 1 cluster(s)"),
 			}
+			crp.Status.Members = "2/3"
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
-			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Reason", "ApplyFailed"),
+			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Members", "2/3"), HaveKeyWithValue("Reason", "ApplyFailed"),
 			HaveKeyWithValue("Why-Not", "not applied on 1 cluster(s)")))
 	})
 
@@ -76,5 +80,38 @@ var _ = Describe("What kubectl get prints", func() {
 		Expect(expect.Cells(ctx, hub.Config(), group+"namespaces/"+namespace+"/works/columns")).To(And(
 			HaveKeyWithValue("Applied", "True"), HaveKeyWithValue("Available", "False"), HaveKeyWithValue("Reason", "SomeManifestsAreNotAvailable"),
 			HaveKeyWithValue("Why-Not", "Deployment shop/web")))
+	})
+
+	It("says of an update run where it stands", func(ctx SpecContext) {
+		run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
+		run.Spec.PlacementName, run.Spec.StagedRolloutStrategyName = "shop", "canary-first"
+		with(ctx, run, func() {
+			run.Status.Conditions = []metav1.Condition{
+				said("Progressing", metav1.ConditionFalse, "UpdateRunWaiting", "Waiting for the tasks after stage canary")}
+		})
+		Expect(expect.Cells(ctx, hub.Config(), group+"clusterstagedupdateruns/columns")).To(And(
+			HaveKeyWithValue("Placement", "shop"), HaveKeyWithValue("Progressing", "False"),
+			HaveKeyWithValue("Stands-At", "Waiting for the tasks after stage canary")))
+	})
+
+	It("says of a token whether it is ready, and until when", func(ctx SpecContext) {
+		account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "columns"}}
+		until := metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+		with(ctx, account, func() {
+			account.Status.ExpirationTimestamp = &until
+			account.Status.Conditions = []metav1.Condition{said("TokenReported", metav1.ConditionTrue, "TokenReported", "reported")}
+		})
+		Expect(expect.Cells(ctx, hub.Config(), "/apis/authentication.open-cluster-management.io/v1beta1/namespaces/"+namespace+"/managedserviceaccounts/columns")).To(And(
+			HaveKeyWithValue("Ready", "True"), HaveKeyWithValue("Expires", "2030-01-02T03:04:05Z")))
+	})
+
+	It("says of a ClusterProfile whether its control plane is well", func(ctx SpecContext) {
+		profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "columns"}}
+		profile.Spec.ClusterManager.Name = "fleetgate"
+		with(ctx, profile, func() {
+			profile.Status.Conditions = []metav1.Condition{said("ControlPlaneHealthy", metav1.ConditionFalse, "Silent", "nothing is heard")}
+		})
+		Expect(expect.Cells(ctx, hub.Config(), "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/"+namespace+"/clusterprofiles/columns")).To(And(
+			HaveKeyWithValue("Healthy", "False"), HaveKeyWithValue("Reason", "Silent")))
 	})
 })

@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/test/artifacts"
 	"fleetgate.io/fleetgate/test/env"
@@ -61,7 +63,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	wire, err = dynamic.NewForConfig(hub.Config())
 	Expect(err).NotTo(HaveOccurred())
-	hubClient, err = hub.Client(corev1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme)
+	hubClient, err = hub.Client(corev1.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme,
+		authenticationv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme)
 	Expect(err).NotTo(HaveOccurred())
 
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())

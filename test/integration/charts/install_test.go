@@ -86,7 +86,7 @@ var _ = Describe("The charts", Ordered, func() {
 		ports, err := env.FreePorts(5)
 		Expect(err).NotTo(HaveOccurred())
 		ended := inBackground(ctx, hub, "install", "gateway", chart("gateway"), "--wait", "--timeout=4m",
-			"--set=hubURL="+hub.URL+",replicas=1", "--set=extraArgs={--helm-charts}",
+			"--set=hubURL="+hub.URL+",replicas=1", "--set=helmCharts.enabled=true",
 			fmt.Sprintf("--set=ports.api=%d,ports.webhooks=%d,ports.peers=%d,ports.metrics=%d,ports.probes=%d", ports[0], ports[1], ports[2], ports[3], ports[4]))
 		leadToLoopback(ctx, hubClient)
 		gateway = prepare(ctx, hub, hubClient, findPod(ctx, hubClient, gatewayApplication), "gateway", "--kubeconfig")

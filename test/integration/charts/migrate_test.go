@@ -131,7 +131,7 @@ func (m *migration) run(ctx context.Context, c transcript.Command) (string, erro
 	command.Dir = home
 	command.Env = append(os.Environ(), "HOME="+of.Dir, "KUBECONFIG="+filepath.Join(of.Dir, env.BreakGlass+".kubeconfig"),
 		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"),
-		"HUB_URL="+m.hub.URL, "HUB_CA="+base64.StdEncoding.EncodeToString(m.hub.CABundle))
+		"HUB_URL="+m.hub.URL, "HUB_CA="+base64.StdEncoding.EncodeToString(m.hub.CABundle), "REGISTRY=registry.example.org/fleetgate")
 	out, err := command.CombinedOutput()
 	GinkgoWriter.Printf("%s$ %s\n%s\n", c.Who, line, out)
 	return string(out), err

@@ -47,6 +47,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 			}
 			want := placementv1beta1.PlacementStatus{
 				ObservedResourceIndex: "0", SelectedResources: resources,
+				Members: "0/1", // Clients of the reference do not see it.
 				Conditions: []metav1.Condition{
 					has("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 					has("ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),

@@ -311,6 +311,12 @@ var _ = Describe("A member that has joined", func() {
 			g.Expect(joined.LastTransitionTime.Time).To(BeTemporally(">", lease.Spec.RenewTime.Add(3*time.Second)), "it was given the time that it has")
 			g.Expect(mc.Spec.Taints).To(ContainElement(unreachable))
 		}).Should(Succeed())
+		Eventually(func() ([]corev1.Event, error) {
+			var events corev1.EventList
+			err := hubClient.List(ctx, &events, client.InNamespace("default"))
+			return events.Items, err
+		}).Should(ContainElement(And(HaveField("InvolvedObject.Name", name), HaveField("Type", corev1.EventTypeWarning),
+			HaveField("Reason", clusterv1beta1.EventMemberClusterJoinStateUnknown), HaveField("Message", ContainSubstring("sends no heartbeat")))))
 		again := startAgent(agentOptions{namespace: a.namespace, clientID: namespace})
 		Expect(expectEnrolled(ctx, again)).To(Equal(name))
 		expectJoined(ctx, name)

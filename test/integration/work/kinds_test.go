@@ -211,6 +211,26 @@ var _ = Describe("Manifests of all sorts", func() {
 	})
 })
 
+var _ = Describe("A kind that was removed from the member", func() {
+	It("is told to a Work that comes later as one that was never there, and applied once it is back", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		gadget := `{apiVersion: five.sorts.example.com/v1, kind: Gadget, metadata: {namespace: ` + ns + `, name: a}, spec: {size: 1}}`
+		createWork(ctx, "removed-kind", nil, gadgets("five"), gadget)
+		Eventually(reportedOf(ctx, "removed-kind")).Should(HaveEach(HaveField("Applied", "True/Applied")))
+		collect(ctx, "removed-kind", "five.sorts.example.com/v1", "Gadget", ns, "a")
+
+		createWork(ctx, "after-removed-kind", nil, gadget)
+		DeferCleanup(func(ctx SpecContext) {
+			collect(ctx, "after-removed-kind", "five.sorts.example.com/v1", "Gadget", ns, "a")
+		})
+		Eventually(reportedOf(ctx, "after-removed-kind")).Should(HaveExactElements(refused("ManifestApplyFailed")))
+		Expect(message(ctx, "after-removed-kind", 0, "Applied")).To(ContainSubstring("no kind Gadget in five.sorts.example.com/v1"))
+
+		createWork(ctx, "kind-is-back", nil, gadgets("five"))
+		Eventually(reportedOf(ctx, "after-removed-kind")).Should(HaveExactElements(HaveField("Applied", "True/Applied")))
+	})
+})
+
 // sort is a sort of manifest, and what has to become of it.
 type sort struct {
 	name    string

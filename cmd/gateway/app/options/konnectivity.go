@@ -60,6 +60,9 @@ func (o *Konnectivity) Validate() []error {
 	if _, err := konnectivity.ParseAllow(o.Allow); err != nil {
 		all = append(all, fmt.Errorf("--konnectivity-allow: %w", err))
 	}
+	if !konnectivity.IsAddress(o.APIServer) {
+		all = append(all, fmt.Errorf("--konnectivity-apiserver %q is not host:port, with a port from 1 to 65535: give what agents on a member reach, such as kubernetes.default.svc:443", o.APIServer))
+	}
 	const most = 16
 	if o.Replicas < 0 || o.Replicas > most {
 		all = append(all, fmt.Errorf("--konnectivity-replicas %d is not between 0 and %d", o.Replicas, most))

@@ -99,6 +99,12 @@ type PlacementStatus struct {
 	// +optional
 	PlacementStatuses []PerClusterPlacementStatus `json:"placementStatuses,omitempty"`
 
+	// members says on how many of the members that the policy asks for all
+	// conditions are true, such as 2/3. Empty until the scheduler has decided.
+	//
+	// +optional
+	Members string `json:"members,omitempty"`
+
 	// conditions of the placement as a whole; each carries the generation that
 	// it is about.
 	//
