@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,12 +40,21 @@ func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 		_, _ = w.Write([]byte(table))
 	}))
 	t.Cleanup(server.Close)
-	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
+	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
 	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return handler
+}
+
+// kindsOf knows the kinds as a hub tells them.
+func kindsOf(scheme *runtime.Scheme) meta.RESTMapper {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		kinds.Add(kind, meta.RESTScopeRoot)
+	}
+	return kinds
 }
 
 const noTable = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[]}`
