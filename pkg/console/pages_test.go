@@ -90,7 +90,7 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: hostile, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: hostile}}}}
 	table := fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name"},{"name":%[1]q}],"rows":[{"cells":["shop",%[1]q],"object":{"metadata":{"name":"shop"}}}]}`, "<script>alert(1)</script>")
 	handler := over(t, table, member, placement, binding, run)
-	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E"} {
+	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E", "/pod?member=m&namespace=default&name=%3Cscript%3E"} {
 		w := get(handler, path)
 		body := w.Body.String()
 		if w.Code != http.StatusOK && !strings.Contains(path, "%3C") || strings.Contains(body, "<script>") || strings.ContainsAny(body, "\u202e\x1b") || len(body) > 64<<10 {

@@ -108,3 +108,9 @@ func TestLatenciesAreKeptForAMember(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestALogKeepsItsLinesAndNothingElseThatMoves(t *testing.T) {
+	if got := plainLines("one\x1b[2J\ntwo\u202e three\n" + strings.Repeat("x", maxText+1)); got != "one [2J\ntwo three\n"+strings.Repeat("x", maxText)+"..." {
+		t.Errorf("%q", got[:40])
+	}
+}
