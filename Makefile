@@ -175,7 +175,7 @@ TRUSTED_ROOT ?=
 TRIAL ?=
 SOURCE ?= https://github.com/fleetgate/fleetgate
 release_command = $(BIN)/release -push='$(PUSH)' -version=$(VERSION) -source=$(SOURCE) -created=$(SOURCE_DATE_EPOCH) \
-	-images=$(DIR)/images -charts=charts -helm=$(BIN)/helm -out=$(DIR)/release \
+	-images=$(DIR)/images -charts=charts -helm=$(BIN)/helm -out=$(DIR)/release -plugin=$(DIR)/plugin \
 	-key='$(KEY)' $(if $(TLOG),-transparency-log) -identity='$(IDENTITY)' -issuer='$(ISSUER)' -signing-config='$(SIGNING_CONFIG)' -trusted-root='$(TRUSTED_ROOT)' \
 	$(if $(TRIAL),-trial)
 

@@ -12,6 +12,9 @@
 // writes over no version that lies in the registry. With -trial it takes any tree, and the
 // statements say so.
 //
+// The kubectl plugin's archives and Krew's manifest get a signature by the same signer in a
+// file beside each.
+//
 // Signatures are bundles of Sigstore in OCI referrers, as the command cosign writes and
 // reads them, made with cosign's library. Its commands are left alone: they bring the
 // clients of every cloud and of Kubernetes, and are no interface.

@@ -31,8 +31,9 @@ type plan struct {
 	repository, version string
 	// tree is the folder of the checkout; images and charts are the folders that
 	// `make images` has written and that charts lie in.
-	tree, images, charts string
-	helm, out            string
+	// plugin is that of the kubectl plugin's archives; empty: none are signed.
+	tree, images, charts, plugin string
+	helm, out                    string
 	// url is where the source is for others.
 	url string
 	// created is the time that everything made here has.
@@ -53,6 +54,7 @@ func parse(args []string) (*plan, error) {
 	flags.StringVar(&p.tree, "tree", ".", "Folder of the checkout.")
 	flags.StringVar(&p.images, "images", "", "Folder with the OCI layouts and SBOMs of the images.")
 	flags.StringVar(&p.charts, "charts", "", "Folder with the charts.")
+	flags.StringVar(&p.plugin, "plugin", "", "Folder with the kubectl plugin's archives and Krew's manifest, which are signed there. Empty: none are.")
 	flags.StringVar(&p.helm, "helm", "helm", "The program that packs and pushes charts.")
 	flags.StringVar(&p.out, "out", "", "Folder to write to.")
 	flags.StringVar(&p.url, "source", "", "URL at which others find the source's repository.")
@@ -108,6 +110,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	files, err := p.pluginFiles()
+	if err != nil {
+		return err
+	}
 	charts, err := p.packCharts(ctx, images)
 	if err != nil {
 		return err
@@ -124,6 +130,11 @@ func run(ctx context.Context, args []string) error {
 	}
 	if err := signer.verifier.verifyRelease(ctx, all, images, charts); err != nil {
 		return fmt.Errorf("verifying what was pushed: %w", err)
+	}
+	for _, file := range files {
+		if err := errors.Join(signer.signFile(ctx, file), signer.verifier.verifyFile(ctx, file)); err != nil {
+			return err
+		}
 	}
 	return publish(list, all)
 }

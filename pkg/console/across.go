@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,46 +32,69 @@ var kinds = map[string]string{
 type look struct {
 	Kind, Namespace, Selector, Members string
 	Kinds, Columns                     []string
-	Rows                               [][]string
-	Warnings                           []string
-	Problem                            string
-	More                               bool
+	Rows                               []row
+	// NameAt is the column with objects' names.
+	NameAt   int
+	Warnings []string
+	Problem  string
+	More     bool
 }
 
-// across is one kind over many members, by the view of the fleet, as the user.
-func (c *Console) across(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
+// row is an object; Link leads to its own page, if it has one.
+type row struct {
+	Link  string
+	Cells []string
+}
+
+// lookOf reads what somebody wants to see.
+func lookOf(q url.Values) *look {
 	l := &look{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Selector: q.Get("selector"), Members: q.Get("members"), Kinds: slices.Sorted(maps.Keys(kinds))}
 	if kinds[l.Kind] == "" {
 		l.Kind = "pods"
 	}
+	return l
+}
+
+// across is one kind over many members, by the view of the fleet, as the user.
+func (c *Console) across(w http.ResponseWriter, r *http.Request) {
+	l := lookOf(r.URL.Query())
 	if err := c.fill(r, l); err != nil {
 		l.Problem = err.Error()
 	}
-	c.render(w, "across", http.StatusOK, page{Title: "Look across", Here: "across", Data: l})
+	follow := url.Values{"kind": {l.Kind}, "namespace": {l.Namespace}, "selector": {l.Selector}, "members": {l.Members}}
+	c.render(w, "across", http.StatusOK, page{Title: "Look across", Here: "across", Follow: follow.Encode(), Data: l})
 }
 
-func (c *Console) fill(r *http.Request, l *look) error {
+// request is where and how what is looked for is asked for.
+func (l *look) request() (to memberconfig.Target, params map[string]string, path []string, err error) {
 	view := ""
 	if l.Members != "" {
 		view = "labels:" + strings.ReplaceAll(l.Members, "/", ":")
 	}
-	to, err := memberconfig.View(view)
-	if err != nil {
-		return err
+	if to, err = memberconfig.View(view); err != nil {
+		return to, nil, nil, err
 	}
-	params := map[string]string{"limit": strconv.Itoa(maxRows)}
+	params = map[string]string{}
 	if l.Selector != "" {
 		params["labelSelector"] = l.Selector
 	}
-	path := []string{strings.TrimPrefix(kinds[l.Kind], "/")}
+	path = []string{strings.TrimPrefix(kinds[l.Kind], "/")}
 	if l.Namespace != "" && l.Kind != "nodes" {
 		if problems := validation.IsDNS1123Label(l.Namespace); len(problems) > 0 {
-			return fmt.Errorf("%q is no namespace: %s", l.Namespace, problems[0])
+			return to, nil, nil, fmt.Errorf("%q is no namespace: %s", l.Namespace, problems[0])
 		}
 		path = append(path, "namespaces", l.Namespace)
 	}
-	table, warnings, err := c.Hub.GetTable(r.Context(), to, params, append(path, l.Kind)...)
+	return to, params, append(path, l.Kind), nil
+}
+
+func (c *Console) fill(r *http.Request, l *look) error {
+	to, params, path, err := l.request()
+	if err != nil {
+		return err
+	}
+	params["limit"] = strconv.Itoa(maxRows)
+	table, warnings, err := c.Hub.GetTable(r.Context(), to, params, path...)
 	l.Warnings = warnings
 	if err != nil {
 		return fmt.Errorf("looking for %s: %w", l.Kind, err)
@@ -82,23 +106,32 @@ func (c *Console) fill(r *http.Request, l *look) error {
 // take has the columns that kubectl shows without being asked for more.
 func (l *look) take(table *metav1.Table) {
 	var shown []int
+	cluster := -1
 	for i, column := range table.ColumnDefinitions {
+		if column.Name == "Cluster" && cluster < 0 {
+			cluster = i
+		}
 		if column.Priority == 0 {
 			shown = append(shown, i)
 			l.Columns = append(l.Columns, column.Name)
 		}
 	}
 	l.Columns = append([]string{"Namespace"}, l.Columns...)
+	l.NameAt = slices.Index(l.Columns, "Name")
 	for i := range table.Rows {
 		var object metav1.PartialObjectMetadata
 		_ = json.Unmarshal(table.Rows[i].Object.Raw, &object) // A row without a name is shown without.
-		row := []string{object.Namespace}
+		one := row{Cells: []string{object.Namespace}}
 		for _, at := range shown {
 			if at < len(table.Rows[i].Cells) {
-				row = append(row, fmt.Sprint(table.Rows[i].Cells[at]))
+				one.Cells = append(one.Cells, fmt.Sprint(table.Rows[i].Cells[at]))
 			}
 		}
-		l.Rows = append(l.Rows, row)
+		if l.Kind == "pods" && cluster >= 0 && cluster < len(table.Rows[i].Cells) {
+			of := url.Values{"member": {fmt.Sprint(table.Rows[i].Cells[cluster])}, "namespace": {object.Namespace}, "name": {object.Name}}
+			one.Link = "/pod?" + of.Encode()
+		}
+		l.Rows = append(l.Rows, one)
 	}
 	l.More = table.Continue != ""
 }

@@ -36,6 +36,7 @@ type Console struct {
 	pages map[string]*template.Template
 	form  string
 	live  *signals
+	took  latencies
 }
 
 // handler is the pages without their guard.
@@ -59,6 +60,7 @@ func (c *Console) handler() (http.Handler, error) {
 	mux.HandleFunc("POST /runs/approve", c.approve)
 	mux.HandleFunc("POST /runs/stop", c.stop)
 	mux.HandleFunc("GET /across", c.across)
+	mux.HandleFunc("GET /pod", c.pod)
 	mux.HandleFunc("GET /wrong", c.wrong)
 	mux.HandleFunc("GET /events", c.events)
 	return mux, nil

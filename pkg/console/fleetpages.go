@@ -77,14 +77,16 @@ func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 		first = answers[0].String()
 	}
 	c.render(w, "member", http.StatusOK, page{Title: "Member " + name, Here: "fleet", Data: map[string]any{
-		"Member": member, "State": state, "Seen": seen, "Answers": answers, "First": first, "Placed": placed,
+		"Member": member, "State": state, "Seen": seen, "Answers": answers, "First": first, "Placed": placed, "Asked": c.ask(r.Context(), name),
 	}})
 }
 
 // trouble is a line of what is wrong now.
 type trouble struct {
 	Link, What, Why string
-	rank            int
+	// Remedy is what to do, where that is not part of Why.
+	Remedy string
+	rank   int
 }
 
 // wrong is everything that is not as it should be, the worst first.
@@ -101,7 +103,7 @@ func (c *Console) wrong(w http.ResponseWriter, r *http.Request) {
 		if state.WhyNot == "" || len(overview.Failing[m.Name]) > 0 && health(&state) == "troubled" {
 			continue // What fails there is a placement's.
 		}
-		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, rank: rankOf(m)})
+		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
 	}
 	unwell, err := c.Hub.UnwellPlacements(r.Context())
 	if err != nil {

@@ -87,7 +87,7 @@ func TestNobodyElseIsLetIn(t *testing.T) {
 			if w.Code != test.want {
 				t.Errorf("got %d %s, want %d", w.Code, w.Body, test.want)
 			}
-			for header, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+			for header, want := range map[string]string{"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"} {
 				if got := w.Header().Get(header); !strings.Contains(got, want) || strings.Contains(got, "unsafe") {
 					t.Errorf("%s is %q", header, got)
 				}

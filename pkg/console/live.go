@@ -91,6 +91,25 @@ func (c *Console) follow(ctx context.Context, kind schema.GroupVersionKind) {
 	}
 }
 
+// followLook tells one page of changes of what it looks at, until the context ends.
+func (c *Console) followLook(ctx context.Context, l *look, changed chan<- struct{}) {
+	to, params, path, err := l.request()
+	if err != nil {
+		return // The page says so.
+	}
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	for ctx.Err() == nil {
+		// What keeps it from being read the page says.
+		_ = c.Hub.Changes(ctx, tell, to, params, path...)
+		wait(ctx, watchAgain)
+	}
+}
+
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -104,6 +123,15 @@ func wait(ctx context.Context, d time.Duration) {
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	changed, leave := c.live.listen()
 	defer leave()
+	if q := r.URL.Query(); q.Get("kind") != "" {
+		ctx, stop := context.WithCancel(r.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.followLook(ctx, lookOf(q), changed)
+		}()
+		defer func() { stop(); <-ended }()
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w).Flush
 	for text := ": hello\n\n"; ; {

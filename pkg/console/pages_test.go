@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,12 +40,21 @@ func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 		_, _ = w.Write([]byte(table))
 	}))
 	t.Cleanup(server.Close)
-	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
+	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
 	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return handler
+}
+
+// kindsOf knows the kinds as a hub tells them.
+func kindsOf(scheme *runtime.Scheme) meta.RESTMapper {
+	kinds := meta.NewDefaultRESTMapper(nil)
+	for kind := range scheme.AllKnownTypes() {
+		kinds.Add(kind, meta.RESTScopeRoot)
+	}
+	return kinds
 }
 
 const noTable = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[]}`
@@ -79,7 +90,7 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	run.Status.StagesStatus = []placementv1beta1.StageUpdatingStatus{{StageName: hostile, Clusters: []placementv1beta1.ClusterUpdatingStatus{{ClusterName: hostile}}}}
 	table := fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Name"},{"name":%[1]q}],"rows":[{"cells":["shop",%[1]q],"object":{"metadata":{"name":"shop"}}}]}`, "<script>alert(1)</script>")
 	handler := over(t, table, member, placement, binding, run)
-	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E"} {
+	for _, path := range []string{"/", "/?by=region", "/member?name=m", "/placements", "/placement?name=shop", "/runs", "/runs/confirm?what=stop&run=r", "/across", "/across?kind=pods&namespace=%3Cscript%3E", "/wrong", "/member?name=%3Cscript%3E", "/pod?member=m&namespace=default&name=%3Cscript%3E"} {
 		w := get(handler, path)
 		body := w.Body.String()
 		if w.Code != http.StatusOK && !strings.Contains(path, "%3C") || strings.Contains(body, "<script>") || strings.ContainsAny(body, "\u202e\x1b") || len(body) > 64<<10 {

@@ -4,10 +4,15 @@
 package console
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	placementtrouble "fleetgate.io/fleetgate/pkg/placement/trouble"
@@ -28,9 +33,16 @@ func ofPlacement(placement placementv1beta1.PlacementObject) trouble {
 		t.Why = found[0].String()
 		if !found[0].Waits {
 			t.rank = 1
+			t.Remedy = why.Remedy(found[0].Message, found[0].Object, found[0].Member, hub.NameOf(placement))
 		}
 	}
 	return t
+}
+
+// placementRow is a placement in the list of all.
+type placementRow struct {
+	hub.PlacementRow
+	Bar bar
 }
 
 // placements are all of them, in the hub's own columns.
@@ -40,26 +52,101 @@ func (c *Console) placements(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	c.render(w, "placements", http.StatusOK, page{Title: "Placements", Here: "placements", Data: rows})
+	unwell, err := c.Hub.ReadUnwell(r.Context(), rows)
+	if err != nil {
+		c.failed(w, err)
+		return
+	}
+	bars := map[string]bar{}
+	for _, placement := range unwell {
+		bars[hub.NameOf(placement)] = barOfStatus(placement.GetStatus())
+	}
+	var all []placementRow
+	for _, row := range rows {
+		one := placementRow{row, bars[row.Name]}
+		if row.Well {
+			// What is available is so on all members, however many they are.
+			one.Bar = bar{WellWidth: barWidth, Text: "all have it"}
+		}
+		all = append(all, one)
+	}
+	c.render(w, "placements", http.StatusOK, page{Title: "Placements", Here: "placements", Data: all})
 }
 
-// bar is the members of a placement by how they are, a thousand wide.
-type bar struct{ Well, Unwell, WellWidth, UnwellWidth int }
+// barWidth is that of a whole bar.
+const barWidth = 1000
 
-func barOf(root *tree.Node) bar {
-	var b bar
-	for _, n := range root.Children {
-		if n.Well {
-			b.Well++
-		} else {
-			b.Unwell++
-		}
-	}
-	if all := b.Well + b.Unwell; all > 0 {
-		b.WellWidth = 1000 * b.Well / all
-		b.UnwellWidth = 1000 - b.WellWidth
+// bar is the members of a placement by how they are, and how wide each part is.
+type bar struct {
+	Well, Waiting, Failing                int
+	WellWidth, WaitingWidth, FailingWidth int
+	// Text says the same.
+	Text string
+}
+
+// drawn completes a bar of which the numbers are known.
+func (b bar) drawn() bar {
+	b.Text = fmt.Sprintf("%d have it, %d wait, %d fail", b.Well, b.Waiting, b.Failing)
+	if all := b.Well + b.Waiting + b.Failing; all > 0 {
+		b.FailingWidth = barWidth * b.Failing / all
+		b.WaitingWidth = barWidth * b.Waiting / all
+		// What rounding leaves over is nobody's: it goes to the part that is first.
+		b.WellWidth = barWidth - b.WaitingWidth - b.FailingWidth
 	}
 	return b
+}
+
+// FailingAt is where the last part begins.
+func (b bar) FailingAt() int { return b.WellWidth + b.WaitingWidth }
+
+func barOfStatus(status *placementv1beta1.PlacementStatus) bar {
+	var b bar
+	for i := range status.PlacementStatuses {
+		of := &status.PlacementStatuses[i]
+		switch {
+		case of.ClusterName == "":
+		case !hub.Well(of):
+			b.Failing++
+		case meta.IsStatusConditionTrue(of.Conditions, placementv1beta1.ConditionAvailable):
+			b.Well++
+		default:
+			b.Waiting++
+		}
+	}
+	return b.drawn()
+}
+
+// rollout is how many members of a placement had it, minute by minute of the last hour.
+type rollout struct {
+	// Text says how it was an hour ago, and how it is.
+	Text string
+	Bars []minute
+}
+
+// minute is one of 60 bars of a picture 600 wide and 60 high.
+type minute struct{ X, Y, Height int }
+
+// lastHour counts members by the moment since which it is available there.
+func lastHour(bindings []placementv1beta1.BindingObject, now time.Time) rollout {
+	const minutes, wide, high = 60, 10, 60
+	var have [minutes + 1]int
+	for _, b := range bindings {
+		c := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionAvailable)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		since := int(now.Sub(c.LastTransitionTime.Time) / time.Minute)
+		for ago := 0; ago <= min(max(since, 0), minutes); ago++ {
+			have[ago]++
+		}
+	}
+	r := rollout{Text: fmt.Sprintf("%d of %d members have had it for an hour or longer, %d have it now", have[minutes], len(bindings), have[0])}
+	for x := range minutes {
+		if height := high * have[minutes-1-x] / max(1, len(bindings)); height > 0 {
+			r.Bars = append(r.Bars, minute{X: x * wide, Y: high - height, Height: height})
+		}
+	}
+	return r
 }
 
 // drift is an object that differs on a member.
@@ -95,7 +182,8 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 		notPicked = append(notPicked, refused{member, facts.Refusals[member].Reason})
 	}
 	c.render(w, "placement", http.StatusOK, page{Title: "Placement " + facts.Name, Here: "placements", Data: map[string]any{
-		"First": first, "Others": others, "Bar": barOf(&root), "Tree": root, "Refused": notPicked, "Drifts": driftsOf(facts.Bindings),
+		"First": first, "Others": others, "Bar": barOfStatus(facts.Placement.GetStatus()), "Tree": root, "Refused": notPicked, "Drifts": driftsOf(facts.Bindings),
+		"Rollout": lastHour(facts.Bindings, c.Clock.Now()),
 	}})
 }
 

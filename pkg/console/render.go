@@ -33,8 +33,8 @@ func plain(text string) string {
 func templates() (map[string]*template.Template, error) {
 	functions := template.FuncMap{"plain": plain, "lower": strings.ToLower}
 	all := map[string]*template.Template{}
-	for _, name := range []string{"fleet", "member", "placements", "placement", "runs", "confirm", "across", "wrong", "failed"} {
-		t, err := template.New("layout.html").Funcs(functions).ParseFS(files, "pages/layout.html", "pages/"+name+".html")
+	for _, name := range []string{"fleet", "member", "placements", "placement", "runs", "confirm", "across", "pod", "wrong", "failed"} {
+		t, err := template.New("layout.html").Funcs(functions).ParseFS(files, "pages/layout.html", "pages/parts.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading page %s: %w", name, err)
 		}
@@ -46,6 +46,9 @@ func templates() (map[string]*template.Template, error) {
 // page is what every page has, with what is on it.
 type page struct {
 	Title, Here string
+	// Follow is what else than members, placements and runs the page is to hear of: the
+	// query of what it shows.
+	Follow string
 	// Form is the text in forms that write.
 	Form string
 	Data any

@@ -6,6 +6,7 @@ package console
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,9 @@ import (
 // run, stage and runMember are a run as lanes.
 type run struct {
 	Name, Placement, State string
-	Stages                 []stage
+	// Ended is true if there is nothing more to approve or to stop.
+	Ended  bool
+	Stages []stage
 }
 
 type stage struct {
@@ -43,7 +46,7 @@ func (c *Console) runs(w http.ResponseWriter, r *http.Request) {
 
 func runOf(f placementv1beta1.UpdateRunObject) run {
 	state, waits := hub.StateOfRun(f)
-	one := run{Name: hub.NameOf(f), Placement: f.GetSpec().PlacementName, State: state}
+	one := run{Name: hub.NameOf(f), Placement: placementOf(f), State: state, Ended: state == "Succeeded" || state == "Failed"}
 	if waits != "" {
 		one.State += ": " + waits
 	}
@@ -56,6 +59,14 @@ func runOf(f placementv1beta1.UpdateRunObject) run {
 		one.Stages = append(one.Stages, lane)
 	}
 	return one
+}
+
+// placementOf names a run's placement as the pages do.
+func placementOf(f placementv1beta1.UpdateRunObject) string {
+	if f.GetNamespace() == "" {
+		return f.GetSpec().PlacementName
+	}
+	return f.GetNamespace() + "/" + f.GetSpec().PlacementName
 }
 
 func runMemberOf(c *placementv1beta1.ClusterUpdatingStatus) runMember {
@@ -72,52 +83,64 @@ func runMemberOf(c *placementv1beta1.ClusterUpdatingStatus) runMember {
 	return m
 }
 
-// confirm shows the exact request before anything is sent.
+// changes are what a button of a run does.
+func (c *Console) changes(r *http.Request, what, run string) ([]hub.Change, error) {
+	switch what {
+	case "stop":
+		change, err := c.Hub.Steering(r.Context(), run, placementv1beta1.UpdateRunStop)
+		return []hub.Change{change}, err
+	case "approve":
+		changes, err := c.Hub.Approvals(r.Context(), run, "", "kubectl fleetgate console")
+		if err == nil && len(changes) == 0 {
+			err = fmt.Errorf("run %q waits for no approval", run)
+		}
+		return changes, err
+	}
+	return nil, fmt.Errorf("there is no button %q", what)
+}
+
+// shown is a request that waits for a yes.
+type shown struct{ Name, Request string }
+
+// confirm shows the exact requests before anything is sent.
 func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 	what, name := r.URL.Query().Get("what"), r.URL.Query().Get("run")
-	found, err := c.Hub.Run(r.Context(), name)
+	changes, err := c.changes(r, what, name)
 	if err != nil {
 		c.failed(w, err)
 		return
 	}
-	var request string
-	switch what {
-	case "stop":
-		request = fmt.Sprintf("patch %T %s: {\"spec\": {\"state\": \"Stop\"}}", found, name)
-	case "approve":
-		waiting, err := c.Hub.WaitingApprovals(r.Context(), found)
+	var requests []shown
+	for _, change := range changes {
+		request, err := c.Hub.Request(change)
 		if err != nil {
 			c.failed(w, err)
 			return
 		}
-		if len(waiting) == 0 {
-			c.failed(w, fmt.Errorf("run %q waits for no approval", name))
-			return
-		}
-		for _, approval := range waiting {
-			request += fmt.Sprintf("patch status of approval request %s: condition Approved=True\n", hub.NameOf(approval))
-		}
-	default:
-		c.failed(w, fmt.Errorf("there is no button %q", what))
-		return
+		requests = append(requests, shown{change.Name(), request})
 	}
-	c.render(w, "confirm", http.StatusOK, page{Title: "Run " + name, Here: "runs", Data: map[string]any{"What": what, "Run": name, "Request": request}})
+	c.render(w, "confirm", http.StatusOK, page{Title: "Run " + name, Here: "runs", Data: map[string]any{"What": what, "Run": name, "Requests": requests}})
 }
 
-// approve and stop do what confirm has shown.
-func (c *Console) approve(w http.ResponseWriter, r *http.Request) {
-	_, err := c.Hub.ApproveRun(r.Context(), r.PostFormValue("run"), "")
-	c.done(w, r, err)
-}
+// approve and stop do what confirm has shown, and nothing that has come since.
+func (c *Console) approve(w http.ResponseWriter, r *http.Request) { c.send(w, r, "approve") }
 
-func (c *Console) stop(w http.ResponseWriter, r *http.Request) {
-	c.done(w, r, c.Hub.SetRunState(r.Context(), r.PostFormValue("run"), placementv1beta1.UpdateRunStop))
-}
+func (c *Console) stop(w http.ResponseWriter, r *http.Request) { c.send(w, r, "stop") }
 
-func (c *Console) done(w http.ResponseWriter, r *http.Request, err error) {
+func (c *Console) send(w http.ResponseWriter, r *http.Request, what string) {
+	changes, err := c.changes(r, what, r.PostFormValue("run"))
 	if err != nil {
 		c.failed(w, err)
 		return
+	}
+	for _, change := range changes {
+		if !slices.Contains(r.PostForm["shown"], change.Name()) {
+			continue
+		}
+		if err := c.Hub.Send(r.Context(), change); err != nil {
+			c.failed(w, err)
+			return
+		}
 	}
 	http.Redirect(w, r, "/runs", http.StatusSeeOther)
 }

@@ -15,10 +15,10 @@ import (
 // The picture of a fleet, in pixels: a tile's place is square, and its side says how many
 // nodes the member has.
 const (
-	place      = 26
-	smallest   = 10
-	largest    = 22
-	width      = 1200
+	place      = 22
+	smallest   = 8
+	largest    = 20
+	width      = 1232
 	headHeight = 26
 	gap        = 14
 )

@@ -30,8 +30,8 @@ func newLeaveCommand(s *session) *cobra.Command {
 		Long: `Leave deletes the MemberCluster and waits until the member's agent has taken away what
 was placed there. Drain it before, if placements are to move to others first. Its
 Cluster stays where it registered, and keeps it from joining again.`,
-		Example: `  kubectl fleetgate leave member-1
-  kubectl fleetgate leave member-2 --wait=false`,
+		Example: `  kubectl fleetgate leave old-member
+  kubectl fleetgate leave older-member --wait=false`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },

@@ -57,7 +57,7 @@ func newReachCommands(s *session) []*cobra.Command {
 		{func(f cmdutil.Factory) *cobra.Command { return events.NewCmdEvents(f, s.IOStreams) }, "events -n shop --members all", true},
 		{func(f cmdutil.Factory) *cobra.Command { return top.NewCmdTop(f, s.IOStreams) }, "top pods -n shop --member member-1", true},
 		{func(f cmdutil.Factory) *cobra.Command { return exec.NewCmdExec(f, s.IOStreams) }, "exec web-0 -n shop --member member-1 -- date", false},
-		{func(f cmdutil.Factory) *cobra.Command { return attach.NewCmdAttach(f, s.IOStreams) }, "attach web-0 -n shop --member member-1", false},
+		{func(f cmdutil.Factory) *cobra.Command { return attach.NewCmdAttach(f, s.IOStreams) }, "attach -i web-0 -n shop --member member-1", false},
 		{func(f cmdutil.Factory) *cobra.Command { return portforward.NewCmdPortForward(f, s.IOStreams) }, "port-forward service/web 8080:80 -n shop --member member-1", false},
 		{func(f cmdutil.Factory) *cobra.Command { return cp.NewCmdCp(f, s.IOStreams) }, "cp shop/web-0:/tmp/dump dump --member member-1", false},
 		{func(f cmdutil.Factory) *cobra.Command { return apply.NewCmdApply(program, f, s.IOStreams) }, "apply -f settings.yaml --member member-1", false},

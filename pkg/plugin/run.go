@@ -112,14 +112,20 @@ answered, or of those of one stage.`,
 			if err != nil {
 				return err
 			}
-			approved, err := h.ApproveRun(command.Context(), args[0], stage)
-			for _, name := range approved {
-				s.say("%s approved\n", name)
+			changes, err := h.Approvals(command.Context(), args[0], stage, "kubectl fleetgate run approve")
+			if err != nil {
+				return err
 			}
-			if err == nil && len(approved) == 0 {
+			for _, change := range changes {
+				if err := h.Send(command.Context(), change); err != nil {
+					return err
+				}
+				s.say("%s approved\n", change.Name())
+			}
+			if len(changes) == 0 {
 				s.say("run %s waits for no approval\n", args[0])
 			}
-			return err
+			return nil
 		},
 	}
 	command.Flags().StringVar(&stage, "stage", "", "Only the requests of this stage.")
@@ -139,7 +145,11 @@ func newRunStateCommand(s *session, name, short, done string, state placementv1b
 			if err != nil {
 				return err
 			}
-			if err := h.SetRunState(command.Context(), args[0], state); err != nil {
+			change, err := h.Steering(command.Context(), args[0], state)
+			if err != nil {
+				return err
+			}
+			if err := h.Send(command.Context(), change); err != nil {
 				return err
 			}
 			s.say("run %s %s\n", args[0], done)

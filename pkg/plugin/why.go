@@ -78,7 +78,11 @@ func (o *whyOptions) run(ctx context.Context, what string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(why.Placement(facts), fmt.Sprintf("placement %s is as it should be", facts.Name))
+	answers := why.Placement(facts)
+	if len(answers) > 0 {
+		h.Follow(ctx, &answers[0])
+	}
+	return o.print(answers, fmt.Sprintf("placement %s is as it should be", facts.Name))
 }
 
 func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error {
@@ -109,6 +113,7 @@ func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) 
 		return err
 	}
 	answer, wrong := why.Object(facts)
+	h.Follow(ctx, &answer)
 	o.printAnswer(answer)
 	if wrong {
 		return errFound

@@ -4,7 +4,7 @@
 // The page is asked for again when the hub says that something has changed: the server made
 // all of it, and only the main part is put in its place. A form that is being filled in stays.
 const live = document.getElementById("live");
-const events = new EventSource("/events");
+const events = new EventSource(document.getElementById("main").dataset.events);
 let asking = false;
 let again = false;
 

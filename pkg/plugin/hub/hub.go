@@ -180,6 +180,48 @@ func (h *Hub) asker() (*rest.RESTClient, error) {
 	return asker, nil
 }
 
+// on is the path of something behind the hub, on a member or over many. The view's name is
+// escaped in it: it is a segment of the path whatever is in it.
+func (h *Hub) on(to memberconfig.Target, path ...string) (string, error) {
+	behindHub, _ := to.Paths()
+	base, _, err := rest.DefaultServerUrlFor(h.Config)
+	if err != nil {
+		return "", fmt.Errorf("reading the hub's URL: %w", err)
+	}
+	return strings.TrimSuffix(base.EscapedPath(), "/") + behindHub + "/" + strings.Join(path, "/"), nil
+}
+
+// Changes watches objects on a member, or over many, and tells of changes until the watch
+// ends; what has changed it does not say. The error says why it ended.
+func (h *Hub) Changes(ctx context.Context, tell func(), to memberconfig.Target, params map[string]string, path ...string) error {
+	asker, err := h.asker()
+	if err != nil {
+		return err
+	}
+	address, err := h.on(to, path...)
+	if err != nil {
+		return err
+	}
+	request := asker.Get().RequestURI(address).Param("watch", "true").SetHeader("Accept", "application/json")
+	for name, value := range params {
+		request = request.Param(name, value)
+	}
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	for buffer := make([]byte, 64<<10); ; {
+		n, err := stream.Read(buffer)
+		if n > 0 {
+			tell()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // GetTable asks a member, or many, for a table of objects, as kubectl get does. It returns
 // what the gateway warns of, too.
 func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[string]string, path ...string) (*metav1.Table, []string, error) {
@@ -187,13 +229,11 @@ func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[s
 	if err != nil {
 		return nil, nil, err
 	}
-	// The view's name is escaped in it: it is a segment of the path whatever is in it.
-	behindHub, _ := to.Paths()
-	base, _, err := rest.DefaultServerUrlFor(h.Config)
+	address, err := h.on(to, path...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the hub's URL: %w", err)
+		return nil, nil, err
 	}
-	request := asker.Get().RequestURI(strings.TrimSuffix(base.EscapedPath(), "/")+behindHub+"/"+strings.Join(path, "/")).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	request := asker.Get().RequestURI(address).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	for name, value := range params {
 		request = request.Param(name, value)
 	}

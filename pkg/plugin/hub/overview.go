@@ -109,7 +109,12 @@ func (h *Hub) UnwellPlacements(ctx context.Context) ([]placementv1beta1.Placemen
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(r PlacementRow) bool { return r.Well })
+	return h.ReadUnwell(ctx, rows)
+}
+
+// ReadUnwell reads those of the placements that are not well, in their order.
+func (h *Hub) ReadUnwell(ctx context.Context, rows []PlacementRow) ([]placementv1beta1.PlacementObject, error) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r PlacementRow) bool { return r.Well })
 	all := make([]placementv1beta1.PlacementObject, len(rows))
 	var reads []func(context.Context) error
 	for i, r := range rows {

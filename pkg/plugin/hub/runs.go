@@ -74,36 +74,6 @@ func (h *Hub) Run(ctx context.Context, name string) (placementv1beta1.UpdateRunO
 	return run, nil
 }
 
-// ApproveRun approves what a run asks for, of one stage or, if that is empty, of all, and
-// returns the names of what was approved.
-func (h *Hub) ApproveRun(ctx context.Context, name, stage string) ([]string, error) {
-	run, err := h.Run(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	requests, err := h.WaitingApprovals(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	var approved []string
-	for _, request := range requests {
-		status := request.GetStatus()
-		if stage != "" && request.GetSpec().TargetStage != stage {
-			continue
-		}
-		before := request.DeepCopyObject().(client.Object)
-		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: "ApprovedByUser",
-			Message: "approved with kubectl fleetgate run approve", ObservedGeneration: request.GetGeneration(),
-		})
-		if err := h.Status().Patch(ctx, request, client.MergeFrom(before)); err != nil {
-			return approved, fmt.Errorf("approving %q: %w", request.GetName(), err)
-		}
-		approved = append(approved, request.GetName())
-	}
-	return approved, nil
-}
-
 func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
 	labels := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()}
 	var requests []placementv1beta1.ApprovalRequestObject
@@ -188,26 +158,4 @@ func StateOfRun(run placementv1beta1.UpdateRunObject) (state, waits string) {
 		return "NotInitialized", c.Message
 	}
 	return "Initialized", "to be started: kubectl fleetgate run resume " + NameOf(run)
-}
-
-// SetRunState has a run go on, or stop.
-func (h *Hub) SetRunState(ctx context.Context, name string, state placementv1beta1.UpdateRunState) error {
-	run, err := h.Run(ctx, name)
-	if err != nil {
-		return err
-	}
-	before := run.DeepCopyObject().(client.Object)
-	run.GetSpec().State = state
-	if err := h.Patch(ctx, run, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("changing run %q: %w", name, err)
-	}
-	return nil
-}
-
-// WaitingApprovals are what a run asks for and nobody has approved.
-func (h *Hub) WaitingApprovals(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
-	requests, err := h.approvalsOf(ctx, run)
-	return slices.DeleteFunc(requests, func(r placementv1beta1.ApprovalRequestObject) bool {
-		return meta.IsStatusConditionTrue(r.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApproved)
-	}), err
 }

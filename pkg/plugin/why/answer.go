@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 // Answer is why something is not as it should be.
@@ -23,6 +25,12 @@ type Answer struct {
 	Details []string
 	// Others is how many more members have the same.
 	Others int
+	// Of is the object on the member; nil if the answer is of something else.
+	Of *placementv1beta1.ResourceIdentifier
+	// Live is true if the object is there, so that the member can be asked about it.
+	Live bool
+	// vague is true if the remedy is no more than to look at it.
+	vague bool
 }
 
 // maxReason is how many letters of a reason the first line has: members write them.

@@ -53,6 +53,7 @@ func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []
 		if failed := &b.GetStatus().FailedPlacements[i]; failed.Condition.Type == c.Type {
 			found = append(found, f.answer(Answer{
 				Object: Ref(&failed.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + failed.Condition.Message,
+				Of: &failed.ResourceIdentifier, Live: c.Type == placementv1beta1.ConditionAvailable,
 			}, failed.Condition.Reason))
 		}
 	}

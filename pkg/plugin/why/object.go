@@ -73,7 +73,8 @@ func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
 		if c := meta.FindStatusCondition(find.Manifest.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			a.Reason, wrong = verb(kind)+c.Message, true
-			a.Remedy = remedyFor(c.Reason, c.Message, a, placement)
+			a.Remedy, a.vague = remedyFor(c.Reason, c.Message, a, placement), remedyOfMessage(c.Message) == ""
+			a.Of, a.Live = &placementv1beta1.ResourceIdentifier{Group: id.Group, Version: id.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}, kind == placementv1beta1.ConditionAvailable
 			break
 		}
 	}

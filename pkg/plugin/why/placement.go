@@ -219,7 +219,7 @@ func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
 
 // answer completes an answer with what to do.
 func (f *Facts) answer(a Answer, reason string) Answer {
-	a.Remedy = remedyFor(reason, a.Reason, a, f.Name)
+	a.Remedy, a.vague = remedyFor(reason, a.Reason, a, f.Name), remedyOfMessage(a.Reason) == ""
 	if strings.Contains(f.Name, "/") {
 		a.Remedy = strings.Replace(a.Remedy, "annotate clusterresourceplacement "+f.Name,
 			fmt.Sprintf("annotate -n %s resourceplacement %s", f.Placement.GetNamespace(), f.Placement.GetName()), 1)

@@ -4,6 +4,7 @@
 package why
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -78,20 +79,35 @@ var byReason = map[string]string{
 // defaultRemedy is for reasons that nobody has thought of.
 const defaultRemedy = "look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get --member {member}"
 
-// remedyFor is what to do about a reason and a message.
-func remedyFor(reason, message string, a Answer, placement string) string {
-	do := byReason[reason]
+// remedyOfMessage is what to do about a message; empty if it gives nothing away.
+func remedyOfMessage(message string) string {
 	for _, r := range byMessage {
 		if r.says.MatchString(message) {
-			do = r.do
-			break
+			return r.do
 		}
 	}
-	if do == "" {
-		do = defaultRemedy
-	}
+	return ""
+}
+
+// remedyFor is what to do about a reason and a message.
+func remedyFor(reason, message string, a Answer, placement string) string {
+	return filled(cmp.Or(remedyOfMessage(message), byReason[reason], defaultRemedy), a, placement)
+}
+
+// filled says what a remedy is about.
+func filled(do string, a Answer, placement string) string {
 	if a.Member == "" {
 		do = strings.ReplaceAll(do, "member {member}", "the member")
 	}
 	return strings.NewReplacer("{object}", Plain(a.Object), "{member}", Plain(a.Member), "{placement}", placement).Replace(do)
+}
+
+// Remedy is what to do about a message of a placement's status; where that gives nothing away,
+// the command that looks further.
+func Remedy(message, object, member, placement string) string {
+	do := remedyOfMessage(message)
+	if do == "" {
+		return "kubectl fleetgate why " + placement
+	}
+	return filled(do, Answer{Object: cmp.Or(object, "placement "+placement), Member: member}, placement)
 }

@@ -1,0 +1,116 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// availableSince is a binding that has been available for a time; negative: it is not.
+func availableSince(now time.Time, ago time.Duration) placementv1beta1.BindingObject {
+	b := &placementv1beta1.ClusterResourceBinding{}
+	status := metav1.ConditionTrue
+	if ago < 0 {
+		status = metav1.ConditionFalse
+	}
+	b.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionAvailable, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
+	return b
+}
+
+func TestTheLastHourOfARolloutIsDrawnMinuteByMinute(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	r := lastHour([]placementv1beta1.BindingObject{
+		availableSince(now, 2*time.Hour), availableSince(now, 30*time.Minute), availableSince(now, -1), &placementv1beta1.ClusterResourceBinding{},
+	}, now)
+	if r.Text != "1 of 4 members have had it for an hour or longer, 2 have it now" {
+		t.Error(r.Text)
+	}
+	if len(r.Bars) != 60 || r.Bars[0].Height != 15 || r.Bars[28].Height != 15 || r.Bars[29].Height != 30 || r.Bars[59] != (minute{X: 590, Y: 30, Height: 30}) {
+		t.Errorf("%d bars: %v", len(r.Bars), r.Bars)
+	}
+	if none := lastHour(nil, now); len(none.Bars) != 0 || none.Text != "0 of 0 members have had it for an hour or longer, 0 have it now" {
+		t.Error(none)
+	}
+}
+
+func TestABarIsAsWideAsItsMembersAreMany(t *testing.T) {
+	of := func(name string, conditions ...metav1.Condition) placementv1beta1.PerClusterPlacementStatus {
+		return placementv1beta1.PerClusterPlacementStatus{ClusterName: name, Conditions: conditions}
+	}
+	available := metav1.Condition{Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue}
+	refused := metav1.Condition{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse}
+	b := barOfStatus(&placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}})
+	want := bar{Well: 1, Waiting: 1, Failing: 1, WellWidth: 334, WaitingWidth: 333, FailingWidth: 333, Text: "1 have it, 1 wait, 1 fail"}
+	if b != want || b.FailingAt()+b.FailingWidth != barWidth {
+		t.Errorf("got %+v", b)
+	}
+}
+
+// waiting is a run that asks for approval.
+func waiting() []client.Object {
+	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	approval := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "r-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "r"}}}
+	return []client.Object{run, approval}
+}
+
+func post(handler http.Handler, path string, form url.Values) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, request)
+	return w
+}
+
+func TestAButtonSendsWhatWasShownAndNothingElse(t *testing.T) {
+	handler := over(t, noTable, waiting()...)
+	shown := get(handler, "/runs/confirm?what=approve&run=r").Body.String()
+	for _, want := range []string{"PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterapprovalrequests/r-canary/status\n", "merge-patch", "ApprovedByUser", `name="shown" value="r-canary"`} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is missing in\n%s", want, shown)
+		}
+	}
+	if stop := get(handler, "/runs/confirm?what=stop&run=r").Body.String(); !strings.Contains(stop, "/clusterstagedupdateruns/r\n") || !strings.Contains(stop, "{&#34;spec&#34;:{&#34;state&#34;:&#34;Stop&#34;}}") {
+		t.Errorf("stop shows\n%s", stop)
+	}
+	// One that has come since is not approved.
+	if w := post(handler, "/runs/approve", url.Values{"run": {"r"}, "shown": {"another"}}); w.Code != http.StatusSeeOther {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+	if again := get(handler, "/runs/confirm?what=approve&run=r"); again.Code != http.StatusOK {
+		t.Error("it was approved though it was not shown")
+	}
+	if w := post(handler, "/runs/approve", url.Values{"run": {"r"}, "shown": {"r-canary"}}); w.Code != http.StatusSeeOther {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+func TestLatenciesAreKeptForAMember(t *testing.T) {
+	var l latencies
+	for i := range remembered + 5 {
+		l.add("m", time.Duration(i)*time.Millisecond)
+	}
+	all := l.add("m", 7*time.Millisecond)
+	if got := latencySentence(all); len(all) != remembered || got != "7 ms (6 ms to 64 ms in the last 60 times)" {
+		t.Errorf("%d: %s", len(all), got)
+	}
+	if got := latencySentence(l.add("n", time.Microsecond)); got != "1 ms" {
+		t.Error(got)
+	}
+}
+
+func TestALogKeepsItsLinesAndNothingElseThatMoves(t *testing.T) {
+	if got := plainLines("one\x1b[2J\ntwo\u202e three\n" + strings.Repeat("x", maxText+1)); got != "one [2J\ntwo three\n"+strings.Repeat("x", maxText)+"..." {
+		t.Errorf("%q", got[:40])
+	}
+}
