@@ -17,6 +17,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
 func place(name string, score int64, labels map[string]string) framework.Place {
@@ -195,7 +196,7 @@ func TestSlicesHoldEachClusterOnce(t *testing.T) {
 			var all []string
 			least := make([]int, 0, len(after))
 			for _, slice := range after {
-				if len(slice) > sliceSize || !slices.IsSorted(slice) {
+				if len(slice) > slicing.Size || !slices.IsSorted(slice) {
 					t.Fatalf("seed %d: a slice of %d, %v", seed, len(slice), slice)
 				}
 				all, least = append(all, slice...), append(least, len(slice))
@@ -204,7 +205,7 @@ func TestSlicesHoldEachClusterOnce(t *testing.T) {
 			if !slices.Equal(all, namesOf(places)) {
 				t.Fatalf("seed %d: clusters %v are in slices, want %v", seed, all, namesOf(places))
 			}
-			if slices.Sort(least); len(least) > 1 && least[0]+least[1] <= sliceSize {
+			if slices.Sort(least); len(least) > 1 && least[0]+least[1] <= slicing.Size {
 				t.Fatalf("seed %d: slices of %v could be fewer", seed, least)
 			}
 			before = after
