@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	err := r.reconcile(ctx, req.NamespacedName)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
 	case family.RefusedAsGoing(err):
 		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil

@@ -200,7 +200,8 @@ func (r *Reconciler) ensure(ctx context.Context, was, is *multiclusterv1alpha1.P
 	if equality.Semantic.DeepEqual(was, after) {
 		return false, nil
 	}
-	if err := r.Client.Update(ctx, after); err != nil {
+	// One that is gone meanwhile comes with an event.
+	if err := r.Client.Update(ctx, after); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("updating PlacementDecision %s/%s: %w", after.Namespace, after.Name, err)
 	}
 	return true, nil

@@ -103,7 +103,7 @@ func published(ctx context.Context, namespace, key string) []multiclusterv1alpha
 func told(ctx context.Context, namespace, key string) func() []string {
 	return func() []string {
 		objects := published(ctx, namespace, key)
-		if objects == nil {
+		if len(objects) == 0 {
 			return nil
 		}
 		names := []string{}
