@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,7 +100,7 @@ func newDecisionBed(b *testing.B) *decisionBed {
 	if err != nil {
 		b.Fatal(err)
 	}
-	kinds := build.Scheme(clientgoscheme.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
+	kinds := build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
 	bed := &decisionBed{counts: newDecisionCounts()}
 	if bed.hub, err = client.New(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
 		b.Fatal(err)
