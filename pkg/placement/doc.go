@@ -17,6 +17,7 @@
 //	placement.failover   failover/   placements' terms and members    -> evictions
 //	placement.reportback reportback/ Works' reports                   -> the status of the resources on the hub
 //	placement.status     status/     all of these                     -> the placement's status, events
+//	placement.standard   standard/   bindings and ClusterProfiles     -> PlacementDecisions of multicluster.x-k8s.io
 //
 // Every hop is a watch event. Any of them can be killed at any moment: what has
 // to be done follows from what is there. selection finds resources, framework
@@ -27,7 +28,7 @@
 //
 //	manifestworkreplicaset.works replicaset/ PlacementDecisions and answers of clusters -> ManifestWorks
 //
-// strategy says whose turn it is there.
+// strategy says whose turn it is there. slicing cuts decisions into objects.
 //
 // The gateway needs, on the hub: read access to everything that may be placed,
 // all verbs on the placement group, read access to MemberClusters, and leave to

@@ -58,6 +58,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.addKlusterlets,
 		g.addOCM,
 		g.addOCMPlacement,
+		g.addStandardDecisions,
 	} {
 		if err := add(ctx, mgr); err != nil {
 			return err

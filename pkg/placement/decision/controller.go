@@ -79,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	w := r.roster.wishOf(key)
 	if w == nil || w.generation != placement.Generation || w.uid != placement.UID {
 		w = newWish(placement, r.compiler)
+		w.watch = &stopwatch{clock: r.Clock, metrics: r.metrics}
 		r.roster.setWish(key, w)
 	}
 	began := r.Clock.Now()

@@ -65,7 +65,10 @@ func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mos
 	groups := []group{{}}
 	if w.wrong == "" {
 		// It fails for policies that a wish does not have.
-		o.ranked, _ = plugins.Ranking().Rank(&o.policy, &o.fleet, w.scorers)
+		ranking := plugins.Ranking()
+		ranking.Finished = w.watch.begin()
+		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, w.scorers)
+		w.watch.end()
 		o.again = o.ranked.Until
 		groups = w.grouping.cut(o.ranked.Picked)
 	}

@@ -5,7 +5,6 @@ package decision
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -127,37 +126,6 @@ func cutOf(cut [][]framework.Place) [][]string {
 	return all
 }
 
-func TestOneChangeWritesOneSlice(t *testing.T) {
-	places := numbered(1000)
-	before := cutOf(slicesOf(places, nil, false))
-	if len(before) != 10 {
-		t.Fatalf("%d slices, want 10", len(before))
-	}
-	changed := func(places []framework.Place) (written int, after [][]string) {
-		after = cutOf(slicesOf(places, before, false))
-		for i := range max(len(after), len(before)) {
-			if i >= len(after) || i >= len(before) || !slices.Equal(after[i], before[i]) {
-				written++
-			}
-		}
-		return written, after
-	}
-	for name, tc := range map[string]struct {
-		places []framework.Place
-		want   int
-	}{
-		"nothing":              {places, 0},
-		"the first leaves":     {places[1:], 1},
-		"one in front comes":   {append([]framework.Place{place("a", 0, nil)}, places...), 1},
-		"one replaces one":     {append([]framework.Place{place("a", 0, nil)}, places[1:]...), 1},
-		"a whole slice leaves": {slices.Concat(places[:300], places[400:]), 2},
-	} {
-		if written, after := changed(tc.places); written != tc.want {
-			t.Errorf("%s: %d slices are written, want %d: %v", name, written, tc.want, after)
-		}
-	}
-}
-
 func TestSlicesUpToAHundredAreOneWhateverTheyWere(t *testing.T) {
 	places := numbered(100)
 	if got := slicesOf(places, [][]string{{"c001"}, {"c000", "c099"}}, false); len(got) != 1 || len(got[0]) != 100 {
@@ -174,41 +142,6 @@ func TestByScoreTheOrderGoesOnFromSliceToSlice(t *testing.T) {
 	cut := slicesOf(places, cutOf(slicesOf(numbered(250), nil, false)), true)
 	if got := slices.Concat(cut...); len(cut) != 3 || !slices.Equal(namesOf(got), namesOf(places)) {
 		t.Errorf("%d slices: %v", len(cut), namesOf(got))
-	}
-}
-
-// Whatever happened, each cluster is in one slice, none has more than a hundred, no two fit
-// into one, and who stays in the group stays where it is unless two slices were merged.
-func TestSlicesHoldEachClusterOnce(t *testing.T) {
-	for seed := range uint64(300) {
-		dice := rand.New(rand.NewPCG(seed, 1))
-		var before [][]string
-		for range 12 {
-			chance := []int{2, 30, 90, 99}[dice.IntN(4)]
-			var places []framework.Place
-			for _, p := range numbered(600) {
-				if dice.IntN(100) < chance {
-					places = append(places, p)
-				}
-			}
-			after := cutOf(slicesOf(places, before, false))
-			var all []string
-			least := make([]int, 0, len(after))
-			for _, slice := range after {
-				if len(slice) > sliceSize || !slices.IsSorted(slice) {
-					t.Fatalf("seed %d: a slice of %d, %v", seed, len(slice), slice)
-				}
-				all, least = append(all, slice...), append(least, len(slice))
-			}
-			slices.Sort(all)
-			if !slices.Equal(all, namesOf(places)) {
-				t.Fatalf("seed %d: clusters %v are in slices, want %v", seed, all, namesOf(places))
-			}
-			if slices.Sort(least); len(least) > 1 && least[0]+least[1] <= sliceSize {
-				t.Fatalf("seed %d: slices of %v could be fewer", seed, least)
-			}
-			before = after
-		}
 	}
 }
 

@@ -6,27 +6,40 @@ package decision
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 )
 
 // scheduling is the value of label name, which dashboards of Open Cluster Management select.
 const scheduling = "placement_scheduling"
 
+// What plugins do, as label plugin_type says.
+const (
+	filters     = "filter"
+	prioritizes = "prioritizer"
+)
+
 // metrics say how long deciding takes, under the names that they have there.
-type metrics struct{ decided, bound prometheus.Observer }
+type metrics struct {
+	decided, bound, expressed prometheus.Observer
+	// plugins have labels name, plugin_type and plugin_name.
+	plugins *prometheus.HistogramVec
+}
 
 // newMetrics registers metrics; nil means that nobody reads them. Those of an earlier time as
 // the leader go on.
 func newMetrics(in prometheus.Registerer) (*metrics, error) {
-	buckets := prometheus.ExponentialBuckets(1e-6, 10, 10)
-	decided := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "scheduling_scheduling_duration_seconds", Help: "How long it takes to decide for a Placement, without what is written.", Buckets: buckets,
-	}, []string{"name"})
-	bound := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "scheduling_bind_duration_seconds", Help: "How long it takes to write the decisions of a Placement and its status.", Buckets: buckets,
-	}, []string{"name"})
-	for _, of := range []**prometheus.HistogramVec{&decided, &bound} {
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-6, 10, 10)}, append([]string{"name"}, labels...))
+	}
+	decided := histogram("scheduling_scheduling_duration_seconds", "How long it takes to decide for a Placement, without what is written.")
+	bound := histogram("scheduling_bind_duration_seconds", "How long it takes to write the decisions of a Placement and its status.")
+	plugins := histogram("scheduling_plugin_duration_seconds", "How long a rule or a scorer looks at all clusters for a Placement.", "plugin_type", "plugin_name")
+	expressed := histogram("scheduling_cel_runtime_duration_seconds", "How long expressions are evaluated over all clusters for a Placement that has any.")
+	for _, of := range []**prometheus.HistogramVec{&decided, &bound, &plugins, &expressed} {
 		if in == nil {
 			continue
 		}
@@ -38,5 +51,52 @@ func newMetrics(in prometheus.Registerer) (*metrics, error) {
 			return nil, fmt.Errorf("registering metrics of %s: %w", Name, err)
 		}
 	}
-	return &metrics{decided: decided.WithLabelValues(scheduling), bound: bound.WithLabelValues(scheduling)}, nil
+	return &metrics{
+		decided: decided.WithLabelValues(scheduling), bound: bound.WithLabelValues(scheduling), expressed: expressed.WithLabelValues(scheduling), plugins: plugins,
+	}, nil
+}
+
+// stopwatch measures one decision at a time. Nil, it measures nothing.
+type stopwatch struct {
+	clock   clock.PassiveClock
+	metrics *metrics
+	last    time.Time
+	// evaluated says that there are expressions, which took so long.
+	evaluated   bool
+	expressions time.Duration
+}
+
+// begin starts it, and returns what to tell when a plugin has finished.
+func (s *stopwatch) begin() func(plugin string, scores bool) {
+	if s == nil {
+		return nil
+	}
+	s.last, s.evaluated, s.expressions = s.clock.Now(), false, 0
+	return func(plugin string, scores bool) {
+		kind := filters
+		if scores {
+			kind = prioritizes
+		}
+		// Without the names of what an add-on says: these are users'.
+		plugin, _, _ = strings.Cut(plugin, "/")
+		now := s.clock.Now()
+		s.metrics.plugins.WithLabelValues(scheduling, kind, plugin).Observe(now.Sub(s.last).Seconds())
+		s.last = now
+	}
+}
+
+// expression is called before an expression is evaluated, and what it returns after.
+func (s *stopwatch) expression() func() {
+	if s == nil {
+		return func() {}
+	}
+	began := s.clock.Now()
+	return func() { s.evaluated, s.expressions = true, s.expressions+s.clock.Since(began) }
+}
+
+// end tells how long expressions took.
+func (s *stopwatch) end() {
+	if s != nil && s.evaluated {
+		s.metrics.expressed.Observe(s.expressions.Seconds())
+	}
 }

@@ -39,6 +39,8 @@ type wish struct {
 	// rateLimit is how long scores alone change nothing.
 	rateLimit time.Duration
 	looks     looks
+	// watch measures how long plugins and expressions take; nil if nobody wants to know.
+	watch *stopwatch
 }
 
 // looks is what a decision depends on besides taints.
@@ -93,6 +95,7 @@ func (w *wish) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *c
 				return err
 			}
 			term.Matches = func(cluster *framework.Cluster) (bool, error) {
+				defer w.watch.expression()()
 				return compiled.Matches(cluster.Source.(*source).expressed())
 			}
 			w.looks.cel.Join(compiled.Looks())

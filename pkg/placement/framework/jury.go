@@ -25,14 +25,33 @@ func newJury(rules []Rule, policy *Policy, fleet *Fleet) jury {
 	return j
 }
 
+// sift asks one rule about clusters, and returns those that it lets pass, in place.
+func (j *jury) sift(rule int, clusters []*Cluster) (passed []*Cluster, refused []Refusal) {
+	passed = clusters[:0]
+	for _, cluster := range clusters {
+		reason := j.ask(rule, cluster)
+		if reason == "" {
+			passed = append(passed, cluster)
+			continue
+		}
+		refused = append(refused, Refusal{Cluster: cluster.Name, Rule: j.rules[rule].Name(), Reason: reason})
+	}
+	return passed, refused
+}
+
+// ask returns what a rule has against a cluster, if anything, and notes when that ends.
+func (j *jury) ask(rule int, cluster *Cluster) (reason string) {
+	reason = j.rules[rule].Judge(j.policy, j.fleet, cluster)
+	if e := j.expiring[rule]; e != nil {
+		j.note(e.Until(j.policy, j.fleet, cluster))
+	}
+	return reason
+}
+
 // judge returns the first no, and whose it is; both are empty if there is none.
 func (j *jury) judge(cluster *Cluster) (rule, reason string) {
 	for i, rule := range j.rules {
-		reason := rule.Judge(j.policy, j.fleet, cluster)
-		if e := j.expiring[i]; e != nil {
-			j.note(e.Until(j.policy, j.fleet, cluster))
-		}
-		if reason != "" {
+		if reason := j.ask(i, cluster); reason != "" {
 			return rule.Name(), reason
 		}
 	}

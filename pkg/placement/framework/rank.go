@@ -32,6 +32,9 @@ type Ranking struct {
 	Rules []Rule
 	// Spread judges candidates after the rules, if the policy has constraints.
 	Spread Spreader
+	// Finished is told when a rule, or a scorer, has looked at all clusters; nil if nobody
+	// wants to know.
+	Finished func(plugin string, scores bool)
 }
 
 // Ranked is what the policy has now.
@@ -72,17 +75,19 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	jury := newJury(r.Rules, policy, fleet)
 	candidates := make([]*Cluster, 0, len(fleet.Clusters))
 	for _, cluster := range fleet.byName() {
-		if cluster.Leaving {
-			continue
+		if !cluster.Leaving {
+			candidates = append(candidates, cluster)
 		}
-		ranked.Total++
-		if rule, reason := jury.judge(cluster); reason != "" {
-			ranked.Refusals = append(ranked.Refusals, Refusal{Cluster: cluster.Name, Rule: rule, Reason: reason})
-			continue
-		}
-		candidates = append(candidates, cluster)
 	}
-	places := scoreAll(policy, fleet, candidates, scorers, &jury)
+	ranked.Total = len(candidates)
+	for i, rule := range r.Rules {
+		var refused []Refusal
+		candidates, refused = jury.sift(i, candidates)
+		ranked.Refusals = append(ranked.Refusals, refused...)
+		r.finished(rule.Name(), false)
+	}
+	slices.SortFunc(ranked.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
+	places := r.scoreAll(policy, fleet, candidates, scorers, &jury)
 	want := len(places)
 	if policy.Kind == PickN {
 		want = max(0, policy.Count)
@@ -95,8 +100,14 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	return ranked, nil
 }
 
+func (r Ranking) finished(plugin string, scores bool) {
+	if r.Finished != nil {
+		r.Finished(plugin, scores)
+	}
+}
+
 // scoreAll gives each candidate its score, and brings them in order.
-func scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, ends *jury) []Place {
+func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, ends *jury) []Place {
 	places := make([]Place, len(candidates))
 	parts := make([]int64, len(candidates)*len(scorers))
 	for i, cluster := range candidates {
@@ -113,6 +124,7 @@ func scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Wei
 				ends.note(expiring.Until(policy, fleet, places[i].Cluster))
 			}
 		}
+		r.finished(weighted.Scorer.Name(), true)
 	}
 	slices.SortFunc(places, byScore)
 	return places

@@ -39,10 +39,14 @@ var refusedKinds = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:   true,
 	{Kind: "Node"}:  true,
 	{Kind: "Event"}: true,
-	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}:             true,
-	{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:         true,
-	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerProfile"}: true,
-	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}: true,
+	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}: true,
+	// The hub writes these again whenever it decides: a placement that took them along would
+	// be a change of itself.
+	{Group: "multicluster.x-k8s.io", Kind: "PlacementDecision"}:              true,
+	{Group: "cluster.open-cluster-management.io", Kind: "PlacementDecision"}: true,
+	{Group: "networking.fleet.azure.com", Kind: "ServiceImport"}:             true,
+	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerProfile"}:     true,
+	{Group: "networking.fleet.azure.com", Kind: "TrafficManagerBackend"}:     true,
 }
 
 // envelopes are the kinds of a refused group that may be selected all the same:

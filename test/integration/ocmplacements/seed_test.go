@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -172,6 +173,18 @@ spec:
 		} {
 			Eventually(func() string { return admin(ctx, "", "describe", "placement", "-n", "default", "placement1") }).Should(MatchRegexp(line))
 		}
+		By("with a blank behind each score")
+		Eventually(func(g Gomega) []string {
+			var events eventsv1.EventList
+			g.Expect(hubClient.List(ctx, &events, client.InNamespace("default"))).To(Succeed())
+			var notes []string
+			for _, event := range events.Items {
+				if event.Reason == "ScoreUpdate" && event.Regarding.Name == "placement1" {
+					notes = append(notes, event.Note)
+				}
+			}
+			return notes
+		}).Should(ContainElement("cluster1:12 cluster2:12 "))
 		By("refusing a score out of its range")
 		broken := &unstructured.Unstructured{}
 		broken.SetAPIVersion("cluster.open-cluster-management.io/v1alpha1")

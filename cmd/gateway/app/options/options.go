@@ -68,6 +68,9 @@ func (o *Options) Validate() error {
 	for _, part := range o.parts() {
 		all = append(all, part.Validate()...)
 	}
+	if o.Placement.StandardDecisions && !o.Parts.Serves(APIProfile) {
+		all = append(all, errors.New("--standard-decisions needs clusterprofile among --apis: decisions name ClusterProfiles"))
+	}
 	if o.Placement.LimitsTenants() && !o.Parts.ServesOCM(OCMRegistration) {
 		all = append(all, errors.New("--placement-tenancy=cluster-sets needs ocm among --apis and registration among --ocm: they keep the sets"))
 	}

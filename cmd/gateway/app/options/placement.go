@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/oci"
 	"fleetgate.io/fleetgate/pkg/webhook/rules"
@@ -41,6 +42,8 @@ type Placement struct {
 	AuthorizeAuthors string
 	// Tenancy says what limits where ResourcePlacements may place.
 	Tenancy string
+	// StandardDecisions publishes all placements' decisions, not only those that ask for it.
+	StandardDecisions bool
 	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them.
 	StrictEnvelopes bool
 	// ManifestLimit is how many bytes the manifests of a ManifestWork may have.
@@ -63,6 +66,7 @@ func (o *Placement) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HelmChartCredentials, "helm-chart-credentials", o.HelmChartCredentials, "With --helm-chart-registries: file with the credentials of those that are private, as helm registry login writes it and a Secret of type kubernetes.io/dockerconfigjson holds it. It may be replaced at any time.")
 	flags.StringVar(&o.AuthorizeAuthors, "authorize-authors", o.AuthorizeAuthors, "on: who writes a placement may get, list or "+placementv1beta1.PlaceVerb+" what it selects, who writes an override may update it, and who writes a ManifestWorkReplicaSet may create what is in its template. off: nobody is asked, and who may write placements in a namespace has all that is in it.")
 	flags.StringVar(&o.Tenancy, "placement-tenancy", o.Tenancy, "cluster-sets: a ResourcePlacement places only on members in ManagedClusterSets that are bound to its namespace; needs registration among --ocm. off: on all members.")
+	flags.BoolVar(&o.StandardDecisions, "standard-decisions", o.StandardDecisions, "Publish for which members every ClusterResourcePlacement and ResourcePlacement is, as PlacementDecisions of "+multiclusterv1alpha1.GroupName+" that name ClusterProfiles; needs clusterprofile among --apis. Else those with annotation "+multiclusterv1alpha1.AnnotationStandardDecisions+"=true have them.")
 	flags.BoolVar(&o.StrictEnvelopes, "strict-envelopes", o.StrictEnvelopes, "Refuse an envelope with an object that cannot be placed from it: one of another namespace, or of none in a ResourceEnvelope, and one with generateName and no name. Else its author is warned, and placements with it say why it is not placed.")
 	flags.IntVar(&o.ManifestLimit, "manifest-limit", o.ManifestLimit, "How many bytes the manifests of a ManifestWork, or of a ManifestWorkReplicaSet's template, may have together.")
 	flags.DurationVar(&o.SnapshotInterval, "resource-snapshot-creation-minimum-interval", o.SnapshotInterval, "How old a placement's latest resource snapshot must be before changes of what is selected make another. 0: they wait for no such time.")

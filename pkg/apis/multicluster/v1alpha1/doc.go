@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package v1alpha1 is the API group multicluster.x-k8s.io: how the fleet shows
-// its members to clients that know nothing of fleetgate.
+// its members, and for which of them something was decided to be, to clients that know
+// nothing of fleetgate.
 //
 // For every member the hub publishes a ClusterProfile in the system namespace.
 // Its access provider [AccessProvider] holds the URL of the member behind the

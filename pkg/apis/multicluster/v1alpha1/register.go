@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupName is the API group of published clusters.
+// GroupName is the API group of published clusters and decisions.
 const GroupName = "multicluster.x-k8s.io"
 
 // GroupVersion is the version that is stored, and that Go code speaks.
@@ -17,7 +17,7 @@ var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // AddToScheme registers the kinds of this package with a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &ClusterProfile{}, &ClusterProfileList{})
+	scheme.AddKnownTypes(GroupVersion, &ClusterProfile{}, &ClusterProfileList{}, &PlacementDecision{}, &PlacementDecisionList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

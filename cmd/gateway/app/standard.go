@@ -1,0 +1,25 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/placement"
+)
+
+// addStandardDecisions publishes what placements were decided for to those who read
+// ClusterProfiles, in the leader.
+func (g *gateway) addStandardDecisions(ctx context.Context, mgr ctrl.Manager) error {
+	if !g.Parts.Runs(options.ComponentControllers) || !g.Parts.Serves(options.APIProfile) {
+		return nil
+	}
+	return placement.SetupStandardDecisions(ctx, mgr, placement.StandardOptions{
+		Fleet: g.Parts.Serves(options.APIFleet), All: g.Placement.StandardDecisions, OCM: g.Parts.ServesOCM(options.OCMPlacement),
+		Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, Workers: ocmWorkers,
+	})
+}

@@ -1,0 +1,107 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standard
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// EventSource is the component that events of published decisions name.
+const EventSource = "placement-standard"
+
+// settle is for how long changes of what decisions are made of are gathered.
+const settle = 50 * time.Millisecond
+
+// Options are what both families have in common.
+type Options struct {
+	// Client reads through the cache, and sees there what it wrote before.
+	Client   client.Client
+	Recorder events.EventRecorder
+	// Namespace is where ClusterProfiles are, and the decisions of placements without a
+	// namespace.
+	Namespace string
+	// Manager is whose profiles are named; empty means multiclusterv1alpha1.ClusterManager.
+	Manager string
+	// Workers is how many placements are looked at at a time.
+	Workers int
+}
+
+// Reconciler publishes the decisions of one family of placements.
+type Reconciler struct {
+	Options
+	source source
+	wanted wanted
+}
+
+// NewFleet publishes ClusterResourcePlacements and ResourcePlacements: those that ask for it
+// or, with all, those that do not refuse it. The cache must have the indexes of
+// family.AddIndexes.
+func NewFleet(o Options, all bool) *Reconciler {
+	return &Reconciler{Options: o, source: &fleet{reader: o.Client, all: all}}
+}
+
+// NewOCM publishes Open Cluster Management's Placements that do not refuse it.
+func NewOCM(o Options) *Reconciler {
+	return &Reconciler{Options: o, source: &ocm{reader: o.Client}}
+}
+
+// SetupWithManager registers the controller. It looks at a placement when that says otherwise
+// whether to publish it, when it is decided, when an object of its decision is not as it was
+// written, and when a cluster that it was decided for gets or loses its ClusterProfile. The
+// cache must have the indexes of AddIndexes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if r.Manager == "" {
+		r.Manager = multiclusterv1alpha1.ClusterManager
+	}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(r.source.name()).
+		Watches(&multiclusterv1alpha1.PlacementDecision{}, after(r.owner)).
+		Watches(&multiclusterv1alpha1.ClusterProfile{}, after(r.ofProfile), r.comesOrGoes()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
+	if err := r.source.watch(b).Complete(r); err != nil {
+		return fmt.Errorf("setting up controller %s: %w", r.source.name(), err)
+	}
+	return nil
+}
+
+// Reconcile publishes the decision of one placement.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	err := r.reconcile(ctx, req.NamespacedName)
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: family.RetryDelay}, nil
+	case family.RefusedAsGoing(err):
+		return ctrl.Result{RequeueAfter: family.GoingDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
+	placement := r.source.empty(key.Namespace)
+	err := r.Client.Get(ctx, key, placement)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", r.source.kind(key.Namespace), key, err)
+	}
+	existing, listErr := r.existing(ctx, key)
+	if listErr != nil {
+		return listErr
+	}
+	if err != nil || placement.GetDeletionTimestamp() != nil || !asks(placement, r.source.publishes()) {
+		r.wanted.set(key, nil)
+		return r.removeAll(ctx, existing)
+	}
+	return r.publish(ctx, key, placement, existing)
+}

@@ -1,0 +1,80 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standard
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/family"
+)
+
+// fleet is ClusterResourcePlacements and ResourcePlacements. They are decided for the members
+// that have a binding, unless it is to go.
+type fleet struct {
+	reader client.Reader
+	// all publishes those that do not say.
+	all bool
+}
+
+var _ source = (*fleet)(nil)
+
+func (*fleet) name() string      { return "placement.standard" }
+func (*fleet) group() string     { return placementv1beta1.GroupName }
+func (f *fleet) publishes() bool { return f.all }
+func (*fleet) kind(n string) string {
+	if n == "" {
+		return "ClusterResourcePlacement"
+	}
+	return "ResourcePlacement"
+}
+
+func (*fleet) empty(namespace string) client.Object { return family.NewPlacement(namespace) }
+
+// chosen waits for the scheduler's word about the latest policy: the bindings of one that it
+// has not carried out yet are those of neither.
+func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]string, done bool, err error) {
+	key := client.ObjectKeyFromObject(placement)
+	snapshots, err := family.PolicySnapshots(ctx, f.reader, key)
+	if err != nil {
+		return nil, false, err
+	}
+	latest := family.LatestPolicySnapshot(snapshots)
+	if latest == nil {
+		return nil, false, nil
+	}
+	said := meta.FindStatusCondition(latest.GetStatus().Conditions, placementv1beta1.ConditionScheduled)
+	if said == nil || said.ObservedGeneration != latest.GetGeneration() {
+		return nil, false, nil
+	}
+	bindings, err := family.Bindings(ctx, f.reader, key)
+	if err != nil {
+		return nil, false, err
+	}
+	var members []string
+	for _, b := range bindings {
+		if counts(b) {
+			members = append(members, b.GetSpec().TargetCluster)
+		}
+	}
+	slices.Sort(members)
+	return [][]string{slices.Compact(members)}, true, nil
+}
+
+func (*fleet) watch(b *builder.Builder) *builder.Builder {
+	derived := family.EnqueuePlacementAfter(settle)
+	return b.
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).
+		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, derived).
+		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, derived).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, derived, chosenChanged()).
+		Watches(&placementv1beta1.ResourceBinding{}, derived, chosenChanged())
+}

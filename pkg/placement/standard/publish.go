@@ -1,0 +1,240 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement/slicing"
+)
+
+// maxTold is how many clusters an event names.
+const maxTold = 10
+
+// existing are the objects of a placement's decision, in the order of their numbers.
+func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]*multiclusterv1alpha1.PlacementDecision, error) {
+	namespace := r.namespaceOf(key)
+	var list multiclusterv1alpha1.PlacementDecisionList
+	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{byOwner: r.source.kind(key.Namespace) + "/" + key.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing PlacementDecisions of namespace %s: %w", namespace, err)
+	}
+	var all []*multiclusterv1alpha1.PlacementDecision
+	for i := range list.Items {
+		if slices.Contains(r.owner(&list.Items[i]), key) {
+			all = append(all, &list.Items[i])
+		}
+	}
+	slices.SortFunc(all, func(a, b *multiclusterv1alpha1.PlacementDecision) int {
+		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return all, nil
+}
+
+// publish brings the objects of a placement's decision to what was decided.
+func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, placement client.Object, existing []*multiclusterv1alpha1.PlacementDecision) error {
+	parts, done, err := r.source.chosen(ctx, placement)
+	if err != nil || !done {
+		return err // It comes with an event.
+	}
+	r.wanted.set(key, sets.New(slices.Concat(parts...)...))
+	published, err := r.published(ctx)
+	if err != nil {
+		return err
+	}
+	held, missing := cut(parts, published, clustersOf(existing))
+	objects, err := r.desired(key, placement, held)
+	if err != nil {
+		return err
+	}
+	wrote, err := r.write(ctx, objects, existing)
+	if wrote != nil && len(missing) > 0 {
+		r.tellMissing(placement, wrote, missing)
+	}
+	return err
+}
+
+// cut makes of parts what single objects hold: the published clusters, in their order. There
+// is at least one object. The others are missing.
+func cut(parts [][]string, published sets.Set[string], before [][]string) (held [][]string, missing []string) {
+	for _, part := range parts {
+		var shown []string
+		for _, cluster := range part {
+			if published.Has(cluster) {
+				shown = append(shown, cluster)
+			} else {
+				missing = append(missing, cluster)
+			}
+		}
+		if len(shown) == 0 {
+			continue
+		}
+		for _, slice := range slicing.Cut(shown, before) {
+			var clusters []string
+			for _, at := range slice {
+				clusters = append(clusters, shown[at])
+			}
+			held = append(held, clusters)
+		}
+	}
+	if len(held) == 0 {
+		held = [][]string{{}}
+	}
+	return held, missing
+}
+
+// clustersOf are the clusters of each object.
+func clustersOf(objects []*multiclusterv1alpha1.PlacementDecision) [][]string {
+	all := make([][]string, len(objects))
+	for i, object := range objects {
+		for _, decision := range object.Decisions {
+			all[i] = append(all[i], decision.ClusterProfileRef.Name)
+		}
+	}
+	return all
+}
+
+// desired are the objects of a decision.
+func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, held [][]string) ([]*multiclusterv1alpha1.PlacementDecision, error) {
+	decisionKey := keyOf(r.source.kind(key.Namespace), key.Name)
+	objects := make([]*multiclusterv1alpha1.PlacementDecision, len(held))
+	for i, clusters := range held {
+		object := &multiclusterv1alpha1.PlacementDecision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: r.namespaceOf(key), Name: fmt.Sprintf("%s-%d", decisionKey, i),
+				Labels: map[string]string{multiclusterv1alpha1.LabelDecisionKey: decisionKey, multiclusterv1alpha1.LabelDecisionIndex: strconv.Itoa(i)},
+			},
+			Decisions: []multiclusterv1alpha1.ClusterDecision{}, SchedulerName: multiclusterv1alpha1.SchedulerName,
+		}
+		if workload, ok := placement.GetLabels()[multiclusterv1alpha1.LabelPlacementKey]; ok {
+			object.Labels[multiclusterv1alpha1.LabelPlacementKey] = workload
+		}
+		for _, cluster := range clusters {
+			object.Decisions = append(object.Decisions, multiclusterv1alpha1.ClusterDecision{
+				ClusterProfileRef: multiclusterv1alpha1.ClusterProfileReference{Namespace: r.Namespace, Name: cluster},
+			})
+		}
+		if err := controllerutil.SetControllerReference(placement, object, r.Client.Scheme()); err != nil {
+			return nil, fmt.Errorf("preparing PlacementDecision %s/%s: %w", object.Namespace, object.Name, err)
+		}
+		objects[i] = object
+	}
+	return objects, nil
+}
+
+// write brings objects about: first those that no cluster leaves for another one, so that one
+// which moves is in both for a moment rather than in none, and removes the others last. It returns one that
+// it wrote, nil if there was nothing to write.
+func (r *Reconciler) write(ctx context.Context, objects, existing []*multiclusterv1alpha1.PlacementDecision) (wrote *multiclusterv1alpha1.PlacementDecision, err error) {
+	there := make(map[string]*multiclusterv1alpha1.PlacementDecision, len(existing))
+	for _, object := range existing {
+		there[object.Name] = object
+	}
+	stay := sets.New(slices.Concat(clustersOf(objects)...)...)
+	moved := func(object *multiclusterv1alpha1.PlacementDecision) int {
+		return movedFrom(there[object.Name], object, stay)
+	}
+	slices.SortStableFunc(objects, func(a, b *multiclusterv1alpha1.PlacementDecision) int { return moved(a) - moved(b) })
+	var errs []error
+	for _, object := range objects {
+		changed, err := r.ensure(ctx, there[object.Name], object)
+		if errs = append(errs, err); changed {
+			wrote = object
+		}
+		delete(there, object.Name)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return wrote, err
+	}
+	return wrote, r.removeAll(ctx, slices.Collect(maps.Values(there)))
+}
+
+// movedFrom is how many clusters that stay in the decision leave an object of it.
+func movedFrom(was, is *multiclusterv1alpha1.PlacementDecision, stay sets.Set[string]) int {
+	if was == nil {
+		return 0
+	}
+	held := clustersOf([]*multiclusterv1alpha1.PlacementDecision{was, is})
+	return sets.New(held[0]...).Difference(sets.New(held[1]...)).Intersection(stay).Len()
+}
+
+// ensure brings one object about. Labels, annotations and owners of others stay.
+func (r *Reconciler) ensure(ctx context.Context, was, is *multiclusterv1alpha1.PlacementDecision) (changed bool, err error) {
+	if was == nil {
+		if was, err = r.orphan(ctx, is); err != nil {
+			return false, err
+		}
+	}
+	if was == nil {
+		if err := r.Client.Create(ctx, is); err != nil {
+			return false, fmt.Errorf("creating PlacementDecision %s/%s (if it is there, and somebody else's, remove it or rename the placement): %w", is.Namespace, is.Name, err)
+		}
+		return true, nil
+	}
+	after := was.DeepCopy()
+	after.Decisions, after.SchedulerName = is.Decisions, is.SchedulerName
+	delete(after.Labels, multiclusterv1alpha1.LabelPlacementKey)
+	for key, value := range is.Labels {
+		metav1.SetMetaDataLabel(&after.ObjectMeta, key, value)
+	}
+	// An earlier placement of that name had it.
+	after.OwnerReferences = slices.DeleteFunc(after.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller })
+	after.OwnerReferences = append(after.OwnerReferences, is.OwnerReferences...)
+	if equality.Semantic.DeepEqual(was, after) {
+		return false, nil
+	}
+	// One that is gone meanwhile comes with an event.
+	if err := r.Client.Update(ctx, after); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("updating PlacementDecision %s/%s: %w", after.Namespace, after.Name, err)
+	}
+	return true, nil
+}
+
+// orphan is the object of that name from which somebody took its owner, nil if there is none.
+func (r *Reconciler) orphan(ctx context.Context, is *multiclusterv1alpha1.PlacementDecision) (*multiclusterv1alpha1.PlacementDecision, error) {
+	there := &multiclusterv1alpha1.PlacementDecision{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(is), there)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	if err != nil || metav1.GetControllerOf(there) != nil || there.SchedulerName != multiclusterv1alpha1.SchedulerName {
+		//lint:ignore nilerr It is not there: that is an answer.
+		return nil, nil
+	}
+	return there, nil
+}
+
+func (r *Reconciler) removeAll(ctx context.Context, objects []*multiclusterv1alpha1.PlacementDecision) error {
+	for _, object := range objects {
+		if err := r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting PlacementDecision %s/%s: %w", object.Namespace, object.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) tellMissing(placement client.Object, decision *multiclusterv1alpha1.PlacementDecision, missing []string) {
+	named := strings.Join(missing[:min(len(missing), maxTold)], ", ")
+	if len(missing) > maxTold {
+		named += fmt.Sprintf(" and %d more", len(missing)-maxTold)
+	}
+	r.Recorder.Eventf(placement, decision, corev1.EventTypeWarning, multiclusterv1alpha1.EventClustersNotPublished, "DecisionPublished",
+		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, named, r.Manager, r.Namespace)
+}

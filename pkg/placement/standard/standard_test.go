@@ -1,0 +1,213 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+func TestWhoIsPublished(t *testing.T) {
+	for name, tc := range map[string]struct {
+		said             string
+		unlessSaid, want bool
+	}{
+		"asks":                             {"true", false, true},
+		"refuses":                          {"false", true, false},
+		"says nothing, and all are":        {"", true, true},
+		"says nothing, and none are":       {"", false, false},
+		"says what nobody understands":     {"perhaps", false, false},
+		"says that where all are":          {"perhaps", true, true},
+		"asks in letters that nobody uses": {"TRUE", false, false},
+	} {
+		placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"fleetgate.io/standard-decisions": tc.said}}}
+		if got := asks(placement, tc.unlessSaid); got != tc.want {
+			t.Errorf("one that %s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func TestKeysAreLabelsAndDiffer(t *testing.T) {
+	long := strings.Repeat("a.", 100)
+	seen := sets.New[string]()
+	for _, kind := range []string{"Placement", "ResourcePlacement", "ClusterResourcePlacement"} {
+		for _, name := range []string{"p", "a.b-c", long + "x", long + "y", strings.Repeat("b", 63-len("placement-")), strings.Repeat("b", 64-len("placement-"))} {
+			key := keyOf(kind, name)
+			if problems := validation.IsValidLabelValue(key); len(problems) > 0 {
+				t.Errorf("the key of %s %s is no value of a label: %v", kind, name, problems)
+			}
+			if problems := validation.IsDNS1123Subdomain(key + "-1000"); len(problems) > 0 {
+				t.Errorf("the key of %s %s names no object: %v", kind, name, problems)
+			}
+			if seen.Has(key) {
+				t.Errorf("two placements have key %s", key)
+			}
+			seen.Insert(key)
+		}
+	}
+	if got := keyOf("ResourcePlacement", "shop"); got != "resourceplacement-shop" {
+		t.Errorf("a short one is %s", got)
+	}
+}
+
+func names(from, to int) []string {
+	var all []string
+	for n := from; n < to; n++ {
+		all = append(all, fmt.Sprintf("c%04d", n))
+	}
+	return all
+}
+
+func TestPartsShareNoObjectAndOnlyPublishedClustersAreNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		parts     [][]string
+		published []string
+		held      [][]string
+		missing   []string
+	}{
+		"nobody":                         {nil, nil, [][]string{{}}, nil},
+		"parts in their order":           {[][]string{{"b", "a"}, {"c"}}, []string{"a", "b", "c"}, [][]string{{"b", "a"}, {"c"}}, nil},
+		"one that nobody published":      {[][]string{{"a", "x", "b"}}, []string{"a", "b"}, [][]string{{"a", "b"}}, []string{"x"}},
+		"a whole part that nobody did":   {[][]string{{"x", "y"}, {"a"}}, []string{"a"}, [][]string{{"a"}}, []string{"x", "y"}},
+		"all of them":                    {[][]string{{"x"}, {}}, nil, [][]string{{}}, []string{"x"}},
+		"a part of more than one object": {[][]string{names(0, 101)}, names(0, 101), [][]string{names(0, 100), names(100, 101)}, nil},
+	} {
+		held, missing := cut(tc.parts, sets.New(tc.published...), nil)
+		if diff := cmp.Diff(tc.held, held); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.missing, missing); diff != "" {
+			t.Errorf("%s, missing (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Who collects all objects of a decision while it is written finds each cluster that stays in
+// it at every moment.
+func TestAClusterThatMovesBetweenObjectsIsNeverInNone(t *testing.T) {
+	kinds := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{multiclusterv1alpha1.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(kinds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stay sets.Set[string]
+	check := func(ctx context.Context, c client.Client) {
+		t.Helper()
+		var list multiclusterv1alpha1.PlacementDecisionList
+		if err := c.List(ctx, &list); err != nil {
+			t.Fatal(err)
+		}
+		now := sets.New[string]()
+		for _, object := range list.Items {
+			for _, decision := range object.Decisions {
+				now.Insert(decision.ClusterProfileRef.Name)
+			}
+		}
+		if lost := stay.Difference(now); lost.Len() > 0 {
+			t.Fatalf("%d clusters are in no object: %v", lost.Len(), sets.List(lost)[:1])
+		}
+	}
+	watched := interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			err := c.Update(ctx, object, options...)
+			check(ctx, c)
+			return err
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			err := c.Delete(ctx, object, options...)
+			check(ctx, c)
+			return err
+		},
+	}
+	all := names(0, 400)
+	placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "1"}}
+	for name, after := range map[string][]string{
+		"the second loses most":      slices.Concat(all[:100], all[190:400]),
+		"the first and the third do": slices.Concat(all[80:200], all[260:400]),
+		"all but the last is gone":   all[350:],
+		"every second of them is gone": func() (half []string) {
+			for i := 0; i < len(all); i += 2 {
+				half = append(half, all[i])
+			}
+			return half
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub := fake.NewClientBuilder().WithScheme(kinds).WithInterceptorFuncs(watched).Build()
+			r := NewFleet(Options{Client: hub, Namespace: "fleet-system"}, true)
+			key := types.NamespacedName{Namespace: "n", Name: "p"}
+			stay = sets.New[string]()
+			write := func(clusters []string, existing []*multiclusterv1alpha1.PlacementDecision) []*multiclusterv1alpha1.PlacementDecision {
+				held, _ := cut([][]string{clusters}, sets.New(all...), clustersOf(existing))
+				objects, err := r.desired(key, placement, held)
+				if err == nil {
+					_, err = r.write(t.Context(), slices.Clone(objects), existing)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return objects
+			}
+			before := write(all, nil)
+			stay = sets.New(after...)
+			write(after, before)
+			var list multiclusterv1alpha1.PlacementDecisionList
+			if err := hub.List(t.Context(), &list); err != nil {
+				t.Fatal(err)
+			}
+			total := 0
+			for _, object := range list.Items {
+				total += len(object.Decisions)
+			}
+			if total != len(after) {
+				t.Errorf("%d clusters are in %d objects, want %d", total, len(list.Items), len(after))
+			}
+		})
+	}
+}
+
+func TestWhoseObjectItIs(t *testing.T) {
+	owned := func(namespace, apiVersion, kind string) *multiclusterv1alpha1.PlacementDecision {
+		yes := true
+		return &multiclusterv1alpha1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "p", Controller: &yes}}}}
+	}
+	r, o := NewFleet(Options{Namespace: "fleet-system"}, false), NewOCM(Options{Namespace: "fleet-system"})
+	fleetVersion, ocmVersion := placementv1beta1.GroupVersion.String(), "cluster.open-cluster-management.io/v1beta1"
+	for name, tc := range map[string]struct {
+		of     *Reconciler
+		object client.Object
+		want   []types.NamespacedName
+	}{
+		"a ResourcePlacement's":                   {r, owned("n", fleetVersion, "ResourcePlacement"), []types.NamespacedName{{Namespace: "n", Name: "p"}}},
+		"of another version":                      {r, owned("n", "placement.kubernetes-fleet.io/v1", "ResourcePlacement"), []types.NamespacedName{{Namespace: "n", Name: "p"}}},
+		"a ClusterResourcePlacement's":            {r, owned("fleet-system", fleetVersion, "ClusterResourcePlacement"), []types.NamespacedName{{Name: "p"}}},
+		"a ClusterResourcePlacement's, elsewhere": {r, owned("n", fleetVersion, "ClusterResourcePlacement"), nil},
+		"a Placement's, of the other family":      {r, owned("n", ocmVersion, "Placement"), nil},
+		"a Placement's":                           {o, owned("n", ocmVersion, "Placement"), []types.NamespacedName{{Namespace: "n", Name: "p"}}},
+		"another group's":                         {o, owned("n", "apps/v1", "Placement"), nil},
+		"nobody's":                                {o, &multiclusterv1alpha1.PlacementDecision{}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, tc.of.owner(tc.object)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

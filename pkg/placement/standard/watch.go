@@ -1,0 +1,122 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standard
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+)
+
+// byOwner finds PlacementDecisions by kind and name of their controller in the cache.
+const byOwner = "owner"
+
+// AddIndexes makes the cache ready for the controllers; with ocm, for that of Open Cluster
+// Management's Placements too.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer, withOCM bool) error {
+	err := indexer.IndexField(ctx, &multiclusterv1alpha1.PlacementDecision{}, byOwner, func(object client.Object) []string {
+		if owner := metav1.GetControllerOf(object); owner != nil {
+			return []string{owner.Kind + "/" + owner.Name}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("indexing PlacementDecisions by owner: %w", err)
+	}
+	if withOCM {
+		return (&ocm{}).addIndex(ctx, indexer)
+	}
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// after queues, gathered, the placements that an object concerns.
+func after(concerned func(client.Object) []types.NamespacedName) handler.EventHandler {
+	enqueue := func(object client.Object, q queue) {
+		for _, key := range concerned(object) {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			enqueue(e.ObjectOld, q)
+			enqueue(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
+	}
+}
+
+// owner is the placement of an object, if it is one of this family.
+func (r *Reconciler) owner(object client.Object) []types.NamespacedName {
+	ref := metav1.GetControllerOf(object)
+	if ref == nil {
+		return nil
+	}
+	group, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || group.Group != r.source.group() {
+		return nil
+	}
+	for _, namespace := range []string{object.GetNamespace(), ""} {
+		key := types.NamespacedName{Namespace: namespace, Name: ref.Name}
+		if ref.Kind == r.source.kind(namespace) && object.GetNamespace() == r.namespaceOf(key) {
+			return []types.NamespacedName{key}
+		}
+	}
+	return nil
+}
+
+// ofProfile are the placements that a profile concerns which comes or goes.
+func (r *Reconciler) ofProfile(profile client.Object) []types.NamespacedName {
+	if profile.GetNamespace() != r.Namespace {
+		return nil
+	}
+	return r.wanted.of(profile.GetName())
+}
+
+// comesOrGoes lets pass that a profile may be named from now on, or no longer.
+func (r *Reconciler) comesOrGoes() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*multiclusterv1alpha1.ClusterProfile)
+		is, also := e.ObjectNew.(*multiclusterv1alpha1.ClusterProfile)
+		return ok && also && r.isOurs(was) != r.isOurs(is)
+	}})
+}
+
+// asked lets pass what says of a placement whether it is published.
+func asked() builder.Predicates {
+	return builder.WithPredicates(predicate.Or[client.Object](
+		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+		}}))
+}
+
+// chosenChanged lets pass bindings of which the member, or that it is to have anything, is
+// news: not how far its rollout is.
+func chosenChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(placementv1beta1.BindingObject)
+		is, also := e.ObjectNew.(placementv1beta1.BindingObject)
+		return ok && also && (counts(was) != counts(is) || was.GetSpec().TargetCluster != is.GetSpec().TargetCluster)
+	}})
+}
+
+// counts reports whether a placement is decided for the member of a binding.
+func counts(b placementv1beta1.BindingObject) bool {
+	return b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled
+}
