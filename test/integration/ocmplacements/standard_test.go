@@ -298,6 +298,11 @@ var _ = Describe("What is published for readers of the standard", Serial, Ordere
 		Eventually(ofWide).Should(BeNil())
 		Expect(reader.Delete(ctx, silent)).To(Succeed())
 		Eventually(ofSilent).Should(BeNil())
+
+		By("removing the others while somebody is there to let them go")
+		for _, object := range []client.Object{wide, narrow, silent} {
+			expect.Removed(ctx, reader, object)
+		}
 	})
 
 	It("is written by the gateway's program, and refused where nothing is published", func(ctx SpecContext) {
