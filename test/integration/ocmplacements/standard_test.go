@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	fleetclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
@@ -44,9 +44,9 @@ var reader client.Client
 // serveStandard has the hub serve the kinds of the fleet's placements and of the standard.
 func serveStandard(ctx context.Context) {
 	GinkgoHelper()
-	kinds := build.Scheme(scheme.AddToScheme, fleetclusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme)
+	kinds := build.Scheme(scheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme)
 	reader = expect.Client(hub.Config(), kinds)
-	definitions, err := crds.ForHub(fleetclusterv1beta1.GroupVersion.Group, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName)
+	definitions, err := crds.ForHub(clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName)
 	onehub.Serve(hub, definitions, err)
 	Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, build.Namespace(fleetSystem)))).To(Succeed())
 	out, err := program.Kubectl(ctx, hub, "", "apply", "--filename", "../../fleet/gateway-rbac.yaml")
@@ -132,17 +132,17 @@ func annotate(ctx context.Context, object client.Object, value string) {
 // member makes a MemberCluster that has joined and is heard of.
 func member(ctx context.Context, name string) {
 	GinkgoHelper()
-	namespace := build.Namespace(fleetclusterv1beta1.MemberNamespace(name))
+	namespace := build.Namespace(clusterv1beta1.MemberNamespace(name))
 	Expect(client.IgnoreAlreadyExists(reader.Create(ctx, namespace))).To(Succeed())
-	m := &fleetclusterv1beta1.MemberCluster{ObjectMeta: build.Named(name)}
+	m := &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(name)}
 	m.Spec.Identity = rbacv1.Subject{Kind: "ServiceAccount", Name: "agent", Namespace: namespace.Name}
 	expect.CreatedForSpec(ctx, reader, m)
 	is := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Test", LastTransitionTime: metav1.Now()}
 	}
-	m.Status.AgentStatus = []fleetclusterv1beta1.AgentStatus{{
-		Type: fleetclusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now(),
-		Conditions: []metav1.Condition{is(fleetclusterv1beta1.ConditionJoined), is(fleetclusterv1beta1.ConditionHealthy)},
+	m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
+		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.Now(),
+		Conditions: []metav1.Condition{is(clusterv1beta1.ConditionJoined), is(clusterv1beta1.ConditionHealthy)},
 	}}
 	Expect(reader.Status().Update(ctx, m)).To(Succeed())
 }
