@@ -65,7 +65,8 @@ func newReachCommands(s *session) []*cobra.Command {
 	} {
 		r := &reach{session: s}
 		r.flags = r.leading()
-		command := c.make(cmdutil.NewFactory(r.flags))
+		// Without this kubectl's commands that speak to one Pod have no version to speak.
+		command := c.make(cmdutil.NewFactory(cmdutil.NewMatchVersionFlags(r.flags)))
 		r.adopt(command, c.example, c.readOnly)
 		commands = append(commands, command)
 	}

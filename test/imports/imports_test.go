@@ -99,6 +99,8 @@ var table = []forbidden{
 		reason: "packages receive values; only commands read flags"},
 	{from: module + "pkg", to: "github.com/onsi", through: true,
 		reason: "test code does not ship"},
+	{from: module + "pkg", to: "github.com/chromedp", through: true,
+		reason: "test code does not ship"},
 }
 
 type listed struct {

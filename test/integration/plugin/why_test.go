@@ -270,6 +270,21 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 			ContainSubstring("placed by other, snapshot 0, in Work fleet-member-member-1/other-work"), ContainSubstring("last written by ")))
 	})
 
+	It("says of a cluster that its token has expired", func(ctx SpecContext) {
+		hub(ctx, "", "delete", "clusterregistrationtokens", "--all", "--namespace=clusters")
+		plugin(ctx, "token", "short", "--ttl=10s")
+		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "while the token is good nothing is known of it")
+		Eventually(says(ctx, "why", "member/late")).Should(HavePrefix(
+			"member late: no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up. To do: make another: kubectl fleetgate token"))
+	})
+
+	It("asks the member itself about what is there and not available", func(ctx SpecContext) {
+		onMember(ctx, first, allowed, "apply", "--filename=-")
+		Eventually(says(ctx, "why", "unschedulable", "--member", first)).Should(And(
+			HavePrefix("Deployment unschedulable/web on member member-1: not available: "),
+			MatchRegexp(`\n  on the member: Pod web-\S+: Unschedulable: .*nodes are available`), MatchRegexp(`\n  event of Pod unschedulable/web-\S+: FailedScheduling: `)))
+	})
+
 	It("says of a member without a tunnel that nobody reaches it", func(ctx SpecContext) {
 		agent := running.Members[1].Agent
 		Expect(agent.Stop(ctx)).To(Succeed())

@@ -1,0 +1,219 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	plugincommand "fleetgate.io/fleetgate/pkg/plugin"
+	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/kubelet"
+	"fleetgate.io/fleetgate/test/program"
+)
+
+// elsewhere are the examples that need more than a fleet, by their beginning, and the specs
+// that run the same commands.
+var elsewhere = map[string]string{
+	"kubectl fleetgate join member-3 --member-context": "A cluster joins by the plugin",
+	"kubectl fleetgate cp ":                            "A Pod of a member is reached by the plugin for files",
+	"kubectl fleetgate top ":                           "A Pod of a member is reached by the plugin for what it uses",
+	"kubectl fleetgate port-forward ":                  "A Pod of a member is reached by the plugin by a port",
+}
+
+// exampleWorld is what the examples name: shop, runs of staged, members that come and go.
+const exampleWorld = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {a: one}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}]
+  policy: {placementType: PickAll}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: newcomer}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}, taints: [{key: fleetgate.io/unapproved, effect: NoSchedule}]}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: old-member}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: older-member}
+spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: someone}}
+`
+
+// exampleWeb is a workload of the first member, whose Pods run on the node of that name.
+const exampleWeb = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {nodeName: member-1, containers: [{name: main, image: web}]}}
+`
+
+// exampleFiles are those that examples read.
+var exampleFiles = map[string]string{
+	"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: by-example, namespace: default}\n",
+	"placement.yaml": `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: trial}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: default}]
+  policy: {placementType: PickAll}
+`,
+}
+
+// examplesOf are the lines of the examples of all commands below one, in the order of the help.
+func examplesOf(command *cobra.Command) []string {
+	var lines []string
+	for line := range strings.Lines(command.Example) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "kubectl ") {
+			lines = append(lines, line)
+		}
+	}
+	for _, below := range command.Commands() {
+		if command.Parent() == nil || command.GroupID != plugincommand.GroupOfKubectl {
+			lines = append(lines, examplesOf(below)...)
+		}
+	}
+	return lines
+}
+
+// takesAway is 1 for what others need, and 0 for all else.
+func takesAway(line string) int {
+	for _, verb := range []string{"delete", "drain", "uncordon"} {
+		if strings.HasPrefix(line, "kubectl fleetgate "+verb+" ") {
+			return 1
+		}
+	}
+	return 0
+}
+
+var _ = Describe("Every example of the plugin's help", Ordered, ContinueOnFailure, func() {
+	var dir, kubeconfig string
+	var own *fleet.Fleet
+
+	// shell runs a line as people do, with kubectl and the plugin in PATH.
+	shell := func(ctx context.Context, line string) *exec.Cmd {
+		command := exec.CommandContext(ctx, "sh", "-c", line)
+		command.Dir = dir
+		command.Env = append(os.Environ(), "PATH="+dir+":"+own.BinDir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig, "HOME="+dir, "TMPDIR="+dir,
+			`KUBERNETES_EXEC_INFO={"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false,"cluster":{"server":"https://hub.example.org:6443/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member-1/proxy"}}}`)
+		return command
+	}
+	kubectl := func(ctx context.Context, config, input string, args ...string) string {
+		GinkgoHelper()
+		out, err := own.Kubectl(ctx, config, input, args...)
+		Expect(err).NotTo(HaveOccurred())
+		return out
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		own = program.Fleet(ctx, fleet.Options{Members: []string{first, second}})
+		Expect(own.AwaitAnswers(ctx, time.Minute)).To(Succeed())
+		dir = GinkgoT().TempDir()
+		kubeconfig = filepath.Join(dir, "config")
+		text, err := os.ReadFile(own.HubKubeconfig())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(kubeconfig, text, 0o600)).To(Succeed())
+		for name, text := range exampleFiles {
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
+		}
+		for _, m := range own.Members {
+			kubectl(ctx, kubeconfig, "", "label", "membercluster", m.Name, "name="+m.Name, "region=eu")
+			admin, err := m.Cluster.Kubeconfig("administrator", "system:masters")
+			Expect(err).NotTo(HaveOccurred())
+			kubectl(ctx, admin, allowed, "apply", "--filename=-")
+		}
+		kubectl(ctx, kubeconfig, exampleWorld, "apply", "--filename=-")
+		// What is placed by name cannot be drained.
+		kubectl(ctx, kubeconfig, strings.Replace(staged, "PickFixed, clusterNames: [member-1, member-2]", "PickAll", 1), "apply", "--filename=-")
+		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/staged", "--for=condition=ClusterResourcePlacementScheduled", "--timeout=60s")
+		kubectl(ctx, kubeconfig, "", "wait", "clusterresourceplacement/shop", "--for=condition=ClusterResourcePlacementAvailable", "--timeout=90s")
+		admin, err := own.Members[0].Cluster.Kubeconfig("administrator", "system:masters")
+		Expect(err).NotTo(HaveOccurred())
+		k := kubelet.Start()
+		DeferCleanup(k.Close)
+		c, err := own.Members[0].Cluster.Client(scheme.AddToScheme)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = k.Node(ctx, c, first)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() error {
+			_, err := kubelet.Pod(ctx, c, first, "shop", "web-0")
+			return err
+		}).Should(Succeed())
+		kubectl(ctx, admin, exampleWeb, "apply", "--filename=-")
+		kubectl(ctx, admin, "", "wait", "deployment/web", "--namespace=shop", "--for=condition=Available", "--timeout=60s")
+		// Two runs to two snapshots: the second waits for approval, and can be gone back on.
+		for i, name := range []string{"to-2026-10", "to-2026-11"} {
+			kubectl(ctx, kubeconfig, strings.NewReplacer("NAME", name, "STATE", "Run").Replace(updateRun), "apply", "--filename=-")
+			waits := func() string { return kubectl(ctx, kubeconfig, "", "get", "clusterapprovalrequests", "--output=name") }
+			Eventually(waits).Should(ContainSubstring(name))
+			if i == 0 {
+				kubectl(ctx, kubeconfig, "", "patch", "configmap", "settings", "--namespace=staged", "--type=merge", "--patch", `{"data":{"version":"two"}}`)
+				out, err := shell(ctx, "kubectl fleetgate run approve to-2026-10").CombinedOutput()
+				Expect(err).NotTo(HaveOccurred(), string(out))
+				kubectl(ctx, kubeconfig, "", "wait", "clusterstagedupdaterun", name, "--for=condition=Succeeded", "--timeout=90s")
+			}
+		}
+	})
+
+	lines := examplesOf(plugincommand.NewCommand(genericiooptions.NewTestIOStreamsDiscard()))
+	// What takes away comes after what looks at it.
+	slices.SortStableFunc(lines, func(a, b string) int { return cmp.Compare(takesAway(a), takesAway(b)) })
+	for _, line := range lines {
+		It(line, func(ctx SpecContext) {
+			for beginning, spec := range elsewhere {
+				if strings.HasPrefix(line, beginning) {
+					Skip("run by: " + spec)
+				}
+			}
+			if strings.HasPrefix(line, "kubectl fleetgate console") {
+				command := shell(ctx, "exec "+line+" --open=false")
+				out, err := command.StdoutPipe()
+				Expect(err).NotTo(HaveOccurred())
+				Expect(command.Start()).To(Succeed())
+				Expect(bufio.NewReader(out).ReadString('\n')).To(HavePrefix("The console is at http://"))
+				Expect(command.Process.Signal(os.Interrupt)).To(Succeed())
+				Expect(command.Wait()).To(Succeed())
+				return
+			}
+			out, err := shell(ctx, line).CombinedOutput()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.ExitCode() == 2 && (strings.Contains(line, " why ") || strings.Contains(line, " diff ")) {
+				return // Something is wrong, and it says what.
+			}
+			Expect(err).NotTo(HaveOccurred(), string(out))
+		})
+	}
+})
