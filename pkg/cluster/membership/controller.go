@@ -5,6 +5,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -198,7 +200,11 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	if err := r.ensureMarks(ctx, mc); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.join(ctx, mc)
+	refused, err := r.join(ctx, mc)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
 }
 
 // Mark puts on a MemberCluster what it has to have before anything is made for it. Who
@@ -238,25 +244,31 @@ func readyToJoin(refused *refusal.Refusal) metav1.Condition {
 	}
 }
 
-// writeReadyToJoin writes that one condition, if it changed. Who has seen it become true says so
-// in an event, by calling tell, once all that it announces has happened.
-func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) (tell func(), err error) {
-	silent := func() {}
-	was := meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
+// writeReadyToJoin writes that one condition, if it changed. An agent may report as soon as its
+// InternalMemberCluster is there, which is written to the same status at that moment: who
+// comes second reads it anew, rather than everything that was made.
+func (r *Reconciler) writeReadyToJoin(ctx context.Context, mc *clusterv1beta1.MemberCluster, condition metav1.Condition) error {
+	var was, changed bool
 	condition.ObservedGeneration = mc.Generation
-	if !meta.SetStatusCondition(&mc.Status.Conditions, condition) {
-		return silent, nil
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		was = meta.IsStatusConditionTrue(mc.Status.Conditions, condition.Type)
+		if changed = meta.SetStatusCondition(&mc.Status.Conditions, condition); !changed {
+			return nil
+		}
+		err := r.Client.Status().Update(ctx, mc)
+		if apierrors.IsConflict(err) {
+			return errors.Join(err, r.Live.Get(ctx, client.ObjectKeyFromObject(mc), mc))
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
 	}
-	if err := r.Client.Status().Update(ctx, mc); err != nil {
-		return silent, fmt.Errorf("writing the status of MemberCluster %q: %w", mc.Name, err)
-	}
-	if condition.Status != metav1.ConditionTrue || was {
-		return silent, nil
-	}
-	return func() {
+	if changed && condition.Status == metav1.ConditionTrue && !was {
 		r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, clusterv1beta1.EventMemberClusterReadyToJoin, "Join",
 			"Member cluster is ready to join")
-	}, nil
+	}
+	return nil
 }
 
 // event records that something of the member's was made or changed.

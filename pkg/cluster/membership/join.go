@@ -25,24 +25,22 @@ import (
 )
 
 // join keeps all that the member needs on the hub, in the order in which it can be
-// used: whoever finds the InternalMemberCluster finds the rest too. That the member may join
-// is told before: once its agent finds that object it reports, and both are written to
-// the status of the MemberCluster.
-func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
+// used: whoever finds the InternalMemberCluster finds the rest too.
+func (r *Reconciler) join(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*refusal.Refusal, error) {
+	if refused := refuseName(r.Seats, mc.Name); refused != nil {
+		return refused, nil
+	}
+	if refused := refuseIdentity(mc.Spec.Identity); refused != nil {
+		return refused, nil
+	}
 	j := &joining{Reconciler: r, mc: mc}
-	refused, err := j.prepare(ctx)
-	if err != nil {
-		return err
+	if refused, err := j.ensureNamespace(ctx); refused != nil || err != nil {
+		return refused, err
 	}
-	tell, err := r.writeReadyToJoin(ctx, mc, readyToJoin(refused))
-	if err != nil || refused != nil {
-		return err
+	if err := j.ensureRights(ctx); err != nil {
+		return nil, err
 	}
-	if err := j.ensureInternalMemberCluster(ctx); err != nil {
-		return err
-	}
-	tell()
-	return nil
+	return nil, j.ensureInternalMemberCluster(ctx)
 }
 
 // joining is one pass over what a member needs.
@@ -76,20 +74,6 @@ func (j *joining) ensureRights(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
-}
-
-// prepare makes all but the InternalMemberCluster.
-func (j *joining) prepare(ctx context.Context) (*refusal.Refusal, error) {
-	if refused := refuseName(j.Seats, j.mc.Name); refused != nil {
-		return refused, nil
-	}
-	if refused := refuseIdentity(j.mc.Spec.Identity); refused != nil {
-		return refused, nil
-	}
-	if refused, err := j.ensureNamespace(ctx); refused != nil || err != nil {
-		return refused, err
-	}
-	return nil, j.ensureRights(ctx)
 }
 
 func (j *joining) ensureNamespace(ctx context.Context) (*refusal.Refusal, error) {

@@ -36,7 +36,7 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if _, err := r.writeReadyToJoin(ctx, mc, notReadyToJoin(namespace)); err != nil {
+	if err := r.writeReadyToJoin(ctx, mc, notReadyToJoin(namespace)); err != nil {
 		return ctrl.Result{}, err
 	}
 	if namespace == nil {
