@@ -101,9 +101,6 @@ var _ = Describe("A request for a member through the hub", func() {
 
 	It("creates, gets, lists, applies, patches and deletes with only the server URL changed", func(ctx SpecContext) {
 		config := configFor(memberName, editor, team)
-		DeferCleanup(func(ctx SpecContext) {
-			must(ctx, config, "", "-n", namespace, "delete", "configmap", "a", "b", "--ignore-not-found")
-		})
 		must(ctx, config, fmt.Sprintf(settings, "a", "red"), "create", "-f", "-")
 		Expect(must(ctx, config, "", "-n", namespace, "get", "configmap", "a", "-o", "jsonpath={.data.colour}")).To(Equal("red"))
 		must(ctx, config, fmt.Sprintf(settings, "a", "green"), "apply", "-f", "-")
