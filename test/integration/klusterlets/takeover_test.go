@@ -139,10 +139,17 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 			}
 		}).Should(Succeed())
 
-		By("its controllers being at work: a cluster that comes is seen by all of them")
+		By("its webhooks being asked: a cluster that comes is put into the default set")
 		third := &clusterv1.ManagedCluster{ObjectMeta: build.Named("taken-3")}
 		third.Spec.HubAcceptsClient = true
-		Eventually(func() error { return h.client.Create(ctx, third.DeepCopy()) }).Should(Succeed())
+		Eventually(func() (map[string]string, error) {
+			would := third.DeepCopy()
+			err := h.client.Create(ctx, would, client.DryRunAll)
+			return would.Labels, err
+		}).Should(HaveKeyWithValue(clusterv1.ClusterSetLabel, "default"))
+
+		By("its controllers being at work: it is seen by all of them")
+		Expect(h.client.Create(ctx, third.DeepCopy())).To(Succeed())
 		Eventually(func() error {
 			return h.client.Get(ctx, client.ObjectKey{Namespace: "taken-3", Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})
 		}).Should(Succeed())
