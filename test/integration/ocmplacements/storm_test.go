@@ -66,8 +66,9 @@ func (s *storm) change(ctx context.Context) {
 	}
 }
 
-// settled returns once no decision has changed for longer than a taint is tolerated, or a score
-// is valid, here.
+// settled returns once no decision and no status has changed for more than twice as long as a
+// taint is tolerated, or a score is valid, here: on a machine that is busy what follows
+// from that comes late.
 func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
 	GinkgoHelper()
 	versions := func() (versions []string) {
@@ -75,6 +76,9 @@ func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
 			for _, decision := range decisions(ctx, p) {
 				versions = append(versions, decision.Name+" "+decision.ResourceVersion)
 			}
+			is := p.DeepCopy()
+			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(p), is)).To(Succeed())
+			versions = append(versions, is.Name+" "+is.ResourceVersion)
 		}
 		return versions
 	}
@@ -83,7 +87,7 @@ func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
 		before := last
 		last = versions()
 		return slices.Equal(before, last)
-	}).WithPolling(4 * time.Second).Should(BeTrue())
+	}).WithPolling(8 * time.Second).Should(BeTrue())
 }
 
 var _ = Describe("After a storm of changes", Serial, func() {
