@@ -8,10 +8,15 @@ package enqueue
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -49,4 +54,23 @@ func Each[T client.Object](objects []T) []reconcile.Request {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
 	}
 	return requests
+}
+
+// After queues, after a delay, what an object concerns: changes that come together are looked at
+// together. An update concerns what the object was about before as well.
+func After(delay time.Duration, concerned func(client.Object) []types.NamespacedName) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(object client.Object, q queue) {
+		for _, key := range concerned(object) {
+			q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			add(e.ObjectOld, q)
+			add(e.ObjectNew, q)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(e.Object, q) },
+	}
 }

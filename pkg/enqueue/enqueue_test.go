@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -64,5 +66,30 @@ func TestAll(t *testing.T) {
 	got := All(t.Context(), &shelf{names: []string{"w", "x"}}, &corev1.ConfigMapList{})
 	if len(got) != 2 || got[1].Name != "x" {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestAfterQueuesWhatAnUpdateConcernedBeforeToo(t *testing.T) {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	ownerOf := func(object client.Object) []types.NamespacedName {
+		return []types.NamespacedName{{Namespace: "a", Name: object.GetLabels()["owner"]}}
+	}
+	ownedBy := func(owner string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"owner": owner}}}
+	}
+	events := After(0, ownerOf)
+	events.Create(t.Context(), event.CreateEvent{Object: ownedBy("created")}, queue)
+	events.Update(t.Context(), event.UpdateEvent{ObjectOld: ownedBy("before"), ObjectNew: ownedBy("after")}, queue)
+	events.Update(t.Context(), event.UpdateEvent{ObjectOld: ownedBy("before"), ObjectNew: ownedBy("after")}, queue)
+	events.Delete(t.Context(), event.DeleteEvent{Object: ownedBy("deleted")}, queue)
+
+	var got []string
+	for queue.Len() > 0 {
+		request, _ := queue.Get()
+		got = append(got, request.Name)
+	}
+	if diff := cmp.Diff([]string{"created", "before", "after", "deleted"}, got); diff != "" {
+		t.Errorf("queued (-want +got)\n%s", diff)
 	}
 }

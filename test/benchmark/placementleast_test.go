@@ -55,7 +55,7 @@ func (p *placementBed) leastWrites(ctx context.Context) (*leastWrites, error) {
 
 // bind creates a binding for each.
 func (l *leastWrites) bind(ctx context.Context) error {
-	return l.each(ctx, func(ctx context.Context, i int) error {
+	return l.each(ctx, len(l.works), func(ctx context.Context, i int) error {
 		binding := l.binding.DeepCopy()
 		binding.Name = fmt.Sprintf("bare-%d", i)
 		l.bindings[i] = binding
@@ -65,7 +65,7 @@ func (l *leastWrites) bind(ctx context.Context) error {
 
 // deliver creates a Work for each, and writes the status of both.
 func (l *leastWrites) deliver(ctx context.Context) error {
-	return l.each(ctx, func(ctx context.Context, i int) error {
+	return l.each(ctx, len(l.works), func(ctx context.Context, i int) error {
 		work, binding := l.work.DeepCopy(), l.bindings[i]
 		work.Name = binding.Name
 		l.works[i] = work
@@ -79,22 +79,16 @@ func (l *leastWrites) deliver(ctx context.Context) error {
 
 // change changes the first of those Works, by as many bytes as there are.
 func (l *leastWrites) change(ctx context.Context, works int) error {
-	return l.first(works).each(ctx, func(ctx context.Context, i int) error {
+	return l.each(ctx, works, func(ctx context.Context, i int) error {
 		slices.Reverse(l.works[i].Spec.Workload.Manifests)
 		return l.client.Update(ctx, l.works[i])
 	})
 }
 
-func (l *leastWrites) first(works int) *leastWrites {
-	some := *l
-	some.works = l.works[:works]
-	return &some
-}
-
-func (l *leastWrites) each(ctx context.Context, write func(context.Context, int) error) error {
+func (l *leastWrites) each(ctx context.Context, works int, write func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for i := range l.works {
+	for i := range works {
 		group.Go(func() error { return write(ctx, i) })
 	}
 	return group.Wait()

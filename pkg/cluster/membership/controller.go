@@ -121,17 +121,22 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // labelsChanged tells of updates that change labels, but for the one by which this
 // controller marks a MemberCluster.
 func labelsChanged() predicate.Predicate {
+	return onUpdate(func(before, after client.Object) bool {
+		known := before.GetLabels()
+		if _, marked := known[clusterv1beta1.LabelMemberName]; !marked {
+			known = labels.Merge(known, labels.Set{clusterv1beta1.LabelMemberName: after.GetName()})
+		}
+		return !maps.Equal(known, after.GetLabels())
+	})
+}
+
+// onUpdate tells of updates that a function takes for news, and of nothing else.
+func onUpdate(isNews func(before, after client.Object) bool) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before := maps.Clone(e.ObjectOld.GetLabels())
-			if _, marked := before[clusterv1beta1.LabelMemberName]; !marked {
-				before = labels.Merge(before, labels.Set{clusterv1beta1.LabelMemberName: e.ObjectNew.GetName()})
-			}
-			return !maps.Equal(before, e.ObjectNew.GetLabels())
-		},
+		UpdateFunc:  func(e event.UpdateEvent) bool { return isNews(e.ObjectOld, e.ObjectNew) },
 	}
 }
 
@@ -142,14 +147,9 @@ func changedOrGone() predicate.Predicate {
 
 // annotationChanged tells of updates that change one annotation.
 func annotationChanged(name string) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[name] != e.ObjectNew.GetAnnotations()[name]
-		},
-	}
+	return onUpdate(func(before, after client.Object) bool {
+		return before.GetAnnotations()[name] != after.GetAnnotations()[name]
+	})
 }
 
 func (r *Reconciler) memberOfNamespace(_ context.Context, namespace client.Object) []reconcile.Request {

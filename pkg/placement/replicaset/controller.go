@@ -11,14 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,7 +66,12 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&workv1alpha1.ManifestWorkReplicaSet{}, changed).
-		Watches(&workv1.ManifestWork{}, enqueueSet()).
+		Watches(&workv1.ManifestWork{}, enqueue.After(settle, func(work client.Object) []types.NamespacedName {
+			if key, ok := setOf(work); ok {
+				return []types.NamespacedName{key}
+			}
+			return nil
+		})).
 		Watches(&ocmclusterv1beta1.Placement{}, r.enqueueSets(func(placement client.Object) string { return placement.GetName() })).
 		Watches(&ocmclusterv1beta1.PlacementDecision{}, r.enqueueSets(func(decision client.Object) string {
 			return decision.GetLabels()[ocmclusterv1beta1.PlacementLabel]
@@ -79,24 +82,6 @@ func (r *Reconciler) start(mgr ctrl.Manager) error {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)
 	}
 	return nil
-}
-
-// enqueueSet queues the set that a ManifestWork was made for.
-func enqueueSet() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(work client.Object, q queue) {
-		if key, ok := setOf(work); ok {
-			q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			enqueue(e.ObjectOld, q)
-			enqueue(e.ObjectNew, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
-	}
 }
 
 // enqueueSets queues the sets that name the Placement that an object is of.

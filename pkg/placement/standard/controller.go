@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -68,8 +69,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(r.source.name()).
-		Watches(&multiclusterv1alpha1.PlacementDecision{}, after(r.owner)).
-		Watches(&multiclusterv1alpha1.ClusterProfile{}, after(r.ofProfile), r.comesOrGoes()).
+		Watches(&multiclusterv1alpha1.PlacementDecision{}, enqueue.After(settle, r.owner)).
+		Watches(&multiclusterv1alpha1.ClusterProfile{}, enqueue.After(settle, r.ofProfile), r.comesOrGoes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	if err := r.source.watch(b).Complete(r); err != nil {
 		return fmt.Errorf("setting up controller %s: %w", r.source.name(), err)
@@ -90,8 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) error {
-	placement := r.source.empty(key.Namespace)
-	err := r.Client.Get(ctx, key, placement)
+	placement := r.source.empty(key.Namespace) // Only looked at, so not copied: its status may be large.
+	err := r.Client.Get(ctx, key, placement, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", r.source.kind(key.Namespace), key, err)
 	}

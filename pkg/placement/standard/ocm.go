@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // byPlacement finds the PlacementDecisions of a Placement in the cache.
@@ -59,7 +60,7 @@ func (o *ocm) chosen(ctx context.Context, placement client.Object) (parts [][]st
 func (*ocm) watch(b *builder.Builder) *builder.Builder {
 	return b.
 		Watches(&ocmclusterv1beta1.Placement{}, &handler.EnqueueRequestForObject{}).
-		Watches(&ocmclusterv1beta1.PlacementDecision{}, after(func(object client.Object) []types.NamespacedName {
+		Watches(&ocmclusterv1beta1.PlacementDecision{}, enqueue.After(settle, func(object client.Object) []types.NamespacedName {
 			name := object.GetLabels()[ocmclusterv1beta1.PlacementLabel]
 			if name == "" {
 				return nil

@@ -10,13 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -41,25 +38,6 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer, withOCM bool) 
 		return (&ocm{}).addIndex(ctx, indexer)
 	}
 	return nil
-}
-
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// after queues, gathered, the placements that an object concerns.
-func after(concerned func(client.Object) []types.NamespacedName) handler.EventHandler {
-	enqueue := func(object client.Object, q queue) {
-		for _, key := range concerned(object) {
-			q.AddAfter(reconcile.Request{NamespacedName: key}, settle)
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			enqueue(e.ObjectOld, q)
-			enqueue(e.ObjectNew, q)
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { enqueue(e.Object, q) },
-	}
 }
 
 // owner is the placement of an object, if it is one of this family.
