@@ -135,6 +135,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
+	if o.AskAuthors {
+		works.Authors = dispatch.AuthorsOf(mgr.GetRESTMapper())
+	}
 	if o.Charts != nil {
 		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {

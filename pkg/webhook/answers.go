@@ -46,7 +46,7 @@ func (a answers[P]) ask(ctx context.Context, placement P) (string, field.ErrorLi
 	if err != nil {
 		return "", nil, err
 	}
-	bound, refusals, err := a.hub.Placement(ctx, asker, placement.GetNamespace(), placement.GetSpec().ResourceSelectors)
+	bound, refusals, err := a.hub.Placement(ctx, asker, placement.GetNamespace(), placement.GetSpec())
 	if err != nil {
 		return "", nil, err
 	}

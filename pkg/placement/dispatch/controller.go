@@ -52,7 +52,9 @@ type Reconciler struct {
 	Charts Charts
 	// Scopes tells whether a kind of the hub lives in namespaces.
 	Scopes helmchart.Scopes
-	Clock  clock.PassiveClock
+	// Authors confines what is sent; nil confines nothing.
+	Authors *Authors
+	Clock   clock.PassiveClock
 	// Workers is how many bindings are looked at at a time.
 	Workers int
 
@@ -61,11 +63,12 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller. It looks at a binding when its spec
 // changes or it is being deleted, when one of its Works, or one that is in its way,
-// changes, when its placement wants status reported back otherwise, when placement or
+// changes, when its placement wants status reported back otherwise or its author was asked
+// again, when placement or
 // member are paused or not any more, when its member comes, or goes, for its overrides and
 // charts when its member changes in what they look at, and when a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), family.Repaused()))
+	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), family.AskedAnew(), family.Repaused()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

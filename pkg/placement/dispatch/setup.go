@@ -23,6 +23,8 @@ type Options struct {
 	Charts Charts
 	// Scopes tells whether a kind of the hub lives in namespaces.
 	Scopes helmchart.Scopes
+	// Authors confines what is sent; nil confines nothing.
+	Authors *Authors
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
 	// Workers is how many bindings are looked at at a time; 0 means 64.
@@ -41,7 +43,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes,
+	r := &Reconciler{Client: o.Client, Live: mgr.GetAPIReader(), Snapshots: o.Snapshots, Charts: o.Charts, Scopes: o.Scopes, Authors: o.Authors,
 		Clock: o.Clock, Workers: o.Workers}
 	return r.SetupWithManager(mgr)
 }

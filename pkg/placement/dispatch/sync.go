@@ -37,6 +37,13 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	if group.Fault != nil {
 		return have, unsent("an envelope cannot be opened: %w", group.Fault)
 	}
+	placement, err := r.placement(ctx, b)
+	if err != nil {
+		return have, err
+	}
+	if err := r.Authors.mayHave(placement, key.Name, group, have); err != nil {
+		return have, err
+	}
 	if group, err = r.overridden(ctx, b, member, group); err != nil {
 		return have, err
 	}
@@ -45,10 +52,6 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 		return have, err
 	}
 	if err := belongsTo(b.GetNamespace(), group, r.Scopes); err != nil {
-		return have, err
-	}
-	placement, err := r.placement(ctx, b)
-	if err != nil {
 		return have, err
 	}
 	desired, err := desiredWorks(b, group, reportBack(placement))

@@ -53,6 +53,20 @@ func Repaused() predicate.Predicate {
 	}
 }
 
+// AskedAnew lets through placements of which the answer about their author is another
+// than it was, and nothing else.
+func AskedAnew() predicate.Predicate {
+	answer := func(object client.Object) string {
+		return object.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return answer(e.ObjectOld) != answer(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
 // RetryDelay is when a reconciler tries again after somebody else wrote first:
 // the cache needs a moment to learn of it.
 const RetryDelay = 10 * time.Millisecond

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -106,21 +107,22 @@ type carrier struct {
 	Data map[string][]byte
 }
 
+// decode reads names of fields to the letter: what an override writes into "Data" is no data.
 func decode(raw []byte) (*carrier, error) {
 	var c carrier
-	if err := json.Unmarshal(raw, &c.PartialObjectMetadata); err != nil {
+	if err := utiljson.Unmarshal(raw, &c.PartialObjectMetadata); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	if c.Kind == string(placementv1beta1.SecretEnvelopeType) {
 		var secret corev1.Secret
-		if err := json.Unmarshal(raw, &secret); err != nil {
+		if err := utiljson.Unmarshal(raw, &secret); err != nil {
 			return nil, fmt.Errorf("decoding: %w", err)
 		}
 		c.Data = secret.Data
 		return &c, nil
 	}
 	var configMap corev1.ConfigMap
-	if err := json.Unmarshal(raw, &configMap); err != nil {
+	if err := utiljson.Unmarshal(raw, &configMap); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	c.Data = make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))

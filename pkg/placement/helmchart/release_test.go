@@ -5,6 +5,7 @@ package helmchart
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,6 +172,24 @@ func TestHashIsThatOfWhatMatters(t *testing.T) {
 	} {
 		if before == hash(change) {
 			t.Errorf("a chart is not rendered again when %s changes", what)
+		}
+	}
+}
+
+// TestWhatOnlyLooksLikeDataIsNone: who may override an object, and not render it, wrote
+// "Data" instead, which nobody asked about, and encoding/json took it for data.
+func TestWhatOnlyLooksLikeDataIsNone(t *testing.T) {
+	for name, object := range map[string]any{"a ConfigMap": configMap(nil), "a Secret": secret(map[string][]byte{})} {
+		raw := encoded(t, object)
+		for _, field := range []string{`"Data":{"values.yaml":"YTogMQ=="}`, `"binarydata":{"values.yaml":"YTogMQ=="}`, `"BINARYDATA":{"values.yaml":"YTogMQ=="}`} {
+			disguised := append(slices.Clone(raw[:len(raw)-1]), ","+field+"}"...)
+			r, err := Read(disguised, west(), "")
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if len(r.Values) > 0 {
+				t.Errorf("%s with %s is rendered with %s", name, field, r.Values)
+			}
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
@@ -23,19 +21,6 @@ const maxWithheld = 10
 
 // askAgain is the remedy for an answer that does not fit any more.
 const askAgain = "kubectl annotate --overwrite <placement> " + placementv1beta1.AuthorMayAnnotation + "=ask"
-
-// askedAnew lets through placements whose author was asked again.
-func askedAnew() predicate.Predicate {
-	answer := func(object client.Object) string {
-		return object.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
-	}
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return answer(e.ObjectOld) != answer(e.ObjectNew) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
 
 // bound is what a placement may select; nil if nothing limits it. One that cannot be
 // read covers nothing.

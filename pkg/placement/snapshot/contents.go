@@ -202,10 +202,12 @@ func (g *Group) Objects() []placementv1beta1.ResourceIdentifier {
 	return all
 }
 
-// Identify names the object of a manifest. What it lacks is empty.
+// Identify names the object of a manifest. What it lacks is empty. Names of fields are read to
+// the letter, as API servers read them: encoding/json also takes "Kind" for kind, and
+// "name\u017fpace" for namespace, which are other fields.
 func Identify(raw []byte) (placementv1beta1.ResourceIdentifier, error) {
 	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
 		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding: %w", err)
 	}
 	gvk := object.GroupVersionKind()

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/untrusted"
@@ -61,7 +62,7 @@ func (e Envelopes) isChart(raw []byte, id placementv1beta1.ResourceIdentifier) b
 // annotationsOf are the annotations of an object; one that cannot be decoded has none.
 func annotationsOf(raw []byte) map[string]string {
 	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
 		return nil
 	}
 	return object.Annotations
@@ -97,7 +98,7 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placemen
 	var envelope struct {
 		Data map[string]json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(raw, &envelope); err != nil {
+	if err := utiljson.Unmarshal(raw, &envelope); err != nil {
 		return Part{}, fmt.Errorf("decoding: %w", err)
 	}
 	part := Part{Envelope: &placementv1beta1.EnvelopeIdentifier{Name: id.Name, Namespace: id.Namespace, Type: t}}
@@ -143,7 +144,7 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 		return entry, nil
 	}
 	var text string
-	if err := json.Unmarshal(entry, &text); err != nil {
+	if err := utiljson.Unmarshal(entry, &text); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	content, err := untrusted.ToJSON([]byte(text), untrusted.Object)
@@ -157,7 +158,7 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 // member's agent, where clients look for it.
 func isNamed(content []byte, id placementv1beta1.ResourceIdentifier) bool {
 	var object metav1.PartialObjectMetadata
-	return id.Kind != "" && (id.Name != "" || json.Unmarshal(content, &object) == nil && object.GenerateName != "")
+	return id.Kind != "" && (id.Name != "" || utiljson.Unmarshal(content, &object) == nil && object.GenerateName != "")
 }
 
 // belongsInside checks an object by its namespace: nothing is filled in for the
@@ -184,7 +185,7 @@ func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 // ConfigMaps, or into envelopes that are older than the rule.
 func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
 	var object unstructured.Unstructured
-	if err := json.Unmarshal(content, &object.Object); err != nil {
+	if err := utiljson.Unmarshal(content, &object.Object); err != nil {
 		return fmt.Errorf("decoding: %w", err)
 	}
 	if why := reserved.Why(&object); why != "" {

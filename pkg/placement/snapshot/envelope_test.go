@@ -117,6 +117,26 @@ func TestWhatWantsANameMadeForItIsLeftToTheMembersAgent(t *testing.T) {
 	}
 }
 
+// TestNamesOfFieldsAreReadToTheLetter: an object was taken for one of the envelope's
+// namespace by a field that is called almost like that, with a long s.
+func TestNamesOfFieldsAreReadToTheLetter(t *testing.T) {
+	const disguised = `{"apiVersion":"v1","kind":"ConfigMap","\u212aind":"Service","metadata":{"name":"c","namespace":"other","name\u017fpace":"shop","Name":"d"}}`
+	id, err := Identify([]byte(disguised))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Name: "c", Namespace: "other"}, id); diff != "" {
+		t.Errorf("identity (-want +got):\n%s", diff)
+	}
+	group := &Group{}
+	if err := group.add(snapshotOf(envelope("ResourceEnvelope", "shop", `{"a":`+disguised+`}`)), Envelopes{}); err != nil {
+		t.Fatal(err)
+	}
+	if group.Fault == nil || !strings.Contains(group.Fault.Error(), `ConfigMap c has namespace "other"`) {
+		t.Errorf("fault = %v, want a refusal", group.Fault)
+	}
+}
+
 func TestAnEnvelopeThatCannotBeOpened(t *testing.T) {
 	cases := map[string]struct{ manifest, want string }{
 		"a namespaced object in a cluster-scoped one":   {envelope("ClusterResourceEnvelope", "", `{"a":`+quota+`}`), `data["a"]: ResourceQuota q has namespace "shop": a ClusterResourceEnvelope carries`},

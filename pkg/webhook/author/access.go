@@ -42,16 +42,19 @@ func (a Access) String() string { return a.Verb + " " + a.object() }
 
 func (a Access) object() string {
 	if a.Group == anything && a.Resource == anything {
-		if a.Namespace == "" {
-			return "everything (*) in all namespaces"
+		text := "everything (*)"
+		if a.Subresource != "" {
+			text += "/" + a.Subresource
 		}
-		return fmt.Sprintf("everything (*) in namespace %q", a.Namespace)
+		if a.Namespace == "" {
+			return text + " in all namespaces"
+		}
+		return fmt.Sprintf("%s in namespace %q", text, a.Namespace)
 	}
-	resource := a.Resource
+	text := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
 	if a.Subresource != "" {
-		resource += "/" + a.Subresource
+		text += "/" + a.Subresource
 	}
-	text := schema.GroupResource{Group: a.Group, Resource: resource}.String()
 	if a.Name != "" {
 		text += fmt.Sprintf(" %q", a.Name)
 	}

@@ -232,6 +232,7 @@ func (d dice) policy() *placementv1beta1.OverridePolicy {
 		{"/spec/x", `"overridden"`}, {"/metadata/labels/x", `"overridden"`}, {"/roleRef/name", `"z"`}, {"/data/x", `"b3Zlcg=="`},
 		{"/data/values.yaml", `"by: override"`}, {"/data/values.yaml", `"Ynk6IG92ZXJyaWRl"`}, {"/data", `{"values.yaml":"by: override"}`}, {"/data", `{}`},
 		{"/binaryData/values.yaml", `"Ynk6IG92ZXJyaWRl"`}, {"/binaryData", `{"chart.tgz":"YQ==","values.yaml":"Ynk6IG92ZXJyaWRl"}`}, {"/stringData", `{"values.yaml":"by: override"}`},
+		{"/Data", `{"values.yaml":"Ynk6IG92ZXJyaWRl"}`}, {"/binarydata", `{"values.yaml":"Ynk6IG92ZXJyaWRl"}`},
 	})
 	return &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{{
 		ClusterSelector: &placementv1beta1.ClusterSelector{}, JSONPatchOverrides: []placementv1beta1.JSONPatchOverride{
@@ -251,7 +252,7 @@ func (s *scene) place(t *testing.T, d dice, may rbac) (*snapshot.Group, types.Na
 			terms = append(terms, placementv1beta1.ResourceSelectorTerm{Group: one.kind.Group, Version: "v1", Kind: one.kind.Kind, Name: one.name})
 		}
 	}
-	bound, refusals, err := s.hub().Placement(context.Background(), askerOf(may), s.namespace, terms)
+	bound, refusals, err := s.hub().Placement(context.Background(), askerOf(may), s.namespace, selectingBy(terms))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,22 +39,25 @@ type Hub struct {
 }
 
 // Placement returns what the author of a placement may have delivered of what it
-// selects, and a refusal for each selector of which that is not enough. The namespace is
-// that of the placement, empty for a ClusterResourcePlacement. The error means that it
-// could not be found out.
-func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, terms []placementv1beta1.ResourceSelectorTerm) (*selection.Bound, field.ErrorList, error) {
-	single, contents, err := wanted(namespace, terms, h.Resources)
+// selects, and a refusal for each selector of which that is not enough, or whose status
+// they may not write and would have written. The namespace is that of the placement,
+// empty for a ClusterResourcePlacement. The error means that it could not be found out.
+func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, spec *placementv1beta1.PlacementSpec) (*selection.Bound, field.ErrorList, error) {
+	single, contents, err := wanted(namespace, spec.ResourceSelectors, h.Resources)
 	if err != nil {
 		return nil, nil, err
 	}
 	d := &decision{hub: h, asker: asker, bound: &selection.Bound{Author: asker.user.Username}}
+	if d.refusals, err = asker.Refused(ctx, "a placement", reporting(spec, append(contents, single...))); err != nil {
+		return nil, nil, err
+	}
 	everything, err := d.everything(ctx, namespace, append(contents, single...))
 	if err != nil {
 		return nil, nil, err
 	}
 	if everything {
 		d.bound.AddAll(namespace)
-		return d.bound, nil, nil
+		return d.bound, d.refusals, nil
 	}
 	if err := d.single(ctx, single); err != nil {
 		return nil, nil, err

@@ -32,7 +32,7 @@ func TestAnAdministratorCostsFewReviews(t *testing.T) {
 	terms := []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a"), namespaceNamed("b"), {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}}
 	asked := make(chan struct{}, 100)
 	asker := NewAsker(authenticationv1.UserInfo{Username: "admin"}, hub{rbac: rbac{everythingIn("", anything)}, asked: asked})
-	bound, refusals, err := world{}.hub().Placement(context.Background(), asker, "", terms)
+	bound, refusals, err := world{}.hub().Placement(context.Background(), asker, "", selectingBy(terms))
 	if err != nil || len(refusals) > 0 {
 		t.Fatalf("refused: %v, %v", refusals, err)
 	}
@@ -101,7 +101,7 @@ func TestPlacements(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := world{{kinds[4], "a", "x"}: true, {kinds[8], "a", "x"}: true, {kinds[5], "b", "x"}: true}
-			bound, refusals, err := w.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, tt.terms)
+			bound, refusals, err := w.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, selectingBy(tt.terms))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,6 +114,58 @@ func TestPlacements(t *testing.T) {
 				got = append(got, refusal.Field+": "+text)
 			}
 			if diff := cmp.Diff(tt.refused, got); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhoHasStatusesWrittenMayWriteThem: to read an object is enough to place it, and not
+// to have the hub say of it what a member says.
+func TestWhoHasStatusesWrittenMayWriteThem(t *testing.T) {
+	reads := grant{verbs: []string{"get", "list"}, groups: []string{anything}, resources: []string{anything}}
+	writes := func(namespace string, resources ...string) grant {
+		return grant{namespace: namespace, verbs: []string{"update"}, groups: []string{anything}, resources: resources}
+	}
+	deployment := []placementv1beta1.ResourceSelectorTerm{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "x"}}
+	mirror := placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToOriginalResource}
+	toWork := placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToWork}
+	tests := map[string]struct {
+		rights    rbac
+		namespace string
+		terms     []placementv1beta1.ResourceSelectorTerm
+		back      *placementv1beta1.ReportBackStrategy
+		want      []string
+	}{
+		"who only reads": {rbac{reads}, "a", deployment, &mirror, []string{`update deployments.apps/status "x" in namespace "a"`}},
+		"who writes the object, and not its status": {rbac{reads, writes("a", "deployments")}, "a", deployment, &mirror,
+			[]string{`update deployments.apps/status "x" in namespace "a"`}},
+		"who writes statuses elsewhere": {rbac{reads, writes("b", "deployments/status")}, "a", deployment, &mirror,
+			[]string{`update deployments.apps/status "x" in namespace "a"`}},
+		"who writes the status":                          {rbac{reads, writes("a", "deployments/status")}, "a", deployment, &mirror, nil},
+		"who has them reported in Works":                 {rbac{reads}, "a", deployment, &toWork, nil},
+		"who has none reported":                          {rbac{reads}, "a", deployment, &placementv1beta1.ReportBackStrategy{Type: placementv1beta1.ReportBackDisabled}, nil},
+		"who leaves it open":                             {rbac{reads}, "a", deployment, nil, nil},
+		"who may do everything":                          {rbac{everythingIn("", anything)}, "", []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")}, &mirror, nil},
+		"who writes the statuses of all in a namespace":  {rbac{reads, writes("", "namespaces/status"), writes("a", anything)}, "", []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")}, &mirror, nil},
+		"who only reads a namespace and all that it has": {rbac{reads}, "", []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")}, &mirror, []string{`update everything (*)/status in namespace "a"`, `update namespaces/status "a"`}},
+		"who only reads namespaces that labels choose": {rbac{reads, writes("a", anything)}, "", []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace"}}, &mirror,
+			[]string{`update everything (*)/status in all namespaces`, `update namespaces/status`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			spec := selectingBy(tt.terms)
+			spec.Strategy.ReportBackStrategy = tt.back
+			_, refusals, err := world{}.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, refusal := range refusals {
+				text, _, _ := strings.Cut(refusal.Detail, " on the hub")
+				got = append(got, strings.TrimPrefix(text, `user "alice" may not `))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)
 			}
 		})
@@ -145,7 +197,7 @@ func TestReviewsAreBounded(t *testing.T) {
 func TestWhatCannotBeFoundOutIsAnError(t *testing.T) {
 	broken := errors.New("no answer")
 	unknown := Hub{Resources: func(schema.GroupVersionKind) (Resource, bool, error) { return Resource{}, false, broken }, Contents: world{}}
-	if _, _, err := unknown.Placement(context.Background(), askerOf(rbac{everythingIn("", anything)}), "", []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")}); !errors.Is(err, broken) {
+	if _, _, err := unknown.Placement(context.Background(), askerOf(rbac{everythingIn("", anything)}), "", selectingBy([]placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")})); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the lookup", err)
 	}
 	if selection.ParseBound("no JSON").Covers(schema.GroupResource{Resource: "secrets"}, "a", "x") {

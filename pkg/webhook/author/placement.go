@@ -22,6 +22,9 @@ type want struct {
 	// namespace is empty for cluster-scoped resources and for those of all namespaces,
 	// name for all of them.
 	namespace, name string
+	// contents says that all is wanted that is in the namespace, or in any where labels
+	// choose it: then resource and name are empty.
+	contents bool
 }
 
 // question is raised by a want.
@@ -40,10 +43,28 @@ func readOrPlace(path *field.Path, verb string, of Access) Question {
 	return Question{Path: path, Any: []Access{read, place}}
 }
 
+// reporting is the right to write the status of what is wanted, if the placement has
+// that done: what a member says becomes the status of the object on the hub, and who
+// chooses the member chooses what is said.
+func reporting(spec *placementv1beta1.PlacementSpec, wants []want) []Question {
+	back := spec.Strategy.ReportBackStrategy
+	if back == nil || back.Type != placementv1beta1.ReportBackMirror || back.Destination != placementv1beta1.ReportBackToOriginalResource {
+		return nil
+	}
+	var all []Question
+	for _, w := range wants {
+		status := Access{Verb: "update", Group: w.resource.Group, Resource: w.resource.Resource, Subresource: "status", Namespace: w.namespace, Name: w.name}
+		if w.contents {
+			status.Group, status.Resource = anything, anything
+		}
+		all = append(all, needs(field.NewPath("spec", "strategy", "reportBackStrategy"), status))
+	}
+	return all
+}
+
 // wanted returns what the selectors of a placement want; the namespace is the
 // placement's, empty for a ClusterResourcePlacement. contents are namespaces that are
-// wanted with all that is in them: of these, resource and name are empty, and the
-// namespace is if labels choose it. A kind that the hub does not serve is left out:
+// wanted with all that is in them. A kind that the hub does not serve is left out:
 // nothing of it can be selected. The error means that a kind could not be looked up.
 func wanted(namespace string, terms []placementv1beta1.ResourceSelectorTerm, resources Resources) (single, contents []want, err error) {
 	inside := selection.Inside(namespace, terms)
@@ -66,7 +87,7 @@ func wanted(namespace string, terms []placementv1beta1.ResourceSelectorTerm, res
 		}
 		single = append(single, w)
 		if selection.CarriesContents(term) {
-			contents = append(contents, want{path: path, verb: "get", namespace: term.Name})
+			contents = append(contents, want{path: path, verb: "get", namespace: term.Name, contents: true})
 		}
 	}
 	return single, contents, nil

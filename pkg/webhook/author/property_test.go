@@ -39,7 +39,7 @@ func TestNothingIsDeliveredThatItsAuthorMayNotHave(t *testing.T) {
 		w, rights, namespace := world{}, d.rights(), pick(d, []string{"", "a"})
 		d.fill(w, d.IntN(10))
 		terms := d.terms(namespace)
-		bound, refusals, err := w.hub().Placement(context.Background(), askerOf(rights), namespace, terms)
+		bound, refusals, err := w.hub().Placement(context.Background(), askerOf(rights), namespace, selectingBy(terms))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

@@ -27,15 +27,22 @@ func (g grant) allows(access Access) bool {
 	matches := func(list []string, one string) bool {
 		return slices.Contains(list, anything) || slices.Contains(list, one)
 	}
+	resource := access.Resource
+	if access.Subresource != "" {
+		resource += "/" + access.Subresource
+	}
 	return (g.namespace == "" || g.namespace == access.Namespace) && matches(g.verbs, access.Verb) && matches(g.groups, access.Group) &&
-		matches(g.resources, access.Resource) && (len(g.names) == 0 || slices.Contains(g.names, access.Name))
+		matches(g.resources, resource) && (len(g.names) == 0 || slices.Contains(g.names, access.Name))
 }
 
 // rbac is all that the user has. It answers SubjectAccessReviews as a hub does.
 type rbac []grant
 
 func (r rbac) may(verb string, resource schema.GroupResource, namespace, name string) bool {
-	access := Access{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name}
+	return r.allows(Access{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace, Name: name})
+}
+
+func (r rbac) allows(access Access) bool {
 	return slices.ContainsFunc(r, func(g grant) bool { return g.allows(access) })
 }
 
@@ -49,7 +56,9 @@ type hub struct {
 func (h hub) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
 	review := object.(*authorizationv1.SubjectAccessReview)
 	of := review.Spec.ResourceAttributes
-	review.Status.Allowed = h.may(of.Verb, schema.GroupResource{Group: of.Group, Resource: of.Resource}, of.Namespace, of.Name)
+	review.Status.Allowed = h.allows(Access{
+		Verb: of.Verb, Group: of.Group, Resource: of.Resource, Subresource: of.Subresource, Namespace: of.Namespace, Name: of.Name,
+	})
 	if h.asked != nil {
 		h.asked <- struct{}{}
 	}
@@ -198,4 +207,9 @@ func (d dice) terms(namespace string) []placementv1beta1.ResourceSelectorTerm {
 		terms = append(terms, term)
 	}
 	return terms
+}
+
+// selectingBy is a placement that selects, and leaves the rest as it is by default.
+func selectingBy(terms []placementv1beta1.ResourceSelectorTerm) *placementv1beta1.PlacementSpec {
+	return &placementv1beta1.PlacementSpec{ResourceSelectors: terms}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -36,7 +37,7 @@ func sameJSON(a, b []byte) bool {
 		return true
 	}
 	var left, right any
-	if json.Unmarshal(a, &left) != nil || json.Unmarshal(b, &right) != nil {
+	if utiljson.Unmarshal(a, &left) != nil || utiljson.Unmarshal(b, &right) != nil {
 		return false
 	}
 	return jsonEqual(left, right)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Key names an object for as long as it lives, in whichever version a manifest
@@ -35,9 +36,12 @@ func Of(object *unstructured.Unstructured) Key {
 func KeyIn(raw []byte) (Key, bool) {
 	var named struct {
 		metav1.TypeMeta `json:",inline"`
-		Metadata        struct{ Namespace, Name string } `json:"metadata"`
+		Metadata        struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
 	}
-	if json.Unmarshal(raw, &named) != nil {
+	if utiljson.Unmarshal(raw, &named) != nil {
 		return Key{}, false
 	}
 	kind := named.GroupVersionKind()

@@ -115,6 +115,15 @@ func TestKeyIsTheSameInEveryVersion(t *testing.T) {
 	}
 }
 
+// TestAKeyIsReadToTheLetter: fields that are only called almost like those of an object name
+// another one to encoding/json, and none to an API server.
+func TestAKeyIsReadToTheLetter(t *testing.T) {
+	key, is := KeyIn([]byte(`{"apiVersion":"v1","kind":"ConfigMap","\u212aind":"Secret","metadata":{"namespace":"a","name":"b","name\u017fpace":"c","NAME":"d"}}`))
+	if want := (Key{Kind: "ConfigMap", Namespace: "a", Name: "b"}); !is || key != want {
+		t.Errorf("key = %v, want %v", key, want)
+	}
+}
+
 func TestHash(t *testing.T) {
 	hash := func(raw string) string {
 		t.Helper()

@@ -167,6 +167,27 @@ var _ = Describe("A placement is no way around RBAC", func() {
 		Expect(forged).To(author.says(fmt.Sprintf(`%q:["configmaps/settings"]`, author.namespace)))
 	})
 
+	It("does not have the hub write a status that its author may not write", func(ctx SpecContext) {
+		author.may(ctx, "", "services", "get")
+		author.has(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+		plain := author.placing(selecting("v1", "Service", "web"))
+		Eventually(func() error { return author.Create(ctx, plain) }).Should(Succeed())
+		mirrored := author.placing(selecting("v1", "Service", "web"))
+		mirrored.Spec.Strategy.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
+			Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToOriginalResource}
+		refused := beInvalid("spec.strategy.reportBackStrategy", fmt.Sprintf(
+			`user %q may not update services/status "web" in namespace %q on the hub, and a placement is no way around that`, author.name, author.namespace))
+		Expect(author.Create(ctx, mirrored)).To(refused)
+		Expect(change(ctx, author, plain, func(p *placementv1beta1.ResourcePlacement) {
+			p.Spec.Strategy.ReportBackStrategy = mirrored.Spec.Strategy.ReportBackStrategy
+		})).To(refused)
+		author.may(ctx, "", "services/status", "update")
+		Eventually(func() error { return author.Create(ctx, mirrored) }).Should(Succeed())
+		administered := mirrored.DeepCopy()
+		administered.ObjectMeta = metav1.ObjectMeta{Namespace: author.namespace, GenerateName: "placement-"}
+		Expect(masters.Create(ctx, administered)).To(Succeed())
+	})
+
 	It("of an administrator may be of everything", func(ctx SpecContext) {
 		placed, cluster := author.placing(selecting("v1", "Secret", "token")), clusterPlacement(selecting("v1", "Namespace", author.namespace))
 		Expect(masters.Create(ctx, placed)).To(Succeed())

@@ -105,6 +105,9 @@ var _ = Describe("What only the gateway writes", func() {
 		}).Should(Succeed())
 		Expect(change(ctx, user, binding, func(b *placementv1beta1.ResourceBinding) { b.Spec.ResourceSnapshotName = "another" })).
 			To(beForbidden(refusal))
+		Expect(change(ctx, user, binding, func(b *placementv1beta1.ResourceBinding) {
+			b.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "somebody-elses"}
+		})).To(beForbidden(refusal), "it would bring that to the member of this one")
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
 		binding.Status.Conditions = []metav1.Condition{{
 			Type: "Applied", Status: metav1.ConditionTrue, Reason: "Looked", LastTransitionTime: metav1.NewTime(time.Now()),

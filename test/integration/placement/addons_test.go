@@ -315,6 +315,32 @@ var _ = Describe("An add-on", func() {
 		Eventually(told).WithTimeout(soon).WithPolling(often).Should(ContainSubstring("the overrides change more of a chart than values.yaml"))
 	})
 
+	It("is rendered with no values of an override that nobody asked about, under a name that only looks like data", func(ctx SpecContext) {
+		makeNamespace(ctx, "disguised")
+		joinAll(ctx, "disguised", nil)
+		addon(ctx, "disguised", "a", chartOf(map[string]string{"values.yaml": "colour: red\n",
+			"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rendered}\ndata: {colour: {{ .Values.colour }}}\n"}), nil)
+		placeIn(ctx, "disguised", "here", "disguised")
+		rendered := func() (*placementv1beta1.Work, error) {
+			return addonWork(ctx, "disguised-1", "disguised", "here", "disguised", "a")
+		}
+		Eventually(func() error { _, err := rendered(); return err }).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		before, err := rendered()
+		Expect(err).NotTo(HaveOccurred())
+
+		o := ofSettings("disguised", "values", sets("", "/Data", `{"values.yaml":"colour: green"}`))
+		o.Spec.ResourceSelectors[0].Name = "a"
+		create(ctx, o)
+		overridden := placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation
+		Eventually(func() (string, error) {
+			work, err := rendered()
+			return work.Annotations[overridden], err
+		}).WithTimeout(soon).WithPolling(often).ShouldNot(Equal(before.Annotations[overridden]))
+		after, err := rendered()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(after.Spec.Workload.Manifests[0].Raw)).To(ContainSubstring(`"colour":"red"`))
+	})
+
 	It("that never ends holds up nobody else", func(ctx SpecContext) {
 		makeNamespace(ctx, "endless")
 		joinAll(ctx, "endless", nil, nil)

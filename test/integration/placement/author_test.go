@@ -6,6 +6,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,17 +21,18 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // askAuthors restarts the gateway as one that asks authors, until the spec ends.
-func askAuthors() {
+func askAuthors(alter ...func(*placement.Options)) {
 	GinkgoHelper()
-	restart := func(ask bool) {
+	gateway.stop()
+	gateway = startGateway(append(alter, func(o *placement.Options) { o.AskAuthors = true })...)
+	DeferCleanup(func() {
 		gateway.stop()
-		gateway = startGateway(func(o *placement.Options) { o.AskAuthors = ask })
-	}
-	restart(true)
-	DeferCleanup(func() { restart(false) })
+		gateway = startGateway()
+	})
 }
 
 // said is the message of a condition of a placement, or "" without it.
@@ -114,6 +116,87 @@ var _ = Describe("A placement whose author was asked", func() {
 		Expect(kindsOn(ctx, "lb-1", "lb")).To(ContainElement(secret))
 	})
 })
+
+var _ = Describe("A snapshot that was made for another author", func() {
+	// tiered is a placement of everything in a shop on the members of one tier, written by an
+	// administrator.
+	tiered := func(name string) *placementv1beta1.ClusterResourcePlacement {
+		crp := placementOf(name, name+"-shop")
+		crp.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: `{"author":"admin","may":{"":["*"]}}`}
+		choose(crp, "first")
+		return crp
+	}
+	// moves is somebody who may have the settings, and writes the placement anew for the
+	// members of the second tier.
+	moves := func(ctx context.Context, name string) {
+		GinkgoHelper()
+		crp, err := statusOf(ctx, name)
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.MergeFrom(crp.DeepCopy())
+		crp.Annotations[placementv1beta1.AuthorMayAnnotation] = fmt.Sprintf(`{"author":"ada","may":{"":["namespaces/%[1]s-shop"],"%[1]s-shop":["configmaps"]}}`, name)
+		choose(crp, "second")
+		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
+	}
+	// unsent waits until the second member was to get something, and nothing was sent.
+	unsent := func(ctx context.Context, name string) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			bindings, err := bindingsOf(ctx, name)
+			g.Expect(err).NotTo(HaveOccurred())
+			b := bindings[name+"-2"]
+			g.Expect(b.Spec.ResourceSnapshotName).To(Equal(name + "-0-snapshot"))
+			g.Expect(b.Status.Conditions).To(ContainElement(And(HaveField("Type", placementv1beta1.ConditionWorkSynchronized), HaveField("Status", metav1.ConditionFalse),
+				HaveField("Message", ContainSubstring(`user "ada", who wrote the placement as it is now, was not found to be allowed`)))))
+		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
+		_, err := workOf(ctx, name+"-2", name)
+		Expect(err).To(MatchError(ContainSubstring("not found")))
+	}
+
+	It("is not rolled out to members of who may not have what it holds", func(ctx SpecContext) {
+		askAuthors()
+		shop(ctx, "ld-shop")
+		joinAll(ctx, "ld", tier("first"), tier("second"))
+		stagedBy(ctx, "ld", stageOf("all", "ld", ""))
+		crp := tiered("ld")
+		externally(&crp.Spec)
+		create(ctx, crp)
+		runOf(ctx, "ld-first", "ld", "", placementv1beta1.UpdateRunRun)
+		Eventually(kindsOn).WithContext(ctx).WithArguments("ld-1", "ld").WithTimeout(soon).WithPolling(often).Should(ContainElement("Deployment/web"))
+
+		moves(ctx, "ld")
+		back := runOf(ctx, "ld-back", "ld", "0", placementv1beta1.UpdateRunRun)
+		unsent(ctx, "ld")
+
+		By("rolling out what is selected now")
+		Expect(hub.Delete(ctx, back)).To(Succeed())
+		runOf(ctx, "ld-now", "ld", "", placementv1beta1.UpdateRunRun)
+		Eventually(kindsOn).WithContext(ctx).WithArguments("ld-2", "ld").WithTimeout(soon).WithPolling(often).Should(ConsistOf("Namespace/ld-shop", "ConfigMap/settings"))
+	})
+
+	It("waits for the next one, and goes nowhere else meanwhile", func(ctx SpecContext) {
+		askAuthors(func(o *placement.Options) { o.SnapshotIntervals = snapshot.Intervals{Least: time.Hour} })
+		shop(ctx, "le-shop")
+		joinAll(ctx, "le", tier("first"), tier("second"))
+		create(ctx, tiered("le"))
+		Eventually(kindsOn).WithContext(ctx).WithArguments("le-1", "le").WithTimeout(soon).WithPolling(often).Should(ContainElement("Deployment/web"))
+		moves(ctx, "le")
+		unsent(ctx, "le")
+
+		By("confirming it as somebody who may have it")
+		crp, err := statusOf(ctx, "le")
+		Expect(err).NotTo(HaveOccurred())
+		patch := client.MergeFrom(crp.DeepCopy())
+		crp.Annotations[placementv1beta1.AuthorMayAnnotation] = `{"author":"admin","may":{"":["*"]}}`
+		Expect(hub.Patch(ctx, crp, patch)).To(Succeed())
+		Eventually(kindsOn).WithContext(ctx).WithArguments("le-2", "le").WithTimeout(soon).WithPolling(often).Should(ContainElement("Deployment/web"))
+	})
+})
+
+// choose has a placement be for the spec's members of a tier.
+func choose(crp *placementv1beta1.ClusterResourcePlacement, value string) {
+	terms := crp.Spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms
+	terms[0].LabelSelector.MatchLabels["tier"] = value
+}
 
 var _ = Describe("A snapshot of a namespace that somebody wrote by hand", func() {
 	// bind writes the snapshot and the binding of a placement of namespace lc-shop.

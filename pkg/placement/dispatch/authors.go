@@ -1,0 +1,71 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// Authors confines what is sent to what the authors of placements may have delivered. A
+// snapshot was made under the answer of its time: rolled out again after somebody else has
+// changed the placement, or before another follows, it would bring to members of their
+// choice what they may not have. nil confines nothing.
+type Authors struct {
+	// Resource finds the resource of a kind of the hub, and false if the hub does not serve it.
+	Resource func(schema.GroupKind) (schema.GroupResource, bool, error)
+}
+
+// AuthorsOf asks the hub's own discovery.
+func AuthorsOf(mapper meta.RESTMapper) *Authors {
+	return &Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {
+		mapping, err := mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			return schema.GroupResource{}, false, nil
+		}
+		if err != nil {
+			return schema.GroupResource{}, false, err
+		}
+		return mapping.Resource.GroupResource(), true, nil
+	}}
+}
+
+// mayHave refuses to send the group of a snapshot if the placement's answer does not
+// cover it. A member whose Works, those of have, are of that snapshot has it already and
+// keeps it until its turn.
+func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master string, group *snapshot.Group, have []*placementv1beta1.Work) error {
+	if a == nil || placement == nil {
+		return nil
+	}
+	answer, asked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
+	if !asked || slices.ContainsFunc(have, func(w *placementv1beta1.Work) bool {
+		return w.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == master
+	}) {
+		return nil
+	}
+	bound := selection.ParseBound(answer)
+	for _, id := range group.Resources {
+		kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
+		resource, served, err := a.Resource(kind)
+		if err != nil {
+			return fmt.Errorf("looking up %s: %w", kind, err)
+		}
+		if !served {
+			resource = schema.GroupResource{} // Only who may have everything may have it.
+		}
+		if !bound.Covers(resource, id.Namespace, id.Name) {
+			return unsent("nothing of resource snapshot %q is sent, as it holds %s %q: user %q, who wrote the placement as it is now, was not found to be allowed to have that delivered. "+
+				"Roll out what is selected now, or have somebody who may get or place it ask again: kubectl annotate --overwrite <placement> %s=ask",
+				master, kind, id.Name, bound.Author, placementv1beta1.AuthorMayAnnotation)
+		}
+	}
+	return nil
+}

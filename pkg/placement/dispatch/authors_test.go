@@ -1,0 +1,81 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dispatch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
+)
+
+// TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave: who may change a placement
+// took a Secret off its selectors, chose another member, and rolled the snapshot before
+// that out to it.
+func TestAnOldSnapshotBringsNothingThatItsPresentAuthorMayNotHave(t *testing.T) {
+	asking := &Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {
+		switch kind.Kind {
+		case "Secret":
+			return schema.GroupResource{Resource: "secrets"}, true, nil
+		case "ConfigMap":
+			return schema.GroupResource{Resource: "configmaps"}, true, nil
+		case "Broken":
+			return schema.GroupResource{}, false, errors.New("no answer")
+		}
+		return schema.GroupResource{}, false, nil
+	}}
+	holding := func(kinds ...string) *snapshot.Group {
+		group := &snapshot.Group{}
+		for _, kind := range kinds {
+			group.Resources = append(group.Resources, placementv1beta1.ResourceIdentifier{Version: "v1", Kind: kind, Namespace: "shop", Name: "x"})
+		}
+		return group
+	}
+	from := func(master string) *placementv1beta1.Work {
+		w := work("shop.p-work")
+		w.Annotations = map[string]string{placementv1beta1.ParentResourceSnapshotNameAnnotation: master}
+		return w
+	}
+	const configMaps, everything = `{"author":"alice","may":{"shop":["configmaps"]}}`, `{"author":"admin","may":{"shop":["*"]}}`
+	cases := map[string]struct {
+		authors *Authors
+		answer  string
+		group   *snapshot.Group
+		have    []*placementv1beta1.Work
+		want    string
+	}{
+		"what the author may have":                  {asking, configMaps, holding("ConfigMap"), nil, ""},
+		"what the author may not have":              {asking, configMaps, holding("ConfigMap", "Secret"), nil, `it holds Secret "x": user "alice"`},
+		"to a member that has an older snapshot":    {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-1-snapshot")}, `it holds Secret "x"`},
+		"to a member that has it":                   {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-2-snapshot")}, ""},
+		"for who may have everything":               {asking, everything, holding("Secret", "Gone"), nil, ""},
+		"a kind that the hub does not serve":        {asking, configMaps, holding("Gone"), nil, `it holds Gone "x"`},
+		"a kind that cannot be looked up":           {asking, configMaps, holding("Broken"), nil, "no answer"},
+		"by an answer that cannot be read":          {asking, "ask", holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
+		"of a placement from before the question":   {asking, "", holding("Secret"), nil, ""},
+		"where nobody is asked":                     {nil, configMaps, holding("Secret"), nil, ""},
+		"nothing, by who may have nothing":          {asking, "ask", holding(), nil, ""},
+		"what is in a namespace that is not theirs": {asking, `{"author":"alice","may":{"other":["*"]}}`, holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
+			if tc.answer != "" {
+				placement.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: tc.answer}
+			}
+			err := tc.authors.mayHave(placement, "p-2-snapshot", tc.group, tc.have)
+			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+	if err := asking.mayHave(nil, "p-2-snapshot", holding("Secret"), nil); err != nil {
+		t.Errorf("of a placement that is gone: %v", err)
+	}
+}

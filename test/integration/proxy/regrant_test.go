@@ -1,0 +1,61 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/serviceaccount/impersonation"
+	"fleetgate.io/fleetgate/test/build"
+)
+
+// mayActAs reports whether the member lets the gateway's account act as a user.
+func mayActAs(ctx context.Context, name string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: authenticationv1beta1.UsernameIn(authenticationv1beta1.AccountNamespace, authenticationv1beta1.GatewayAccount),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "impersonate:user-info", Group: "authentication.k8s.io", Resource: "users", Name: name,
+		},
+	}}
+	err := memberClient.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+var _ = Describe("A grant that the member lost", func() {
+	// An API server remembers for ten seconds as whom somebody may act, so that requests
+	// pass for so long without the grant.
+	It("is asked for again when the member refuses it, and no request notices", func(ctx SpecContext) {
+		const idle = "idle"
+		bound := bind("idle-edits", "members-edit", user(idle))
+		Expect(hubClient.Create(ctx, bound)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(hubClient.Delete(ctx, bound)).To(Succeed()) })
+		asEditor, asIdle := configFor(memberName, editor, team), configFor(memberName, idle, team)
+		Eventually(func() error {
+			_, _, err := kubectl(ctx, asIdle, "", "-n", namespace, "get", "configmaps")
+			return err
+		}).Should(Succeed())
+		must(ctx, asEditor, "", "-n", namespace, "get", "configmaps")
+		Expect(mayActAs(ctx, editor)).To(BeTrue())
+		Expect(mayActAs(ctx, idle)).To(BeTrue())
+
+		By("somebody taking all names out of the agent's role")
+		role := &rbacv1.ClusterRole{ObjectMeta: build.Named(impersonation.RoleName)}
+		Expect(memberClient.Patch(ctx, role, client.RawPatch(types.MergePatchType, []byte(`{"rules":[]}`)))).To(Succeed())
+		Eventually(mayActAs).WithContext(ctx).WithArguments(editor).Should(BeFalse())
+		Eventually(func() (bool, error) {
+			must(ctx, asEditor, "", "-n", namespace, "get", "configmaps")
+			return mayActAs(ctx, editor)
+		}).Should(BeTrue())
+		Expect(mayActAs(ctx, idle)).To(BeFalse(), "it was asked for by who needed it, and not put right by somebody else")
+		must(ctx, asIdle, "", "-n", namespace, "get", "configmaps")
+	})
+})
