@@ -16,6 +16,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
 // outcome is what one decision says.
@@ -64,17 +65,46 @@ func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mos
 	}
 	groups := []group{{}}
 	if w.wrong == "" {
-		// It fails for policies that a wish does not have.
-		ranking := plugins.Ranking()
-		ranking.Finished = w.watch.begin()
-		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, w.scorers)
-		w.watch.end()
+		o.rank()
 		o.again = o.ranked.Until
 		groups = w.grouping.cut(o.ranked.Picked)
 	}
 	o.cut(placement, groups, existing)
 	o.limitRate(placement, existing)
 	return o
+}
+
+// rank ranks until the result stands by itself: a cluster that is only left to those that have it
+// counts no longer once it is lost, and whoever decides next would say so.
+func (o *outcome) rank() {
+	ranking := plugins.Ranking()
+	ranking.Finished = o.wish.watch.begin()
+	defer o.wish.watch.end()
+	for {
+		// It fails for policies that a wish does not have.
+		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, o.wish.scorers)
+		if !o.loses() {
+			return
+		}
+	}
+}
+
+// loses takes what was not picked from what the Placement has, if a rule makes a difference of
+// that, and reports whether it did. There is less each time.
+func (o *outcome) loses() bool {
+	lost := o.policy.Held.Clone()
+	for i := range o.ranked.Picked {
+		lost.Delete(o.ranked.Picked[i].Cluster.Name)
+	}
+	differs := false
+	for i := range o.fleet.Clusters {
+		cluster := &o.fleet.Clusters[i]
+		differs = differs || lost.Has(cluster.Name) && untolerated.LeavesHolders(cluster)
+	}
+	if differs {
+		o.policy.Held = o.policy.Held.Difference(lost)
+	}
+	return differs
 }
 
 // cut makes slices of groups.

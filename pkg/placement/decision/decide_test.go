@@ -251,6 +251,34 @@ func namesIn(keys []types.NamespacedName) string {
 	return strings.Join(sets.List(names), " ")
 }
 
+func TestWhomASetConcerns(t *testing.T) {
+	selecting := func(selector *metav1.LabelSelector) *clusterv1beta2.ManagedClusterSet {
+		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}
+		set.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: selector}
+		return set
+	}
+	exclusive, prod := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}, &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+	for name, tc := range map[string]struct {
+		was, is *clusterv1beta2.ManagedClusterSet
+		want    bool
+	}{
+		"it comes":                     {nil, exclusive, true},
+		"it goes":                      {exclusive, nil, true},
+		"it was not there":             {nil, nil, false},
+		"the same":                     {selecting(prod), selecting(prod), false},
+		"other labels":                 {exclusive, selecting(prod), true},
+		"all clusters instead of some": {selecting(prod), selecting(&metav1.LabelSelector{}), true},
+		"all clusters instead of none": {selecting(nil), selecting(&metav1.LabelSelector{}), true},
+		"a selector that cannot be read, of none": {selecting(nil), selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"-": "-"}}), false},
+	} {
+		r := newRoster()
+		r.setSet("set", tc.was)
+		if got := r.setSet("set", tc.is); got != tc.want {
+			t.Errorf("%s: changed %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 func TestWhomAScoreConcerns(t *testing.T) {
 	at := func(seconds int) *metav1.Time {
 		return &metav1.Time{Time: noon.Add(time.Duration(seconds) * time.Second)}

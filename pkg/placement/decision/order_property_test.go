@@ -119,3 +119,48 @@ func clustersIn(o *outcome) (all [][]string) {
 	}
 	return all
 }
+
+// What was decided is decided again when nothing has changed: a gateway that begins anew moves
+// nobody.
+func TestWhatWasDecidedStandsWhenItIsDecidedAgain(t *testing.T) {
+	five := int32(5)
+	for seed := range uint64(2000) {
+		dice := rand.New(rand.NewPCG(seed, 5))
+		placement := placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.NumberOfClusters = &five
+			spec.PrioritizerPolicy = ocmclusterv1beta1.PrioritizerPolicy{Mode: ocmclusterv1beta1.ModeExact, Configurations: []ocmclusterv1beta1.PrioritizerConfig{{
+				ScoreCoordinate: ocmclusterv1beta1.ScoreCoordinate{Type: ocmclusterv1beta1.CoordinateBuiltIn, BuiltIn: []string{"Steady", "ResourceAllocatableCPU"}[dice.IntN(2)]}, Weight: 1,
+			}}}
+			if dice.IntN(2) == 0 {
+				spec.SpreadPolicy.SpreadConstraints = []ocmclusterv1beta1.SpreadConstraint{{
+					TopologyKey: "region", TopologyKeyType: ocmclusterv1beta1.TopologyClaim, MaxSkew: 1, WhenUnsatisfiable: ocmclusterv1beta1.DoNotSchedule,
+				}}
+			}
+		})
+		w, r := wished(t, placement), rosterOf()
+		var held []ocmclusterv1beta1.ClusterDecision
+		for n := range 10 {
+			name := fmt.Sprintf("c%02d", n)
+			r.setCluster(managed(name, func(c *clusterv1.ManagedCluster) {
+				c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "region", Value: []string{"eu", "us", "asia"}[dice.IntN(3)]}}
+				c.Status.Capacity = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
+				c.Status.Allocatable = clusterv1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(1 + dice.IntN(4)))}
+				if effect := dice.IntN(4); effect < 2 {
+					c.Spec.Taints = []clusterv1.Taint{{Key: "maintenance", Effect: []clusterv1.TaintEffect{clusterv1.TaintEffectNoSelect, clusterv1.TaintEffectNoSelectIfNew}[effect], TimeAdded: metav1.NewTime(noon)}}
+				}
+			}))
+			if dice.IntN(2) == 0 {
+				held = append(held, ocmclusterv1beta1.ClusterDecision{ClusterName: name})
+			}
+		}
+		before := []*ocmclusterv1beta1.PlacementDecision{{Status: ocmclusterv1beta1.PlacementDecisionStatus{Decisions: held}}}
+		first := decide(placement, w, r.availableTo("team", w), 0, noon, before)
+		again := decide(placement, w, r.availableTo("team", w), 0, noon, decisionsOf(first))
+		if diff := cmp.Diff(clustersIn(first), clustersIn(again)); diff != "" {
+			t.Fatalf("seed %d: the same is decided otherwise:\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(first.satisfied(), again.satisfied()); diff != "" {
+			t.Fatalf("seed %d: the same is told otherwise:\n%s", seed, diff)
+		}
+	}
+}

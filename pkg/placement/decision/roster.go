@@ -188,7 +188,8 @@ func (r *roster) setSet(name string, object *clusterv1beta2.ManagedClusterSet) b
 	}
 	is := selectorOf(object)
 	r.sets[name] = is
-	return was == nil || was.String() != is.String()
+	// That of nothing and that of everything are written alike.
+	return was == nil || was.String() != is.String() || was.Empty() != is.Empty()
 }
 
 // selectorOf says which clusters are in a set. One that cannot be read has none.

@@ -134,7 +134,9 @@ var _ = Describe("After a storm of changes", Serial, func() {
 			last := s.place(ctx, "last", both(wants(0)))
 			Eventually(said(ctx, last)).Should(HaveLen(2))
 			all = append(all, last)
-		})).To(BeEquivalentTo(3), "the last one's decision, its status, and the Placement's")
+		})).To(BeEquivalentTo(3), func() string {
+			return "the last one's decision, its status, and the Placement's, of\n" + lastly.String()
+		})
 		for _, p := range all {
 			Expect(said(ctx, p)(Default)).To(HaveLen(2))
 		}

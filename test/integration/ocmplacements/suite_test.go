@@ -8,10 +8,14 @@ package ocmplacements_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -41,8 +45,10 @@ var (
 	hub       *env.Cluster
 	hubClient client.Client
 	gateway   *expect.Running
-	// written counts what the gateway writes of decisions and of statuses of Placements.
+	// written counts what the gateway writes of decisions and of statuses of Placements, and
+	// lastly are the last of these, for whom it surprises.
 	written atomic.Int64
+	lastly  recent
 )
 
 func TestPlacements(t *testing.T) {
@@ -100,6 +106,33 @@ type counting struct{ http.RoundTripper }
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/placement") {
 		written.Add(1)
+		lastly.add(r)
 	}
 	return c.RoundTripper.RoundTrip(r)
+}
+
+// recent are the last requests.
+type recent struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (r *recent) add(request *http.Request) {
+	line := fmt.Sprint(time.Now().Format(time.StampMilli), " ", request.Method, " ", request.URL.Path)
+	if request.GetBody != nil {
+		if body, err := request.GetBody(); err == nil {
+			text, _ := io.ReadAll(body)
+			line += " " + string(text)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines[max(0, len(r.lines)-49):], line)
+}
+
+// String has the newest at the end.
+func (r *recent) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
 }

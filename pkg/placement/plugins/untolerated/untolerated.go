@@ -10,6 +10,7 @@
 package untolerated
 
 import (
+	"slices"
 	"time"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
@@ -59,6 +60,12 @@ func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 func (Rule) Until(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) time.Time {
 	_, until := look(policy, fleet, cluster)
 	return until
+}
+
+// LeavesHolders reports whether a cluster has a taint that makes a difference between
+// placements that have the cluster, and others.
+func LeavesHolders(cluster *framework.Cluster) bool {
+	return slices.ContainsFunc(cluster.Taints, func(taint framework.Taint) bool { return taint.Effect == NoSelectIfNew })
 }
 
 // look finds the first taint that stands against the cluster, or when the first of the
