@@ -35,7 +35,7 @@ PUSH ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 # What was said to an earlier `make up` holds until something else is said.
-FLEET = $(BIN)/fleet $(if $(TUNNEL),-tunnel=$(TUNNEL)) $(if $(GATEWAY_FLAGS),-gateway-flags='$(GATEWAY_FLAGS)') $(if $(AGENT_FLAGS),-agent-flags='$(AGENT_FLAGS)')
+FLEET = $(BIN)/fleet $(if $(OCM),-ocm) $(if $(TUNNEL),-tunnel=$(TUNNEL)) $(if $(GATEWAY_FLAGS),-gateway-flags='$(GATEWAY_FLAGS)') $(if $(AGENT_FLAGS),-agent-flags='$(AGENT_FLAGS)')
 
 SOURCES := $(shell find cmd pkg -name '*.go' -o -name '*.yaml' 2>/dev/null) go.mod go.sum
 
@@ -50,7 +50,7 @@ help: ## Print this help.
 		/^[a-z0-9-]+:.*##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: up
-up: tools ## Start a hub and two members on this machine, and run the main job on them; MEMBERS=3, GATEWAY_FLAGS=, AGENT_FLAGS=, TUNNEL=port|konnectivity.
+up: tools ## Start a hub and two members on this machine, and run the main job on them; MEMBERS=3, OCM=1 for ManagedClusters too, GATEWAY_FLAGS=, AGENT_FLAGS=, TUNNEL=port|konnectivity.
 	@$(FLEET) $(if $(MEMBERS),-members=$(MEMBERS)) up
 
 .PHONY: member
@@ -260,13 +260,14 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MEMBER_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=agent $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/placement ./test/integration/placementfleet -ginkgo.label-filter='!matrix'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	@$(MAKE) --no-print-directory test-release
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
@@ -291,7 +292,7 @@ fuzz: ## Run all fuzz targets, one after another, FUZZTIME (1m) each; FUZZ=<rege
 # Only some groups run a fleet, and need programs for it. What builds them talks to
 # stderr: stdout is for benchstat.
 .PHONY: bench
-bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|fleetview|placement|works|manifestworks|admission|membership|tokens chooses a group.
-	$(if $(strip $(foreach group,all admission proxy placement works manifestworks membership tunnel,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
+bench: ## Print figures beside their baselines; BENCH=tunnel|proxy|fleetview|placement|works|manifestworks|admission|membership|managedclusters|tokens chooses a group.
+	$(if $(strip $(foreach group,all admission proxy placement works manifestworks membership managedclusters tunnel,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(GO) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' '$(BENCH)'

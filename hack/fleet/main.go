@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&asked.count, "members", 0, "How many members there are. 0: as many as before, or two. None is taken away.")
 	flags.Func("gateway-flags", "Further flags of the gateway, with spaces between. Without: those of before.", asked.GatewayFlags.set)
 	flags.Func("agent-flags", "The same of the agents.", asked.AgentFlags.set)
+	flags.BoolVar(&asked.OCM, "ocm", false, "Serve Open Cluster Management's API as well: members are ManagedClusters, too, and klusterlets may join. Once it was asked for, it stays.")
 	flags.StringVar(&o.Dir, "dir", "", "Folder of everything that is started and written. Empty: .fleetgate/up.")
 	flags.IntVar(&o.Verbosity, "v", 0, "Verbosity of gateway and agents.")
 	flags.StringVar(&o.GatewayPath, "gateway", "", "Gateway of another version. Empty: .fleetgate/bin/gateway.")

@@ -32,6 +32,7 @@ type settings struct {
 	Members      []string `json:"members"`
 	GatewayFlags words    `json:"gatewayFlags,omitempty"`
 	AgentFlags   words    `json:"agentFlags,omitempty"`
+	OCM          bool     `json:"ocm,omitempty"`
 	// count is how many members are asked for.
 	count int
 }
@@ -60,6 +61,7 @@ func (s settings) merge(asked settings) (settings, error) {
 	if asked.GatewayFlags != nil {
 		s.GatewayFlags = asked.GatewayFlags
 	}
+	s.OCM = s.OCM || asked.OCM
 	if asked.AgentFlags != nil {
 		s.AgentFlags = asked.AgentFlags
 	}
@@ -121,7 +123,7 @@ func prepare(o *fleet.Options, asked settings, more ...string) error {
 	for _, name := range more {
 		now.add(name)
 	}
-	o.Members, o.GatewayArgs, o.AgentArgs = now.Members, now.GatewayFlags, now.AgentFlags
+	o.Members, o.GatewayArgs, o.AgentArgs, o.OCM = now.Members, now.GatewayFlags, now.AgentFlags, now.OCM
 	o.Detached, o.Progress = true, progress()
 	return now.write(o.Dir)
 }

@@ -37,8 +37,10 @@ func TestWhatWasAskedForHolds(t *testing.T) {
 			fleet.Options{Members: []string{"member-1", "member-2", "edge"}, GatewayArgs: []string{"--helm-charts", "--v=1"}}},
 		{"three of them, and other flags", settings{count: 3, GatewayFlags: flags("")}, nil,
 			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}}},
+		{"Open Cluster Management's API", settings{OCM: true}, nil,
+			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}, OCM: true}},
 		{"fewer, which takes none away", settings{count: 1}, nil,
-			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}}},
+			fleet.Options{Members: []string{"member-1", "member-2", "edge", "member-3"}, OCM: true}},
 	} {
 		got := fleet.Options{Dir: dir}
 		if err := prepare(&got, step.asked, step.more...); err != nil {

@@ -144,6 +144,11 @@ func (j *job) waitJoined(ctx context.Context) error {
 	if _, err := j.hub(ctx, "wait", "memberclusters", "--all", "--for=condition=Joined", "--timeout="+availableTimeout.String()); err != nil {
 		return err
 	}
+	if j.fleet.OCM {
+		if _, err := j.hub(ctx, "wait", "managedclusters", "--all", "--for=condition=ManagedClusterConditionAvailable", "--timeout="+availableTimeout.String()); err != nil {
+			return err
+		}
+	}
 	return j.fleet.AwaitAnswers(ctx, availableTimeout)
 }
 
@@ -204,10 +209,12 @@ func (j *job) show(ctx context.Context) error {
 		title, kubeconfig string
 		args              []string
 	}
-	shown := []table{
-		{"The members", j.fleet.HubKubeconfig(), []string{"get", "memberclusters"}},
-		{"The placement shop", j.fleet.HubKubeconfig(), []string{"get", "clusterresourceplacement", "shop", "--output=jsonpath=" + conditions}},
+	shown := []table{{"The members", j.fleet.HubKubeconfig(), []string{"get", "memberclusters"}}}
+	if j.fleet.OCM {
+		shown = append(shown, table{"The same members, as clients of Open Cluster Management see them", j.fleet.HubKubeconfig(), []string{"get", "managedclusters"}})
 	}
+	shown = append(shown,
+		table{"The placement shop", j.fleet.HubKubeconfig(), []string{"get", "clusterresourceplacement", "shop", "--output=jsonpath=" + conditions}})
 	kubeconfigs := []string{j.fleet.HubKubeconfig()}
 	for _, m := range j.fleet.Members {
 		kubeconfig := j.fleet.MemberKubeconfig(m.Name)

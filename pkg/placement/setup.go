@@ -61,6 +61,8 @@ type Options struct {
 	AskAuthors bool
 	// Tenancy limits which members ResourcePlacements choose from; nil: nothing does.
 	Tenancy scheduler.Tenancy
+	// Marks are what people put on the ManagedClusters of members; nil: there are none.
+	Marks scheduler.Marks
 	// SnapshotIntervals say for how long changes of what placements select are gathered
 	// into one resource snapshot.
 	SnapshotIntervals snapshot.Intervals
@@ -118,7 +120,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	controllers := []interface{ SetupWithManager(mgr ctrl.Manager) error }{
 		snapshots,
 		&scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
-			Clock: o.Clock, Workers: o.Workers},
+			Marks: o.Marks, Clock: o.Clock, Workers: o.Workers},
 		&eviction.Reconciler{Client: cached, Live: live},
 		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		rollouts,

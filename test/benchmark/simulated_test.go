@@ -51,14 +51,7 @@ const crowdPatience = 15 * time.Minute
 func joinCrowd(b *testing.B, members int, idle time.Duration) {
 	f := startFleet(b, fmt.Sprintf("membership-%d", members), "member-1")
 	j := newJoiner(b, f)
-	values, err := os.ReadFile(j.values)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := newCrowd(b, values)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := j.crowd(b)
 	for b.Loop() {
 		before, err := j.writes(b.Context())
 		if err != nil {
@@ -85,6 +78,20 @@ func joinCrowd(b *testing.B, members int, idle time.Duration) {
 		b.ReportMetric(resident, "gateway-MiB")
 		b.ReportMetric(rate, "idle-writes/s")
 	}
+}
+
+// crowd are members that are yet to join.
+func (j *joiner) crowd(b *testing.B) *crowd {
+	b.Helper()
+	values, err := os.ReadFile(j.values)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := newCrowd(b, values)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
 }
 
 // settleCrowd waits until nothing is made any more: a crowd's heartbeats never rest.

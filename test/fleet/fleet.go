@@ -57,6 +57,8 @@ type Options struct {
 	// GatewayArgs and AgentArgs are further flags of the gateways and of the agents. One
 	// that runs with others, from an earlier Start, is started again.
 	GatewayArgs, AgentArgs []string
+	// OCM has the gateways serve Open Cluster Management's API as well, all of its parts.
+	OCM bool
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int

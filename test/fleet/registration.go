@@ -25,6 +25,19 @@ import (
 //go:embed gateway-rbac.yaml
 var gatewayRBAC string
 
+// The same for what it may do beside with OCM.
+//
+//go:embed klusterlets-rbac.yaml
+var klusterletsRBAC string
+
+// rights are what the gateway is granted.
+func (f *Fleet) rights() string {
+	if f.OCM {
+		return gatewayRBAC + "\n---\n" + klusterletsRBAC
+	}
+	return gatewayRBAC
+}
+
 const registrationTimeout = 60 * time.Second
 
 // startGateway starts the gateway with its rights in place.
@@ -42,7 +55,7 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 		return err
 	}
 	breakGlass := filepath.Join(f.Hub.Dir, env.BreakGlass+".kubeconfig")
-	if _, err := f.Kubectl(ctx, breakGlass, gatewayRBAC, "apply", "--filename=-"); err != nil {
+	if _, err := f.Kubectl(ctx, breakGlass, f.rights(), "apply", "--filename=-"); err != nil {
 		return fmt.Errorf("granting the gateway its rights: %w", err)
 	}
 	f.Progress("hub: starting gateway")

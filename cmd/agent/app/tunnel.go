@@ -53,10 +53,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	if err != nil {
 		return err
 	}
-	egress := tunnel.EgressOf(a.HTTPSProxy, a.NoProxy)
-	if hub.Proxy != nil { // The hub's kubeconfig names one, which then leads to all of the hub.
-		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
-	}
+	egress := egressTo(hub, hubTLS, tunnel.EgressOf(a.HTTPSProxy, a.NoProxy))
 	dialer := func(namespace string) *tunnel.HubDialer {
 		return &tunnel.HubDialer{URL: tunnelURL(hub.Host, member, namespace), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
 	}
@@ -91,6 +88,19 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		return nil
 	})
 	return group.Wait()
+}
+
+// egressTo is the way out that leads to a hub, as requests to its API server go: by the proxy that
+// its kubeconfig names, which then leads to all of the hub, and trusting what that trusts. There
+// the authority of a proxy by https is appended to the hub's own.
+func egressTo(hub *rest.Config, hubTLS *tls.Config, egress *tunnel.Egress) *tunnel.Egress {
+	if hub.Proxy != nil {
+		egress.Proxy = func(to *url.URL) (*url.URL, error) { return hub.Proxy(&http.Request{URL: to}) }
+	}
+	if hubTLS != nil {
+		egress.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: hubTLS.RootCAs}
+	}
+	return egress
 }
 
 // hubRoad opens tunnels through the hub's API server: by the agent's right in the member's

@@ -5,13 +5,26 @@ package app
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
 func TestATunnelIsOpenedByTheRightInTheNamespaceAndByTheFormerOneOnlyWhereThatIsNotKnown(t *testing.T) {
@@ -60,4 +73,55 @@ func TestATunnelIsOpenedByTheRightInTheNamespaceAndByTheFormerOneOnlyWhereThatIs
 			}
 		})
 	}
+}
+
+func TestATunnelGoesByTheProxyOfTheHubsKubeconfigAndTrustsWhoSignsForIt(t *testing.T) {
+	hub := httptest.NewTLSServer(http.NotFoundHandler())
+	defer hub.Close()
+	address := hub.Listener.Addr().String()
+	proxy := forwardproxy.Start(true)
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hubCA := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hub.Certificate().Raw})
+	for name, tc := range map[string]struct {
+		authorities []byte
+		fails       bool
+	}{
+		"appended to the hub's": {append(hubCA, proxy.CA()...), false},
+		"of somebody else":      {anotherAuthority(t), true},
+	} {
+		config := &rest.Config{Host: hub.URL, Proxy: http.ProxyURL(at), TLSClientConfig: rest.TLSClientConfig{CAData: tc.authorities}}
+		hubTLS, err := rest.TLSConfigFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := egressTo(config, hubTLS, tunnel.EgressOf("", "*")).DialContext(t.Context(), "tcp", address)
+		if (err != nil) != tc.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	if diff := cmp.Diff([]string{"CONNECT " + address}, proxy.Asked()); diff != "" {
+		t.Errorf("the proxy was asked (-want +got)\n%s", diff)
+	}
+}
+
+// anotherAuthority signs for nobody here.
+func anotherAuthority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

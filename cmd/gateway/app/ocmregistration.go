@@ -50,7 +50,8 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 		return err
 	}
 	joining := klusterlet.Options{
-		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait, Workers: memberWorkers,
+		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait,
+		Labels: g.Klusterlets.Labels, Workers: memberWorkers,
 	}
 	if shown, err := g.showMembers(mgr); err != nil {
 		return err

@@ -36,6 +36,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	return placement.SetupWithManager(ctx, mgr, placement.Options{
 		Tenancy:            g.tenancy(mgr),
+		Marks:              g.marks(),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
 		Metrics:           metrics.Registry,
@@ -50,6 +51,14 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
 		return view.IsView(ctx, mgr.GetClient(), cluster)
 	}}
+}
+
+// marks are what people put on the ManagedClusters of members, and nil if there are none.
+func (g *gateway) marks() scheduler.Marks {
+	if !g.Parts.ServesOCM(options.OCMRegistration) {
+		return nil
+	}
+	return view.Marks
 }
 
 // chartPackages fetches charts from registries, nil if nobody allowed any.

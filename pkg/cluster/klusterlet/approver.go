@@ -44,6 +44,8 @@ const (
 	// long.
 	askAgain = 15 * time.Second
 	askFor   = 5 * time.Minute
+	// signedWithin is how long a request that was approved may be without its certificate.
+	signedWithin = 30 * time.Second
 	// retrySoon is the wait after somebody else wrote first.
 	retrySoon = 100 * time.Millisecond
 )
@@ -63,6 +65,9 @@ type Approver struct {
 	Users []string
 	// Signer signs; nil leaves that to the hub's controller manager.
 	Signer *Signer
+	// Account is the user that the agent of a member of ours is, and empty for other clusters.
+	// Nil: there are no members.
+	Account func(context.Context, *clusterv1.ManagedCluster) (string, error)
 	// Workers is how many requests are looked at at a time. Zero means one.
 	Workers int
 }
@@ -72,7 +77,7 @@ var _ reconcile.Reconciler = (*Approver)(nil)
 // SetupWithManager watches requests, and ManagedClusters that come after theirs.
 func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 	ofCluster := func(ctx context.Context, cluster client.Object) []reconcile.Request {
-		if len(a.Users) == 0 {
+		if len(a.Users) == 0 && a.Account == nil {
 			return nil
 		}
 		return enqueue.All(ctx, a.Requests, &certificatesv1.CertificateSigningRequestList{},
@@ -119,6 +124,8 @@ func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 		return a.remove(ctx, csr)
 	case approved && a.Signer != nil:
 		return ctrl.Result{}, a.sign(ctx, csr)
+	case approved:
+		return a.tellNotSigned(csr), nil
 	case decided:
 		return ctrl.Result{}, nil
 	}
@@ -143,12 +150,36 @@ func (a *Approver) tell(csr *certificatesv1.CertificateSigningRequest, no *refus
 	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
 }
 
+// tellNotSigned says of a request that was approved a while ago that nobody has signed it, and
+// what to do then.
+func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) ctrl.Result {
+	since := csr.CreationTimestamp.Time
+	for _, condition := range csr.Status.Conditions {
+		if condition.Type == certificatesv1.CertificateApproved && condition.LastUpdateTime.After(since) {
+			since = condition.LastUpdateTime.Time
+		}
+	}
+	if left := since.Add(signedWithin).Sub(a.Clock.Now()); left > 0 {
+		return ctrl.Result{RequeueAfter: left}
+	}
+	a.tell(csr, refusal.New(ReasonNotSigned,
+		"it was approved, and nobody has signed it for %s: give the gateway an authority of the API server's --client-ca-file (--csr-signer-cert), or let the cluster join with the agent of fleetgate, which needs no certificate", signedWithin))
+	return ctrl.Result{}
+}
+
 func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := a.Client.Get(ctx, client.ObjectKey{Name: ask.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
 	}
-	answer, no := Judge(ask, standingOf(cluster), a.Users)
+	standing := standingOf(cluster)
+	if a.Account != nil && standing.Known {
+		var err error
+		if standing.Account, err = a.Account(ctx, cluster); err != nil {
+			return ctrl.Result{}, fmt.Errorf("asking whose ManagedCluster %q is: %w", cluster.Name, err)
+		}
+	}
+	answer, no := Judge(ask, standing, a.Users)
 	switch answer {
 	case Renew:
 		return a.renew(ctx, csr, ask)

@@ -41,6 +41,8 @@ const (
 	ReasonOtherKey = "OtherKey"
 	// ReasonMayNotRenew is of a request for renewal by who has not the right.
 	ReasonMayNotRenew = "MayNotRenew"
+	// ReasonNotSigned is of a request that was approved, and that nobody has signed.
+	ReasonNotSigned = "NotSigned"
 	// ReasonAuthorityExpired is of a request that cannot be signed any more.
 	ReasonAuthorityExpired = "AuthorityExpired"
 	// ReasonApproved is of a request that was approved here, as its condition.

@@ -15,13 +15,17 @@ type Answer int
 const (
 	// Wait leaves the request to a person: clusteradm accept, or kubectl certificate approve.
 	Wait Answer = iota
-	// Renew approves, if the requester has the right to renew certificates.
+	// Renew approves, if the requester has the right to renew certificates, as agents have.
 	Renew
 	// Admit approves the first certificate of a cluster that nobody has one of.
 	Admit
 	// Warn leaves the request to a person, who has to be told that it may be a theft.
 	Warn
 )
+
+// MemberAgent is the name under which the agent of a member of ours may have a certificate, to
+// be known to managers of add-ons.
+const MemberAgent = "fleetgate"
 
 // Standing is what the hub knows of the cluster that a request names.
 type Standing struct {
@@ -34,6 +38,8 @@ type Standing struct {
 	Key string
 	// Joined is true if an agent has reported as this cluster.
 	Joined bool
+	// Account is the user that the agent of a member of ours is. Empty: the cluster is none.
+	Account string
 }
 
 // Judge says what becomes of a request that keeps the contract. Users are those whose
@@ -41,23 +47,24 @@ type Standing struct {
 //
 // Whoever may ask for a cluster may ask under any name: they are told apart by the name of
 // the user alone. That is why a request of somebody who is not yet the cluster's agent is
-// admitted once, and never again for another key.
+// admitted once, and never again for another key. The agent of a member of ours asks with its
+// account, for one name.
 func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal) {
-	if ask.Requester == ask.CommonName() {
-		return Renew, nil
-	}
-	if !slices.Contains(users, ask.Requester) {
-		return Wait, nil
-	}
+	trusted := slices.Contains(users, ask.Requester)
 	switch {
+	case ask.Requester == ask.CommonName(),
+		cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == MemberAgent:
+		return Renew, nil
 	case !cluster.Known || cluster.Denied:
 		return Wait, nil
-	case cluster.Key == ask.Key:
+	case trusted && cluster.Key == ask.Key:
 		return Admit, nil
 	case cluster.Key != "" || cluster.Joined:
 		return Warn, refusal.New(ReasonOtherKey,
 			"cluster %q has an agent already, and %q asks for a certificate for another key: if that is the cluster's, approve it with kubectl certificate approve, or delete the ManagedCluster before it joins anew",
 			ask.Cluster, ask.Requester)
+	case trusted:
+		return Admit, nil
 	}
-	return Admit, nil
+	return Wait, nil
 }

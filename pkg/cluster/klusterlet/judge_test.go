@@ -164,28 +164,51 @@ func renamed(content []byte) []byte {
 }
 
 func TestJudge(t *testing.T) {
-	const user = "bootstrap"
+	const user, account = "bootstrap", "system:serviceaccount:fleet-member-edge:agent"
 	users := []string{user, "other"}
 	for name, tc := range map[string]struct {
 		requester string
 		cluster   Standing
 		want      Answer
 	}{
-		"the agent itself":                         {"system:open-cluster-management:edge:abcde", Standing{Known: true, Joined: true}, Renew},
-		"the agent of a cluster that is not there": {"system:open-cluster-management:edge:abcde", Standing{}, Renew},
-		"an agent of a shorter name":               {"system:open-cluster-management:edg:abcde", Standing{Known: true}, Wait},
-		"another agent of the cluster":             {"system:open-cluster-management:edge:other", Standing{Known: true}, Wait},
-		"anybody":                                  {"jane", Standing{Known: true}, Wait},
-		"a user who is trusted":                    {user, Standing{Known: true}, Admit},
-		"before the cluster is there":              {user, Standing{}, Wait},
-		"a cluster that was denied":                {user, Standing{Known: true, Denied: true}, Wait},
-		"once more with the same key":              {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
-		"with another key":                         {user, Standing{Known: true, Key: "other"}, Warn},
-		"a cluster that a person approved":         {user, Standing{Known: true, Joined: true}, Warn},
+		"the agent itself":                                        {"system:open-cluster-management:edge:abcde", Standing{Known: true, Joined: true}, Renew},
+		"the agent of a cluster that is not there":                {"system:open-cluster-management:edge:abcde", Standing{}, Renew},
+		"an agent of a shorter name":                              {"system:open-cluster-management:edg:abcde", Standing{Known: true}, Wait},
+		"another agent of the cluster":                            {"system:open-cluster-management:edge:other", Standing{Known: true}, Wait},
+		"anybody":                                                 {"jane", Standing{Known: true}, Wait},
+		"a user who is trusted":                                   {user, Standing{Known: true}, Admit},
+		"before the cluster is there":                             {user, Standing{}, Wait},
+		"a cluster that was denied":                               {user, Standing{Known: true, Denied: true}, Wait},
+		"anybody, when there is an agent":                         {"jane", Standing{Known: true, Joined: true}, Warn},
+		"anybody, with the key that was admitted":                 {"jane", Standing{Known: true, Key: "k"}, Warn},
+		"anybody, when it was denied":                             {"jane", Standing{Known: true, Joined: true, Denied: true}, Wait},
+		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Wait},
+		"once more with the same key":                             {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
+		"with another key":                                        {user, Standing{Known: true, Key: "other"}, Warn},
+		"a cluster that a person approved":                        {user, Standing{Known: true, Joined: true}, Warn},
 	} {
 		got, no := Judge(Ask{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
 		if got != tc.want || (no != nil) != (tc.want == Warn) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, no, tc.want)
+		}
+	}
+}
+
+func TestTheAgentOfAMemberAsksForOneName(t *testing.T) {
+	const account = "system:serviceaccount:fleet-member-edge:agent"
+	for name, tc := range map[string]struct {
+		ask      Ask
+		standing Standing
+		want     Answer
+	}{
+		"its own":                      {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
+		"another member's":             {Ask{Cluster: "edge-1", Agent: MemberAgent, Requester: account}, Standing{Known: true, Account: account + "-1"}, Wait},
+		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true}, Wait},
+		"by nobody":                    {Ask{Cluster: "edge", Agent: MemberAgent}, Standing{Known: true}, Wait},
+	} {
+		if got, _ := Judge(tc.ask, tc.standing, nil); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 // for how long that holds: not positive for as long as nothing happens.
 func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
-	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken {
+	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken || accepted.Reason == clusterv1.ReasonError {
 		return 0, nil
 	}
 	if r.IsMember != nil {
@@ -206,7 +206,7 @@ func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.M
 		about := cluster.DeepCopy()
 		about.Namespace = cluster.Name
 		r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, eventUnknown, eventUnknown,
-			"cluster %s has joined, and its agent does not reach the hub any more: is it running, and is there a way?", cluster.Name)
+			"The %s is successfully imported. However, the connection check from the managed cluster to the hub cluster has failed", cluster.Name)
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func clockCondition(synced bool) metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: clusterv1.ConditionClockSynced, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonClockOutOfSync,
-		Message: "The clocks of the hub and of the cluster's agent are five renewals apart: set the cluster's; until then the agent does not report.",
+		Message: "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent functionalities.",
 	}
 }
 

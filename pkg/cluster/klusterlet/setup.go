@@ -29,6 +29,8 @@ type Options struct {
 	ForceDeleteWait time.Duration
 	// IsMember is true for ManagedClusters that show members of ours. Nil: none does.
 	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
+	// Labels are on all that is made for clusters.
+	Labels map[string]string
 	// Workers is how many clusters each controller looks at at a time.
 	Workers int
 }
@@ -46,11 +48,11 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	for _, add := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&managed.Reconciler{
 			Client: hub, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
-			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Workers: o.Workers,
+			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Labels: o.Labels, Workers: o.Workers,
 		},
 		&Approver{
 			Client: hub, Requests: objects, Recorder: mgr.GetEventRecorder(ApproverName), Clock: now,
-			Users: o.Users, Signer: o.Signer, Workers: o.Workers,
+			Users: o.Users, Signer: o.Signer, Account: o.account, Workers: o.Workers,
 		},
 		&LivenessReconciler{Client: hub, Leases: objects, Recorder: mgr.GetEventRecorder(LivenessName), Clock: now, IsMember: o.IsMember, Workers: o.Workers},
 	} {
@@ -61,16 +63,33 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// agents are who has the rights of a cluster: of a member of ours its agent's account alone,
-// since nobody else is to come in under its name.
-func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
-	if o.IsMember == nil {
-		return managed.Klusterlets(of.Name), nil
-	}
-	member, err := o.IsMember(ctx, of)
+// agents are who has the rights of a cluster: of a member of ours its agent's account, and, what
+// is outside of its namespace, the user of the one certificate that this may have; nobody else is
+// to come in under its name.
+func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (managed.Subjects, error) {
+	member, err := o.isMember(ctx, of)
 	if err != nil || !member {
-		return managed.Klusterlets(of.Name), err
+		return managed.Subjects{Agents: managed.Klusterlets(of.Name)}, err
 	}
 	seats := cluster.FleetSeats()
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}}, nil
+	return managed.Subjects{
+		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
+		Certified: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: Ask{Cluster: of.Name, Agent: MemberAgent}.CommonName()}},
+	}, nil
+}
+
+// account is the user that the agent of a member of ours is.
+func (o Options) account(ctx context.Context, of *clusterv1.ManagedCluster) (string, error) {
+	member, err := o.isMember(ctx, of)
+	if err != nil || !member {
+		return "", err
+	}
+	return cluster.FleetSeats().Username(of.Name), nil
+}
+
+func (o Options) isMember(ctx context.Context, of *clusterv1.ManagedCluster) (bool, error) {
+	if o.IsMember == nil {
+		return false, nil
+	}
+	return o.IsMember(ctx, of)
 }

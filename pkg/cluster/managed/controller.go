@@ -5,6 +5,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,25 +62,34 @@ type Reconciler struct {
 	// before whoever asked for that may have it given up. Zero means 15 minutes.
 	ForceDeleteWait time.Duration
 	// Agents are whom a cluster's rights are given to. Nil: its klusterlets.
-	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
+	Agents func(ctx context.Context, cluster *clusterv1.ManagedCluster) (Subjects, error)
+	// Labels are on all that is made for clusters, beside the one that names the cluster.
+	Labels map[string]string
 	// Workers is how many clusters are worked on at a time. Zero means one.
 	Workers int
+
+	vanished vanished
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
 // SetupWithManager watches ManagedClusters, their namespaces, and the rights that they have.
-// Statuses, which agents write, start nothing but what they say of being accepted.
+// Statuses, which agents write, start nothing but what they say of being accepted. It looks once
+// at what all clusters share when it starts: a hub may have none of it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	ofCluster := func(_ context.Context, object client.Object) []reconcile.Request {
 		return request(object.GetLabels()[clusterv1.ClusterNameLabel])
 	}
-	namespace := func(_ context.Context, object client.Object) []reconcile.Request { return request(object.GetName()) }
+	named := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request { return request(object.GetName()) })
+	shared := make(chan event.GenericEvent, 1)
+	shared <- event.GenericEvent{Object: &clusterv1.ManagedCluster{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, marksChanged()))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(namespace), builder.OnlyMetadata).
+		Watches(&clusterv1.ManagedCluster{}, r.vanished.watch(named)).
+		Watches(&corev1.Namespace{}, named, builder.OnlyMetadata).
+		WatchesRawSource(source.Channel(shared, named)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}} {
 		b.WatchesRawSource(source.Kind[client.Object](r.Objects, object, handler.EnqueueRequestsFromMapFunc(ofCluster)))
@@ -120,9 +130,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retry(ctrl.Result{}, r.EnsureRoles(ctx))
 	}
 	cluster := &clusterv1.ManagedCluster{}
-	if err := r.Client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, req.NamespacedName, cluster)
+	if apierrors.IsNotFound(err) {
+		return r.retry(r.vanish(ctx, req.Name))
 	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.vanished.forget(req.Name)
 	return r.retry(r.reconcile(ctx, cluster))
 }
 
@@ -145,9 +160,19 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	}
 	refused, err := r.accept(ctx, cluster)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err)
+		return ctrl.Result{}, errors.Join(fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err), r.tellFailure(ctx, cluster, err))
 	}
 	return ctrl.Result{}, r.writeCondition(ctx, cluster, accepted(refused))
+}
+
+// tellFailure says of a cluster that has no rights yet why it could not be given them. One that
+// has them keeps its condition: its agent reports only while that is True.
+func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.ManagedCluster, failure error) error {
+	passing := apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) || ctx.Err() != nil
+	if passing || meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) {
+		return nil
+	}
+	return r.writeCondition(ctx, cluster, accepted(refusal.New(clusterv1.ReasonError, "%w", failure)))
 }
 
 // ensureFinalizers adds them before anything is made that they are for.
@@ -175,7 +200,7 @@ func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedClust
 		return nil, err
 	}
 	for _, object := range []client.Object{
-		clusterRole(name, true), clusterRoleBinding(name, agents), registrationBinding(name, agents), workBinding(name, agents),
+		clusterRole(name, true), clusterRoleBinding(name, agents.all()), registrationBinding(name, agents.Agents), workBinding(name, agents.Agents),
 	} {
 		if err := r.ensure(ctx, object); err != nil {
 			return nil, err
@@ -184,9 +209,9 @@ func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedClust
 	return nil, nil
 }
 
-func (r *Reconciler) agentsOf(ctx context.Context, cluster *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+func (r *Reconciler) agentsOf(ctx context.Context, cluster *clusterv1.ManagedCluster) (Subjects, error) {
 	if r.Agents == nil {
-		return Klusterlets(cluster.Name), nil
+		return Subjects{Agents: Klusterlets(cluster.Name)}, nil
 	}
 	return r.Agents(ctx, cluster)
 }
@@ -204,17 +229,15 @@ func accepted(refused *refusal.Refusal) metav1.Condition {
 // binding for works stays until there are none: the agent is to clean up what goes.
 func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster) (ctrl.Result, error) {
 	was := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
-	if was == nil {
-		return ctrl.Result{}, nil
-	}
-	if was.Reason == clusterv1.ReasonNamespaceTaken {
-		// It may have had some, before its namespace was on its way out.
-		err := r.Objects.Get(ctx, client.ObjectKeyFromObject(clusterRole(cluster.Name, false)), &rbacv1.ClusterRole{})
-		if apierrors.IsNotFound(err) {
-			return ctrl.Result{}, r.writeCondition(ctx, cluster, denied())
-		}
-		if err != nil {
+	if was == nil || isSharedRole(RolePrefix+cluster.Name) || was.Reason == clusterv1.ReasonNamespaceTaken || was.Reason == clusterv1.ReasonError {
+		// It may have rights for all that: before its namespace was on its way out, or since its
+		// agent, which may write the status, took the condition away.
+		had, err := r.hasRights(ctx, cluster.Name)
+		switch {
+		case err != nil || !had && was == nil:
 			return ctrl.Result{}, err
+		case !had:
+			return ctrl.Result{}, r.writeCondition(ctx, cluster, denied())
 		}
 	}
 	if err := r.ensure(ctx, clusterRole(cluster.Name, false)); err != nil {
@@ -224,7 +247,7 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name, agents)); err != nil {
+	if err := r.ensure(ctx, clusterRoleBinding(cluster.Name, agents.all())); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {

@@ -40,8 +40,16 @@ func refuseName(name string) *refusal.Refusal {
 		return refusal.New(clusterv1.ReasonNamespaceTaken,
 			"namespace %q is not for clusters: delete this ManagedCluster and let the cluster join by another name", name)
 	}
+	if role := RolePrefix + name; isSharedRole(role) {
+		return refusal.New(clusterv1.ReasonNamespaceTaken,
+			"ClusterRole %q is that of all clusters: delete this ManagedCluster and let the cluster join by another name than %q", role, name)
+	}
 	return nil
 }
+
+// isSharedRole is true for the roles that all clusters share. A cluster of the name work would have
+// one of them for its own, and by its binding what is in there on the whole hub.
+func isSharedRole(role string) bool { return role == registrationRole || role == workRole }
 
 // refuseNamespace says why a namespace that is there is not the cluster's, and nil if it is.
 func refuseNamespace(namespace *metav1.PartialObjectMetadata) *refusal.Refusal {
@@ -60,6 +68,16 @@ func refuseNamespace(namespace *metav1.PartialObjectMetadata) *refusal.Refusal {
 func clusterLabels(cluster string) map[string]string {
 	return map[string]string{clusterv1.ClusterNameLabel: cluster}
 }
+
+// Subjects are whom the rights of a cluster are given to.
+type Subjects struct {
+	// Agents have all of them.
+	Agents []rbacv1.Subject
+	// Certified have those outside of the cluster's namespace only.
+	Certified []rbacv1.Subject
+}
+
+func (s Subjects) all() []rbacv1.Subject { return slices.Concat(s.Agents, s.Certified) }
 
 // Klusterlets are the groups of a cluster's klusterlets: of those with certificates, and of
 // those that come in by other ways.

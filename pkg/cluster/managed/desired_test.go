@@ -24,6 +24,7 @@ func TestNamesThatAreNoClusters(t *testing.T) {
 		"edge": false, "edge-1": false, "kubernetes": false, "fleet": false, strings.Repeat("a", 63): false, "0": false,
 		"default": true, "kube-system": true, "kube-public": true, "fleet-system": true, "fleet-member-edge": true,
 		"open-cluster-management": true, "open-cluster-management-hub": true, "open-cluster-managements": true,
+		"registration": true, "work": true, "works": false, "registrations": false,
 		strings.Repeat("a", 64): true, "edge.example.com": true, "Edge": true, "": true,
 	} {
 		if no := refuseName(name); (no != nil) != refused {

@@ -6,6 +6,7 @@ package managed
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -43,6 +44,7 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) (*refu
 		return nil, fmt.Errorf("reading namespace %q: %w", cluster, err)
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: clusterLabels(cluster)}}
+	r.label(made)
 	if err := r.Client.Create(ctx, made); err != nil {
 		return nil, fmt.Errorf("creating namespace %q: %w", cluster, err)
 	}
@@ -52,6 +54,7 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) (*refu
 // ensure makes an object, or gives one that is there what it is to have: only what differs
 // is written.
 func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
+	r.label(wanted)
 	key, kind := client.ObjectKeyFromObject(wanted), fmt.Sprintf("%T", wanted)
 	live := emptyLike(wanted)
 	err := r.Objects.Get(ctx, key, live)
@@ -77,6 +80,16 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 		return nil
 	}
 	return wrap(r.Client.Update(ctx, live), "updating", kind, key)
+}
+
+// label puts the labels of all that is made on something that is about to be.
+func (r *Reconciler) label(made client.Object) {
+	labels := maps.Clone(r.Labels)
+	if labels == nil {
+		return
+	}
+	maps.Copy(labels, made.GetLabels())
+	made.SetLabels(labels)
 }
 
 func wrap(err error, doing, kind string, key client.ObjectKey) error {

@@ -70,25 +70,43 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 	base := cluster.DeepCopy()
 	controllerutil.RemoveFinalizer(cluster, clusterv1.ResourceCleanupFinalizer)
 	controllerutil.RemoveFinalizer(cluster, clusterv1.GarbageFinalizer)
+	if len(cluster.Finalizers) > 0 {
+		// It stays for others: they see that nothing of this is left.
+		condition := metav1.Condition{Type: clusterv1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: clusterv1.ReasonNoResource, Message: "No cleaned resource in cluster ns."}
+		if err := r.writeCondition(ctx, base, condition); err != nil {
+			return ctrl.Result{}, err
+		}
+		cluster.ResourceVersion = base.ResourceVersion
+	}
 	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)
 	}
 	return ctrl.Result{}, nil
 }
 
+// endRights takes away what the agents of a cluster may do but to clean up, and says whether the
+// cluster has a namespace.
+func (r *Reconciler) endRights(ctx context.Context, cluster string) (bool, error) {
+	if isSharedRole(RolePrefix + cluster) {
+		return false, nil
+	}
+	for _, object := range []client.Object{clusterRoleBinding(cluster, nil), clusterRole(cluster, false)} {
+		if err := r.delete(ctx, object); err != nil {
+			return false, err
+		}
+	}
+	own, err := r.ownsNamespace(ctx, cluster)
+	if err != nil || !own {
+		return false, err
+	}
+	return true, r.delete(ctx, registrationBinding(cluster, nil))
+}
+
 // leaveNamespace takes away what the hub made for a cluster, and returns a sentence that says
 // what remains, or nothing. In a namespace that is not the cluster's it deletes nothing.
 func (r *Reconciler) leaveNamespace(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
-	for _, object := range []client.Object{clusterRoleBinding(cluster.Name, nil), clusterRole(cluster.Name, false)} {
-		if err := r.delete(ctx, object); err != nil {
-			return "", err
-		}
-	}
-	own, err := r.ownsNamespace(ctx, cluster.Name)
+	own, err := r.endRights(ctx, cluster.Name)
 	if err != nil || !own {
-		return "", err
-	}
-	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {
 		return "", err
 	}
 	for _, kind := range orders() {

@@ -56,7 +56,9 @@ type Reconciler struct {
 	Rollout Rollout
 	// Tenancy limits ResourcePlacements; nil if nothing does.
 	Tenancy Tenancy
-	Clock   clock.PassiveClock
+	// Marks are what people put on the ManagedClusters of members; nil if there are none.
+	Marks Marks
+	Clock clock.PassiveClock
 	// Workers is how many placements are scheduled at a time.
 	Workers int
 
@@ -69,6 +71,7 @@ type Reconciler struct {
 // dropped.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
+	members := &memberHandler{reader: r.Client, now: r.Clock, size: r.members.size}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, changed).
@@ -77,9 +80,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, family.EnqueuePlacement(), builder.WithPredicates(policyChanges())).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&placementv1beta1.ResourceBinding{}, family.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
-		Watches(&clusterv1beta1.MemberCluster{}, &memberHandler{reader: r.Client, now: r.Clock, size: r.members.size}).
+		Watches(&clusterv1beta1.MemberCluster{}, members).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	if err := r.watchTenancy(b).Complete(r); err != nil {
+	if err := r.watchMarks(r.watchTenancy(b), members).Complete(r); err != nil {
 		return fmt.Errorf("setting up controller %s: %w", Name, err)
 	}
 	return nil
@@ -157,7 +160,7 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 		return framework.Decision{}, "", err
 	}
 	AddTerms(policy, placement)
-	clusters, err := r.members.clusters(ctx, r.Client)
+	clusters, err := r.members.clusters(ctx, r.Client, r.Marks)
 	if err != nil {
 		return framework.Decision{}, "", err
 	}

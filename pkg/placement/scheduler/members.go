@@ -32,8 +32,12 @@ type translation struct {
 	cluster framework.Cluster
 }
 
-// clusters lists all members.
-func (r *roster) clusters(ctx context.Context, reader client.Reader) ([]framework.Cluster, error) {
+// clusters lists all members, with what counts of their ManagedClusters.
+func (r *roster) clusters(ctx context.Context, reader client.Reader, marks Marks) ([]framework.Cluster, error) {
+	managed, err := marks.list(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
 	var members clusterv1beta1.MemberClusterList
 	// Nothing below changes what it reads.
 	if err := reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil {
@@ -46,9 +50,12 @@ func (r *roster) clusters(ctx context.Context, reader client.Reader) ([]framewor
 	for i := range members.Items {
 		member := &members.Items[i]
 		version := string(member.UID) + "/" + member.ResourceVersion
+		if managed[member.Name] != nil {
+			version += "/" + managed[member.Name].ResourceVersion
+		}
 		t := r.known[member.Name]
 		if t.version != version {
-			t = translation{version: version, cluster: ClusterOf(member)}
+			t = translation{version: version, cluster: marks.clusterOf(member, managed[member.Name])}
 		}
 		known[member.Name] = t
 		clusters = append(clusters, t.cluster)

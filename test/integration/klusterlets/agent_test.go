@@ -70,12 +70,12 @@ func (a *agent) asking() client.Client {
 	return expect.Client(build.Unlimited(a.bootstrap), kinds())
 }
 
-// hub is a client with its certificate.
+// hub is a client with its certificate, on the way on which it asked to join.
 func (a *agent) hub() client.Client {
 	GinkgoHelper()
 	key, err := x509.MarshalECPrivateKey(a.key)
 	Expect(err).NotTo(HaveOccurred())
-	config := rest.AnonymousClientConfig(hub.Config())
+	config := rest.AnonymousClientConfig(a.bootstrap)
 	config.CertData, config.KeyData = a.certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})
 	return expect.Client(build.Unlimited(config), kinds())
 }
@@ -203,16 +203,21 @@ func (a *agent) report(ctx context.Context, available metav1.ConditionStatus, re
 func join(ctx context.Context, cluster string) *agent {
 	GinkgoHelper()
 	a := newAgent(ctx, cluster)
+	a.join(ctx)
+	return a
+}
+
+func (a *agent) join(ctx context.Context) {
+	GinkgoHelper()
 	a.register(ctx)
 	request := a.ask(ctx, a.asking())
 	approve(ctx, request)
-	accept(ctx, cluster)
+	accept(ctx, a.cluster)
 	a.fetch(ctx, a.asking(), request)
 	a.connected(ctx)
 	a.renewLease(ctx, time.Now())
 	a.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
-	Eventually(taintsOf).WithArguments(ctx, cluster).Should(BeEmpty())
-	return a
+	Eventually(taintsOf).WithArguments(ctx, a.cluster).Should(BeEmpty())
 }
 
 // approve is what an administrator does by kubectl certificate approve.

@@ -13,8 +13,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -70,7 +72,7 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		Entry("of an administrator", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.Organization = append(request.Subject.Organization, "fleetgate:admins")
 		}),
-		Entry("of another agent of its cluster", "", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+		Entry("of another agent of its cluster", "OtherKey", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.CommonName += "x"
 		}),
 		Entry("as a server", "NotAKlusterletsRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
@@ -141,7 +143,116 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 	)
 })
 
+var _ = Describe("A klusterlet that is not to lose its rights", func() {
+	It("loses them with a denial also when it took away that it was accepted", func(ctx SpecContext) {
+		const name = "forgets"
+		a := join(ctx, name)
+		own := a.hub()
+		stop := make(chan struct{})
+		forgetting := make(chan struct{})
+		go func() {
+			defer close(forgetting)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					// The hub says it anew each time, until the right to write a status is gone.
+					_ = own.Status().Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(`{"status":{"conditions":[]}}`))
+				}
+			}
+		}()
+		deny(ctx, name)
+		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+		Eventually(func() error {
+			return own.Get(ctx, client.ObjectKey{Namespace: name, Name: "managed-cluster-lease"}, &coordinationv1.Lease{})
+		}).Should(Satisfy(apierrors.IsForbidden))
+		close(stop)
+		<-forgetting
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
+	})
+
+	It("is told of when it asks under the name of a cluster that has an agent", func(ctx SpecContext) {
+		const name = "taken-name"
+		join(ctx, name)
+		thief := newAgent(ctx, name)
+		stolen := thief.ask(ctx, thief.asking())
+		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("OtherKey"))
+		Eventually(eventsOn).WithArguments(ctx, name).Should(ContainElement("OtherKey"), "on the ManagedCluster, where people look")
+		Consistently(decisionsOn).WithArguments(ctx, stolen).Should(BeEmpty())
+	})
+})
+
+var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
+	const name = "member-thief"
+	var own client.Client
+
+	BeforeAll(func(ctx SpecContext) {
+		newMember(ctx, name, true)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		own = expect.Client(build.Unlimited(accountOf(name)), kinds())
+		Eventually(func() error { return own.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{}) }).Should(Succeed())
+	})
+
+	DescribeTable("writes nothing of its ManagedCluster that decides what comes to it", func(ctx SpecContext, patch string) {
+		Eventually(func(g Gomega) {
+			cluster := &clusterv1.ManagedCluster{}
+			g.Expect(own.Get(ctx, client.ObjectKey{Name: name}, cluster)).To(Succeed())
+			g.Expect(json.Unmarshal([]byte(patch), cluster)).To(Succeed())
+			g.Expect(own.Update(ctx, cluster)).To(Satisfy(apierrors.IsForbidden))
+		}).Should(Succeed())
+	},
+		Entry("a label", `{"metadata":{"labels":{"environment":"production"}}}`),
+		Entry("its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`),
+		Entry("a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`),
+		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"true"}}}`),
+	)
+
+	It("asks for no certificate under another cluster's label, and fills nobody's ten requests", func(ctx SpecContext) {
+		Expect(own.Create(ctx, (&agent{cluster: "victim", name: "abcde"}).request())).To(MatchError(ContainSubstring("of its own cluster")))
+	})
+})
+
+// accountOf is the agent of a member of ours, as the hub knows it.
+func accountOf(member string) *rest.Config {
+	GinkgoHelper()
+	config, err := hub.ConfigFor("system:serviceaccount:fleet-member-"+member+":agent", "system:serviceaccounts", "system:serviceaccounts:fleet-member-"+member)
+	Expect(err).NotTo(HaveOccurred())
+	return config
+}
+
 var _ = Describe("Who may ask to join", func() {
+	DescribeTable("cannot have the rights of all clusters by the name of one", func(ctx SpecContext, name string) {
+		shared := &rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + name)}
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(shared), shared)).To(Succeed())
+		before := shared.ResourceVersion
+		newAgent(ctx, name).register(ctx)
+		accept(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/NamespaceTaken"))
+		deny(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
+		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(shared), shared)).To(Succeed())
+		Expect(shared.ResourceVersion).To(Equal(before), "the role that all clusters share")
+		Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(shared), &rbacv1.ClusterRoleBinding{})).To(Satisfy(apierrors.IsNotFound))
+	}, Entry("registration", "registration"), Entry("work", "work"))
+
+	It("asks for a certificate of its cluster only, whatever it labels", func(ctx SpecContext) {
+		const name = "asks-for-more"
+		a := newAgent(ctx, name)
+		a.register(ctx)
+		for said, changes := range map[string][]change{
+			"another's": {of("victim")},
+			"an admin's": {func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
+				request.Subject.Organization = []string{"system:masters"}
+			}},
+			"one of the same": nil,
+		} {
+			request := a.ask(ctx, a.asking(), changes...)
+			Consistently(decisionsOn).WithArguments(ctx, request).WithTimeout(500*time.Millisecond).Should(BeEmpty(), said)
+		}
+	})
+
 	It("cannot have what was there before, until somebody says so", func(ctx SpecContext) {
 		const name = "argocd"
 		expect.Created(ctx, hubClient, build.Namespace(name))

@@ -4,9 +4,13 @@
 package klusterlets_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,6 +27,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
 const (
@@ -132,6 +137,47 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		refused := a.ask(ctx, a.asking())
 		Consistently(decisionsOn).WithArguments(ctx, refused).Should(BeEmpty())
 		Consistently(func() bool { cluster, _ := clusterOf(ctx, name); return cluster.Spec.HubAcceptsClient }).Should(BeFalse())
+	})
+
+	DescribeTable("joins, and stays, through a forward proxy that lets nothing else out", func(ctx SpecContext, name string, secured bool) {
+		proxy := forwardproxy.Start(secured)
+		DeferCleanup(proxy.Close)
+		at, err := url.Parse(proxy.URL)
+		Expect(err).NotTo(HaveOccurred())
+		a := newAgent(ctx, name)
+		a.bootstrap.Proxy = http.ProxyURL(at)
+		a.bootstrap.CAData = append(bytes.Clone(a.bootstrap.CAData), proxy.CA()...)
+		a.join(ctx)
+		own := a.hub()
+		a.fetch(ctx, own, a.ask(ctx, own))
+		Expect(proxy.Asked()).To(And(Not(BeEmpty()), HaveEach("CONNECT "+strings.TrimPrefix(hub.URL, "https://"))))
+	},
+		Entry("by http", "proxied", false),
+		Entry("by https, whose authority is appended to the hub's", "proxied-tls", true),
+	)
+
+	It("has the hub's labels on all that was made for it", func(ctx SpecContext) {
+		const name = "labelled"
+		labels := map[string]string{"cost-centre": "1", "team": "platform"}
+		options := usual()
+		options.Labels = labels
+		gateway.Stop()
+		gateway = start(options)
+		DeferCleanup(func() {
+			gateway.Stop()
+			gateway = start(usual())
+		})
+		join(ctx, name)
+		for _, object := range []client.Object{
+			build.Namespace(name), &rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + name)}, &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(rolePrefix + name)},
+			&rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":registration")}, &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")},
+			&rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + "registration")}, &rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + "work")},
+		} {
+			Eventually(func() (map[string]string, error) {
+				err := hubClient.Get(ctx, client.ObjectKeyFromObject(object), object)
+				return object.GetLabels(), err
+			}).Should(And(HaveKeyWithValue("cost-centre", "1"), HaveKeyWithValue("team", "platform")), "%T %s", object, object.GetName())
+		}
 	})
 
 	It("gets its rights back when somebody takes them", func(ctx SpecContext) {

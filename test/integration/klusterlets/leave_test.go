@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -108,6 +109,42 @@ var _ = Describe("A cluster that is deleted", func() {
 		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"annotations":{"`+managed.ForceDeleteAnnotation+`":"true"}}}`))).To(Succeed())
 		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
 		Expect(going(ctx, name)).To(BeEmpty())
+	})
+
+	It("leaves no rights behind, and nothing to do, when somebody takes its finalizers off", func(ctx SpecContext) {
+		const name = "torn-out"
+		a := join(ctx, name)
+		ordered(ctx, name, "left", "")
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
+		Eventually(func() error {
+			return client.IgnoreNotFound(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))
+		}).Should(Succeed())
+		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+		for _, object := range []client.Object{
+			&rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + name)},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(rolePrefix + name)},
+			&rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":registration")},
+		} {
+			Eventually(expect.Gone(ctx, hubClient, object)).Should(BeTrue())
+		}
+		By("its agent cleaning up, with the right that it keeps for that")
+		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"left"}))
+		a.cleanUp(ctx, "left")
+		Eventually(expect.Gone(ctx, hubClient, &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")})).Should(BeTrue())
+	})
+
+	It("tells others who hold it that nothing of this is left", func(ctx SpecContext) {
+		const name = "held-by-others"
+		join(ctx, name)
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		Eventually(func() error {
+			return hubClient.Patch(ctx, cluster, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/held"}]`)))
+		}).Should(Succeed())
+		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("Deleting", "True/NoResource"))
+		Eventually(func() ([]string, error) { cluster, err := clusterOf(ctx, name); return cluster.Finalizers, err }).Should(Equal([]string{"example.com/held"}))
+		Expect(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 	})
 
 	It("is let go at once if it was never accepted", func(ctx SpecContext) {

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +27,12 @@ import (
 // The program runs on a hub where nothing was prepared but the gateway's rights.
 var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ordered, func() {
 	var people client.Client
+	// first is the agent of a cluster on the suite's own hub.
+	var first *agent
+	var suiteHub *env.Cluster
 
 	BeforeAll(func(ctx SpecContext) {
+		first = join(ctx, "of-two-hubs")
 		before, beforeClient, beforeSet := hub, hubClient, clientset
 		other, err := env.Start(ctx, env.Options{Name: "installed"})
 		Expect(err).NotTo(HaveOccurred())
@@ -35,6 +40,7 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		hub, hubClient = other, expect.Client(build.Unlimited(other.Config()), kinds())
 		clientset, err = kubernetes.NewForConfig(build.Unlimited(other.Config()))
 		Expect(err).NotTo(HaveOccurred())
+		suiteHub = before
 		DeferCleanup(func() { hub, hubClient, clientset = before, beforeClient, beforeSet })
 		giveTheGatewayItsRights(ctx)
 		program.Gateway(ctx, hub, "--ocm=registration", "--install", "--external-name=localhost")
@@ -60,6 +66,27 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Eventually(setSays).WithArguments(ctx, "default").Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
 		Eventually(setSays).WithArguments(ctx, "global").Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named("installed-1")})
+	})
+
+	It("has a cluster that belongs to another hub, too, and goes on when that denies it", func(ctx SpecContext) {
+		second := join(ctx, first.cluster)
+		other := expect.Client(build.Unlimited(suiteHub.Config()), kinds())
+		first.renewLease(ctx, time.Now())
+		By("the first hub denying it: the klusterlet reads that, and may read nothing else there")
+		Expect(other.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(first.cluster)}, expect.MergePatch(`{"spec":{"hubAcceptsClient":false}}`))).To(Succeed())
+		Eventually(func() error {
+			return first.hub().Get(ctx, client.ObjectKey{Namespace: first.cluster, Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})
+		}).Should(Satisfy(apierrors.IsForbidden))
+		denied := &clusterv1.ManagedCluster{}
+		Expect(first.hub().Get(ctx, client.ObjectKey{Name: first.cluster}, denied)).To(Succeed())
+		Expect(denied.Spec.HubAcceptsClient).To(BeFalse())
+		second.renewLease(ctx, time.Now())
+		second.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
+		By("neither hub taking the other's certificate")
+		stranger := *first
+		stranger.bootstrap = second.bootstrap
+		Expect(stranger.hub().Get(ctx, client.ObjectKey{Name: first.cluster}, denied)).To(Satisfy(apierrors.IsUnauthorized))
+		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(second.cluster)})
 	})
 
 	It("puts a cluster into the default set, and says when taints came", func(ctx SpecContext) {

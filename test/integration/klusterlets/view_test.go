@@ -19,6 +19,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
@@ -141,9 +142,7 @@ var _ = Describe("A member of our own agent", func() {
 		Expect(view.Pending(ctx, hubClient, name)).To(ContainSubstring(name), "its agent is not asked to leave yet")
 
 		By("the agent cleaning up, with the rights that it keeps for that")
-		config, err := hub.ConfigFor("system:serviceaccount:fleet-member-"+name+":agent", "system:serviceaccounts", "system:serviceaccounts:fleet-member-"+name)
-		Expect(err).NotTo(HaveOccurred())
-		own := expect.Client(build.Unlimited(config), kinds())
+		own := expect.Client(build.Unlimited(accountOf(name)), kinds())
 		Expect(own.Patch(ctx, &workv1.ManifestWork{ObjectMeta: build.In(name, "first")}, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
 		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"second"}))
 
@@ -152,6 +151,34 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(expect.Gone(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})).Should(BeTrue())
 		Expect(going(ctx, name)).To(BeEmpty())
 		Expect(view.Pending(ctx, hubClient, name)).To(BeEmpty())
+	})
+
+	It("has a certificate by which managers of add-ons know it, for one name and with no right in its namespace", func(ctx SpecContext) {
+		const name = "certified"
+		newMember(ctx, name, true)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		a := &agent{cluster: name, name: klusterlet.MemberAgent, bootstrap: accountOf(name)}
+		var request string
+		Eventually(func() error {
+			csr := a.request()
+			err := a.asking().Create(ctx, csr)
+			request = csr.Name
+			return err
+		}).Should(Succeed())
+		a.fetch(ctx, a.asking(), request)
+		own := a.hub()
+		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Succeed(), "requests of add-ons come of it")
+		Expect(own.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace(name))).To(Satisfy(apierrors.IsForbidden))
+
+		By("getting none for another name")
+		other := &agent{cluster: name, name: "abcde", bootstrap: accountOf(name)}
+		request = other.ask(ctx, other.asking())
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
+
+		By("getting none any more when it is denied")
+		deny(ctx, name)
+		Eventually(func() error { return a.asking().Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
 	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {

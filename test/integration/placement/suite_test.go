@@ -37,6 +37,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
@@ -99,14 +100,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	gatewayConf, err = cluster.ConfigFor("fleetgate:gateway")
 	Expect(err).NotTo(HaveOccurred())
 	gatewayConf.QPS = -1
-	applyGatewayRole(ctx)
+	applyRole(ctx, "gateway-rbac.yaml")
+	if withOCM() {
+		serveOCM(ctx)
+	}
 	gateway = startGateway()
 	DeferCleanup(func() { gateway.stop() })
 })
 
-func applyGatewayRole(ctx context.Context) {
+// applyRole gives the gateway what a file of an installation gives it.
+func applyRole(ctx context.Context, file string) {
 	GinkgoHelper()
-	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	manifest, err := os.ReadFile("../../fleet/" + file)
 	Expect(err).NotTo(HaveOccurred())
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
@@ -137,6 +142,10 @@ func startGateway(alter ...func(*placement.Options)) *process {
 	Expect(err).NotTo(HaveOccurred())
 	charts := &helmchart.Process{Path: self, Args: []string{renderChart}}
 	options := placement.Options{Charts: charts}
+	if withOCM() {
+		showMembers(mgr)
+		options.Marks = view.Marks
+	}
 	for _, change := range alter {
 		change(&options)
 	}

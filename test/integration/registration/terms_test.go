@@ -4,17 +4,13 @@
 package registration_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/forwardproxy"
 )
 
 // makeTokenWith makes a token with annotations, as its administrator does.
@@ -294,12 +291,15 @@ func (l later) Now() time.Time                  { return l.RealClock.Now().Add(l
 func (l later) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
 
 var _ = Describe("An agent behind a forward proxy", func() {
-	It("reaches the hub with CONNECT alone, and keeps the proxy", func(ctx SpecContext) {
+	DescribeTable("reaches the hub with CONNECT alone, and keeps the proxy", func(ctx SpecContext, secured bool) {
 		namespace, agentNamespace := makeNamespace(ctx), makeAgentNamespace(ctx)
 		startGateway(gatewayOptions{})
 		values := registrationValues(ctx, namespace)
-		proxy := startForwardProxy()
-		bootstrap, err := enroll.ParseBootstrapKubeconfig(bootstrapKubeconfig(values, "http://"+proxy.address()))
+		proxy := forwardproxy.Start(secured)
+		DeferCleanup(proxy.Close)
+		// That is where a kubeconfig has room for who signs for the proxy.
+		values.APIServerCA += string(proxy.CA())
+		bootstrap, err := enroll.ParseBootstrapKubeconfig(bootstrapKubeconfig(values, proxy.URL))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(bootstrap.TokenName).To(Equal("token"), "from the token itself")
 		a := startAgent(agentOptions{namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(bootstrap)})
@@ -308,17 +308,20 @@ var _ = Describe("An agent behind a forward proxy", func() {
 
 		hubURL, err := url.Parse(hub.URL)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(proxy.asked()).To(HaveEach("CONNECT " + hubURL.Host))
+		Expect(proxy.Asked()).To(HaveEach("CONNECT " + hubURL.Host))
 		secret, err := memberClient.CoreV1().Secrets(agentNamespace).Get(ctx, enroll.CredentialSecret, metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(secret.Data).To(HaveKeyWithValue("proxy-url", []byte("http://"+proxy.address())))
+		Expect(secret.Data).To(HaveKeyWithValue("proxy-url", []byte(proxy.URL)))
 
 		By("starting again with what it kept")
 		a.end()
-		before := len(proxy.asked())
+		before := len(proxy.Asked())
 		Expect(expectEnrolled(ctx, startAgent(agentOptions{namespace: agentNamespace, clientID: namespace}))).To(Equal(name))
-		Expect(len(proxy.asked())).To(BeNumerically(">", before))
-	})
+		Expect(len(proxy.Asked())).To(BeNumerically(">", before))
+	},
+		Entry("by http", false),
+		Entry("by https, whose authority is appended to the hub's", true),
+	)
 })
 
 func bootstrapKubeconfig(values *enroll.Bootstrap, proxy string) []byte {
@@ -331,69 +334,6 @@ func bootstrapKubeconfig(values *enroll.Bootstrap, proxy string) []byte {
 	raw, err := clientcmd.Write(*config)
 	Expect(err).NotTo(HaveOccurred())
 	return raw
-}
-
-// forwardProxy is a real one: it carries bytes and sees only addresses.
-type forwardProxy struct {
-	listener net.Listener
-	// mu guards requests.
-	mu       sync.Mutex
-	requests []string
-}
-
-func startForwardProxy() *forwardProxy {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	p := &forwardProxy{listener: listener}
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go p.serve(conn)
-		}
-	}()
-	DeferCleanup(func() { _ = listener.Close() })
-	return p
-}
-
-func (p *forwardProxy) address() string { return p.listener.Addr().String() }
-
-func (p *forwardProxy) asked() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]string(nil), p.requests...)
-}
-
-func (p *forwardProxy) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	reader := bufio.NewReader(conn)
-	request, err := http.ReadRequest(reader)
-	if err != nil {
-		return
-	}
-	p.mu.Lock()
-	p.requests = append(p.requests, request.Method+" "+request.Host)
-	p.mu.Unlock()
-	target, err := net.Dial("tcp", request.Host)
-	if err != nil {
-		_, _ = fmt.Fprint(conn, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
-		return
-	}
-	defer func() { _ = target.Close() }()
-	if _, err := fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return
-	}
-	done := make(chan struct{}, 2)
-	for to, from := range map[io.Writer]io.Reader{target: reader, conn: target} {
-		go func() {
-			_, _ = io.Copy(to, from)
-			done <- struct{}{}
-		}()
-	}
-	<-done
 }
 
 var _ = Describe("A Cluster's administrator", func() {

@@ -28,6 +28,9 @@ const (
 	// ReasonNamespaceTaken goes with False: the cluster's name is no name for the namespace
 	// of a cluster, or the namespace is somebody else's.
 	ReasonNamespaceTaken = "NamespaceTaken"
+	// ReasonError: the hub could not give the cluster its rights; the message says why. It tries
+	// again.
+	ReasonError = "Error"
 )
 
 // Reasons of ManagedClusterJoined.

@@ -1,0 +1,190 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// BenchmarkManagedclusters is how long clusters with klusterlets take to join: from the first
+// ManagedCluster until every one is Available and has no taint; beside a client that issues the
+// same writes on a hub of its own, without a gateway. Then the klusterlets renew their Leases once
+// a minute: what the hub writes meanwhile is counted, and how late the end of a Lease is noticed.
+// And it is what the family costs members of ours, in writes.
+//
+// A klusterlet here makes its ManagedCluster and its request, waits for its certificate, reports
+// twice and renews its Lease. An administrator approves and accepts as soon as there is something
+// to. They are goroutines, with one connection, so their certificates are used by nobody.
+func BenchmarkManagedclusters(b *testing.B) {
+	for _, clusters := range []int{100, 1000, 3000} {
+		b.Run(fmt.Sprintf("klusterlets=%d", clusters), func(b *testing.B) { joinKlusterlets(b, clusters) })
+	}
+	for _, members := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) { viewCrowd(b, members) })
+	}
+}
+
+// idleFor is for how long an idle hub is looked at: each klusterlet renews once meanwhile.
+const idleFor = time.Minute
+
+func joinKlusterlets(b *testing.B, clusters int) {
+	bed := newKlusterletBed(b, clusters)
+	for b.Loop() {
+		bare, err := bed.writeBare(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		before, cpu := bed.writes(b), cpuOf(b, bed.fleet.Gateway.PID())
+		took, err := bed.join(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		bed.settle(b)
+		written := since(before, bed.writes(b))
+		for _, w := range written {
+			b.Logf("%-7s %7d x %-70s %6d bytes each", w.verb, w.count, w.resource, w.bytes/w.count)
+		}
+		spent := cpuOf(b, bed.fleet.Gateway.PID()) - cpu
+		each := float64(clusters)
+		b.ReportMetric(took.Seconds(), "s/join")
+		b.ReportMetric(bare.Seconds(), "bare-s/join")
+		b.ReportMetric(took.Seconds()/bare.Seconds(), "x-bare")
+		b.ReportMetric(float64(total(written)+2*clusters)/each, "writes/cluster") // Leases are made and renewed, and are not counted.
+		b.ReportMetric(leastKlusterletWrites, "bare-writes/cluster")
+		b.ReportMetric(spent.Seconds()/each*1000, "gateway-ms/cluster")
+		rights := bed.rights()
+		b.ReportMetric(float64(rights[len(rights)/2].Milliseconds()), "accept-ms-p50")
+		b.ReportMetric(float64(rights[len(rights)*99/100].Milliseconds()), "accept-ms-p99")
+		bed.measureIdle(b)
+		b.ReportMetric(float64(bed.lateness(b).Milliseconds()), "unknown-late-ms")
+	}
+}
+
+// measureIdle has all klusterlets renew their Leases for a while, and says what else is written.
+func (k *klusterletBed) measureIdle(b *testing.B) {
+	b.Helper()
+	cpu, renewed := cpuOf(b, k.fleet.Gateway.PID()), k.renewed.Load()
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.keepRenewing(ctx) }()
+	before, err := k.joiner.allWrites(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := time.Now()
+	time.Sleep(idleFor)
+	after, err := k.joiner.allWrites(b.Context())
+	seconds := time.Since(begin).Seconds()
+	cancel()
+	if err := errors.Join(err, <-done); err != nil {
+		b.Fatal(err)
+	}
+	leases := float64(k.renewed.Load() - renewed)
+	b.ReportMetric(leases/seconds, "leases/s")
+	b.ReportMetric((after-before-leases)/seconds, "other-writes/s")
+	b.ReportMetric((cpuOf(b, k.fleet.Gateway.PID())-cpu).Seconds()/seconds*100, "gateway-idle-cpu-%")
+	b.ReportMetric(float64(residentOf(b, k.fleet.Gateway.PID()))/(1<<20), "gateway-MiB")
+}
+
+// lateness is how long after their Leases have ended clusters are Unknown at the latest, of ten
+// that have a period of two seconds.
+func (k *klusterletBed) lateness(b *testing.B) time.Duration {
+	b.Helper()
+	const silent, period, patience = 10, 2 * time.Second, 5
+	names := k.names()[:min(silent, k.clusters)]
+	ended := map[string]time.Time{}
+	for _, name := range names {
+		patch := fmt.Appendf(nil, `{"spec":{"leaseDurationSeconds":%d}}`, int(period.Seconds()))
+		renewed, err := k.renew(b.Context(), name)
+		if err := errors.Join(err, k.patch(b.Context(), name, patch)); err != nil {
+			b.Fatal(err)
+		}
+		ended[name] = renewed.Add(patience * period)
+	}
+	var worst time.Duration
+	err := wait.PollUntilContextTimeout(b.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for name, end := range ended {
+			cluster := &clusterv1.ManagedCluster{}
+			if err := k.hub.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+				return false, err
+			}
+			if meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ConditionAvailable, metav1.ConditionUnknown) {
+				worst = max(worst, time.Since(end))
+				delete(ended, name)
+			}
+		}
+		return len(ended) == 0, nil
+	})
+	if err != nil {
+		b.Fatalf("waiting for clusters to be Unknown: %v: %d are not", err, len(ended))
+	}
+	return worst
+}
+
+// viewCrowd has members of ours join a hub with the family on and, for what that adds, one without.
+func viewCrowd(b *testing.B, members int) {
+	measured := func(ocm bool) (writes float64, took time.Duration) {
+		f := startFleetWith(b, fmt.Sprintf("views-%d-%t", members, ocm), fleet.Options{Members: []string{"member-1"}, OCM: ocm, GatewayArgs: gatewayFlags()})
+		defer func() {
+			if err := f.Stop(context.Background()); err != nil {
+				b.Error(err)
+			}
+		}()
+		// The crowd goes before its hub.
+		ctx, cancel := context.WithCancel(b.Context())
+		j := newJoiner(b, f)
+		c := j.crowd(b)
+		defer c.running.Wait()
+		defer cancel()
+		before, err := j.writes(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if took, err = j.joinSimulated(ctx, c, members); err != nil {
+			b.Fatal(err)
+		}
+		err = j.settleCrowd(ctx)
+		after, failed := j.writes(ctx)
+		if err := errors.Join(err, failed); err != nil {
+			b.Fatal(err)
+		}
+		if ocm {
+			rate, err := j.idleWrites(ctx, idleFor)
+			if err != nil {
+				b.Fatal(err)
+			}
+			views, err := j.writes(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			idle := slices.DeleteFunc(since(after, views), func(w written) bool { return !strings.Contains(w.resource, clusterv1.GroupName) })
+			b.ReportMetric(rate, "idle-writes/s")
+			b.ReportMetric(float64(total(idle)), "idle-view-writes")
+			b.ReportMetric(float64(residentOf(b, f.Gateway.PID()))/(1<<20), "gateway-MiB")
+		}
+		return float64(total(since(before, after))) / float64(members), took
+	}
+	for b.Loop() {
+		without, tookWithout := measured(false)
+		with, took := measured(true)
+		b.ReportMetric(took.Seconds(), "s/join")
+		b.ReportMetric(took.Seconds()/tookWithout.Seconds(), "x-without")
+		b.ReportMetric(with, "writes/member")
+		b.ReportMetric(with-without, "view-writes/member")
+	}
+}

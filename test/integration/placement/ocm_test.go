@@ -1,0 +1,50 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"context"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
+	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/view"
+)
+
+// withOCM is true if the suite is to pass on a hub that serves Open Cluster Management's API as
+// well (make test-matrix): nothing that its specs compare may be different there.
+func withOCM() bool { return os.Getenv("FLEETGATE_OCM") != "" }
+
+// serveOCM has the hub serve the kinds, and gives the gateway the rights.
+func serveOCM(ctx context.Context) {
+	GinkgoHelper()
+	Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	Expect(clusterv1beta2.AddToScheme(scheme)).To(Succeed())
+	kinds, err := crds.ForHub(clusterv1.GroupName)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = envtest.InstallCRDs(hubConf, envtest.CRDInstallOptions{CRDs: kinds})
+	Expect(err).NotTo(HaveOccurred())
+	applyRole(ctx, "klusterlets-rbac.yaml")
+}
+
+// showMembers runs the controllers of ManagedClusters beside those of placement.
+func showMembers(mgr ctrl.Manager) {
+	GinkgoHelper()
+	Expect(clusterset.SetupWithManager(mgr)).To(Succeed())
+	Expect((&view.Reconciler{Client: mgr.GetClient(), Workers: 4}).SetupWithManager(mgr)).To(Succeed())
+	Expect(klusterlet.SetupWithManager(gatewayConf, mgr, klusterlet.Options{
+		IsMember: func(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+			return view.IsView(ctx, mgr.GetClient(), cluster)
+		},
+		Workers: 4,
+	})).To(Succeed())
+}
