@@ -154,6 +154,10 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"an identity from a command": {"agent", []string{"--set=config.memberClusterName=member-1,config.provider=kubeconfig,config.kubeconfigSecret=hub"}, []string{"--hub-kubeconfig=/etc/fleetgate/hub/kubeconfig", "secretName: hub"}},
 		"names as they are expected": {"agent", append(registers, "--set=strictNames=true,internal.systemNamespace=fleet-system"), []string{"name: fleet-agent"}},
 		"rights for some kinds":      {"agent", append(registers, "--set=rbac.placement.clusterAdmin=false,rbac.placement.rules[0].verbs[0]=get,rbac.placement.rules[0].nonResourceURLs[0]=/x"), []string{"- /x"}},
+		"rights for some kinds, which others add": {"agent", append(registers, "--set=rbac.placement.clusterAdmin=false,rbac.placement.aggregate=true"), []string{
+			":aggregated", `aggregationRule:
+  clusterRoleSelectors:
+  - matchLabels: {open-cluster-management.io/aggregate-to-work: "true"}`}},
 		"a second hub's agent, by its name": {"agent", append(registers, "--set=hubName=two"), []string{
 			"--hub-name=two", "--account-namespace=open-cluster-management-managed-serviceaccount-two",
 			"name: fleetgate-impersonate-open-cluster-management-managed-serviceaccount-two"}},

@@ -67,6 +67,34 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 	}
 }
 
+// specs is how many specs the suite has that the table of works follows.
+const specs = 85
+
+// TestSpecsOfWorksNameRealTests does the same spec by spec.
+func TestSpecsOfWorksNameRealTests(t *testing.T) {
+	tests, last := testNames(t), 0
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(cells[1]))
+		if err != nil {
+			continue
+		}
+		if last++; number != last {
+			t.Errorf("spec %d stands where spec %d should", number, last)
+		}
+		if !strings.Contains(cells[3], "`") && !strings.Contains(cells[3], "not built") {
+			t.Errorf("spec %d is held by no test, and does not say why", number)
+		}
+		named(t, tests, fmt.Sprint("spec ", number), cells[3])
+	}
+	if last != specs {
+		t.Errorf("docs/conformance.md has %d specs of works, want %d", last, specs)
+	}
+}
+
 // named looks for every test that a row names.
 func named(t *testing.T, tests map[string]bool, row, text string) {
 	t.Helper()

@@ -4,6 +4,8 @@
 package engine
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +28,12 @@ type Dialect struct {
 	Recreates func(*unstructured.Unstructured) bool
 	// Reserved says why an object is never brought, whatever is on the member, or is empty.
 	Reserved func(*unstructured.Unstructured) string
+	// DropsNamespace has a manifest's namespace not count if its kind lives in none. Without
+	// it such a manifest is refused.
+	DropsNamespace bool
+	// Keeps reports whether an object stays on the member for the sake of an owner of another
+	// kind when the work goes. One of the same kind always keeps it. Nil: everyone does.
+	Keeps    func(metav1.OwnerReference) bool
 	Remedies Remedies
 }
 
@@ -175,6 +183,11 @@ type Standing struct {
 
 // Shared reports whether anybody else owns the object.
 func (s Standing) Shared() bool { return len(s.Works)+len(s.Others) > 0 }
+
+// isKept reports whether an object stays for the sake of its other owners.
+func (d Dialect) isKept(s Standing) bool {
+	return len(s.Works) > 0 || len(s.Others) > 0 && d.Keeps == nil || slices.ContainsFunc(s.Others, d.Keeps)
+}
 
 // StandingOf sorts owner references. One with our name and another UID is ours
 // too: it is left from a record that was deleted and made again.

@@ -54,7 +54,19 @@ func (e *Engine) decoded(it Item) (Item, error) {
 	}
 	var err error
 	it.object, it.text, err = e.decode(it.raw)
+	if err == nil {
+		e.dropNamespace(&it)
+	}
 	return it, err
+}
+
+// dropNamespace takes the namespace off a manifest whose kind lives in none, if the family
+// does not mind.
+func (e *Engine) dropNamespace(it *Item) {
+	if e.DropsNamespace && !it.namespaced {
+		it.object.SetNamespace("")
+		it.Ref.Namespace = ""
+	}
 }
 
 func (i Item) key() manifest.Key { return manifest.KeyOf(i.Ref) }
@@ -124,6 +136,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	it.resource = mapping.Resource
 	it.Ref.Resource = mapping.Resource.Resource
 	it.namespaced = mapping.Scope.Name() == apimeta.RESTScopeNameNamespace
+	e.dropNamespace(&it)
 	it.Refused = e.refuse(it)
 	return it, nil
 }

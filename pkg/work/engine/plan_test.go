@@ -72,6 +72,29 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestANamespaceWhereThereIsNoneDoesNotCountIfTheFamilySaysSo(t *testing.T) {
+	dialect := ours()
+	dialect.DropsNamespace = true
+	e := &Engine{Dialect: dialect, kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
+	manifests := raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
+	for _, look := range []string{"first", "second, which remembers"} {
+		items, err := e.Plan("work", manifests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for place, namespace := range []string{"", "ns"} {
+			it, err := e.decoded(items[place])
+			if err != nil || it.Refused != nil {
+				t.Fatal(err, it.Refused)
+			}
+			if it.Ref.Namespace != namespace || it.object.GetNamespace() != namespace {
+				t.Errorf("at the %s look %s is in namespace %q, by its name in %q", look, it.Ref.Kind, it.object.GetNamespace(), it.Ref.Namespace)
+			}
+		}
+	}
+}
+
 type deafMember struct{}
 
 func (deafMember) RESTMapping(schema.GroupKind, ...string) (*apimeta.RESTMapping, error) {

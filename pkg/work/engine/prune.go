@@ -84,7 +84,7 @@ func (r *Removal) note(e *Engine, entry Entry, live *unstructured.Unstructured, 
 	}
 }
 
-// remove deletes the object of an entry, or takes our name off it if others own it
+// remove deletes the object of an entry, or takes our name off it if others keep it
 // too, or are to. It returns the object if it is still ours, and nil if it is free
 // of us.
 func (e *Engine) remove(ctx context.Context, owner metav1.OwnerReference, entry Entry, policy metav1.DeletionPropagation, heirOf HeirFinder) (*unstructured.Unstructured, error) {
@@ -108,7 +108,7 @@ func (e *Engine) remove(ctx context.Context, owner metav1.OwnerReference, entry 
 			return nil, nil
 		}
 		switch {
-		case s.Shared() || policy == metav1.DeletePropagationOrphan:
+		case e.isKept(s) || policy == metav1.DeletePropagationOrphan:
 			err = e.leave(ctx, client, live, owner, nil)
 		case live.GetDeletionTimestamp() != nil:
 			return live, nil

@@ -81,6 +81,32 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+func TestOwnersOfOtherKindsKeepAnObjectOrNotAsTheFamilySays(t *testing.T) {
+	us, other := recordRef("us", "1"), recordRef("other", "2")
+	theirs := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs", UID: "3"}
+	keeper := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Keeper", Name: "keeper", UID: "4"}
+	for name, tc := range map[string]struct {
+		owners []metav1.OwnerReference
+		left   []string // owners of what is left; nil: nothing is
+	}{
+		"nobody's but ours":            {[]metav1.OwnerReference{us}, nil},
+		"somebody's who does not keep": {[]metav1.OwnerReference{us, theirs}, nil},
+		"somebody's who does":          {[]metav1.OwnerReference{us, theirs, keeper}, []string{"theirs", "keeper"}},
+		"another work's":               {[]metav1.OwnerReference{us, theirs, other}, []string{"theirs", "other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), configMapOf(tc.owners...))
+			e.Keeps = func(owner metav1.OwnerReference) bool { return owner.Kind == "Keeper" }
+			if _, err := e.prune(t.Context(), us, []Entry{{Ref: id("a")}}, metav1.DeletePropagationBackground, nil); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.left, ownersLeft(t, e.member.(*fake.FakeDynamicClient))); diff != "" {
+				t.Errorf("owners of what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatOwnsNothingIsNotDeletedInTheForeground(t *testing.T) {
 	us := recordRef("us", "1")
 	held := configMapOf(us)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 const (
@@ -80,6 +81,9 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 	if !merging && it.Way.Leave != nil {
 		it.object = it.Way.Leave.of(it.object, live)
 		desired = it.object.DeepCopy()
+	}
+	if !merging {
+		manifest.DropUnsetTimes(desired.Object)
 	}
 	if annotations := e.annotations(it, merging); len(annotations) > 0 {
 		desired.SetAnnotations(annotations)

@@ -108,3 +108,24 @@ func dropServerFields(object *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(object.Object, "metadata", "generateName")
 	unstructured.RemoveNestedField(object.Object, "status")
 }
+
+// DropUnsetTimes takes creation times that are null off all metadata within, which programs
+// write of templates and of objects in objects. An API server that is to apply such an object
+// takes each time for a change, and raises its generation.
+func DropUnsetTimes(fields map[string]any) {
+	for key, value := range fields {
+		switch value := value.(type) {
+		case map[string]any:
+			if time, has := value["creationTimestamp"]; key == "metadata" && has && time == nil {
+				delete(value, "creationTimestamp")
+			}
+			DropUnsetTimes(value)
+		case []any:
+			for _, item := range value {
+				if of, is := item.(map[string]any); is {
+					DropUnsetTimes(of)
+				}
+			}
+		}
+	}
+}

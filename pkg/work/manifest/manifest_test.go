@@ -40,6 +40,32 @@ func TestDecodeKeepsWhatTheAuthorWrote(t *testing.T) {
 	}
 }
 
+func TestUnsetTimesGoFromAllMetadata(t *testing.T) {
+	got := map[string]any{
+		"creationTimestamp": nil, // which is no metadata
+		"metadata":          map[string]any{"name": "a", "creationTimestamp": nil},
+		"spec": map[string]any{
+			"template": map[string]any{"metadata": map[string]any{"creationTimestamp": "2026-01-01T00:00:00Z"}},
+			"manifests": []any{
+				map[string]any{"metadata": map[string]any{"creationTimestamp": nil}, "metadataName": nil},
+				"text", nil,
+			},
+		},
+	}
+	DropUnsetTimes(got)
+	want := map[string]any{
+		"creationTimestamp": nil,
+		"metadata":          map[string]any{"name": "a"},
+		"spec": map[string]any{
+			"template":  map[string]any{"metadata": map[string]any{"creationTimestamp": "2026-01-01T00:00:00Z"}},
+			"manifests": []any{map[string]any{"metadata": map[string]any{}, "metadataName": nil}, "text", nil},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	cases := map[string]struct {
 		raw  string

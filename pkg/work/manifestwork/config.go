@@ -12,15 +12,32 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// configOf is the first config that is for a manifest; an empty one if none is.
+// configOf is what the configs say of a manifest: of each, how it is written, what is reported of
+// it and which conditions it makes, the first that is for the manifest and says it counts.
 func configOf(spec *workv1.ManifestWorkSpec, ref manifest.Ref) workv1.ManifestConfigOption {
+	said := workv1.ManifestConfigOption{}
+	if ref.Resource == "" {
+		return said
+	}
 	for _, config := range spec.ManifestConfigs {
-		if id := config.ResourceIdentifier; id.Group == ref.Group && id.Resource == ref.Resource && ref.Resource != "" &&
-			matches(id.Namespace, ref.Namespace) && matches(id.Name, ref.Name) {
-			return config
+		if !isFor(config.ResourceIdentifier, ref) {
+			continue
+		}
+		if said.UpdateStrategy == nil {
+			said.UpdateStrategy = config.UpdateStrategy
+		}
+		if len(said.FeedbackRules) == 0 {
+			said.FeedbackRules = config.FeedbackRules
+		}
+		if len(said.ConditionRules) == 0 {
+			said.ConditionRules = config.ConditionRules
 		}
 	}
-	return workv1.ManifestConfigOption{}
+	return said
+}
+
+func isFor(id workv1.ResourceIdentifier, ref manifest.Ref) bool {
+	return id.Group == ref.Group && id.Resource == ref.Resource && matches(id.Namespace, ref.Namespace) && matches(id.Name, ref.Name)
 }
 
 // matches reports whether a text is as a pattern says, in which an asterisk is any text.

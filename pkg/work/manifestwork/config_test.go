@@ -71,6 +71,30 @@ func TestTheFirstConfigForAManifestCounts(t *testing.T) {
 	}
 }
 
+func TestOfSeveralConfigsTheFirstThatSaysSomethingOfItCounts(t *testing.T) {
+	id := func(namespace, name string) workv1.ResourceIdentifier {
+		return workv1.ResourceIdentifier{Resource: "configmaps", Namespace: namespace, Name: name}
+	}
+	feedback := func(kind workv1.FeedbackRuleType) []workv1.FeedbackRule { return []workv1.FeedbackRule{{Type: kind}} }
+	condition := func(name string) []workv1.ConditionRule {
+		return []workv1.ConditionRule{{Condition: name, Type: workv1.ConditionCEL}}
+	}
+	spec := &workv1.ManifestWorkSpec{ManifestConfigs: []workv1.ManifestConfigOption{
+		{ResourceIdentifier: id("*", "*")},
+		{ResourceIdentifier: id("elsewhere", "*"), FeedbackRules: feedback("elsewhere")},
+		{ResourceIdentifier: id("default", "*"), FeedbackRules: feedback("first")},
+		{ResourceIdentifier: id("default", "one"), FeedbackRules: feedback("second"), UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyCreateOnly}},
+		{ResourceIdentifier: id("*", "one"), UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyReadOnly}, ConditionRules: condition("First")},
+		{ResourceIdentifier: id("*", "*"), ConditionRules: condition("Second")},
+	}}
+	got := configOf(spec, manifest.Ref{Resource: "configmaps", Namespace: "default", Name: "one"})
+	want := workv1.ManifestConfigOption{FeedbackRules: feedback("first"), ConditionRules: condition("First"),
+		UpdateStrategy: &workv1.UpdateStrategy{Type: workv1.UpdateStrategyCreateOnly}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what counts (-want +got):\n%s", diff)
+	}
+}
+
 func TestStrategiesAreWays(t *testing.T) {
 	type way struct {
 		By      engine.Means

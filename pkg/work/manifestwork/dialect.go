@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
@@ -34,6 +35,8 @@ func dialect(house ...string) engine.Dialect {
 			}
 			return ""
 		},
+		DropsNamespace: true,
+		Keeps:          isAppliedWork,
 		Remedies: engine.Remedies{
 			Contested:  "stop it there, or take this out of the ManifestWork",
 			KeptNone:   "take it out of the ManifestWork",
@@ -41,6 +44,14 @@ func dialect(house ...string) engine.Dialect {
 			Immutable:  "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
 		},
 	}
+}
+
+// isAppliedWork reports whether an owner is what Works of fleetgate's own kinds own objects by.
+// Others, as Open Cluster Management has it, do not keep an object when its last ManifestWork
+// goes.
+func isAppliedWork(owner metav1.OwnerReference) bool {
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && version.Group == placementv1beta1.GroupName && owner.Kind == "AppliedWork"
 }
 
 // ownerOf is the owner reference that every object of a ManifestWork carries.

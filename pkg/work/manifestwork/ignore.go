@@ -34,28 +34,36 @@ const (
 // OnSpokePresent are only written when the object is made, those of OnSpokeChange only when
 // the manifest has changed otherwise, or they have.
 func leaving(ctx context.Context, raw []byte, fields []workv1.IgnoreField) (*engine.Leaving, error) {
-	object, err := manifest.Decode(raw)
-	if err != nil {
+	wanted := &unstructured.Unstructured{}
+	if err := json.Unmarshal(raw, &wanted.Object); err != nil {
 		//lint:ignore nilerr The plan has refused it.
 		return nil, nil
 	}
-	lean := object.DeepCopy()
+	wanted.SetUID("")
+	manifest.DropUnsetTimes(wanted.Object)
 	for _, field := range fields {
-		var on *unstructured.Unstructured
+		on := wanted
 		if field.Condition == workv1.IgnoreFieldsOnSpokeChange {
-			on = object.DeepCopy() // only to see whether the paths are right
-		} else {
-			on = lean
+			on = wanted.DeepCopy() // only to see whether the paths are right
 		}
 		if err := without(ctx, on, field); err != nil {
 			return nil, err
 		}
 	}
-	return &engine.Leaving{Annotation: workv1.ConfigSpecHashAnnotation, Hash: specHash(lean), Lean: lean}, nil
+	text, err := wanted.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	lean, err := manifest.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Leaving{Annotation: workv1.ConfigSpecHashAnnotation, Hash: specHash(wanted), Lean: lean}, nil
 }
 
 // specHash is by what an object says which manifest was applied. Open Cluster Management's
-// agent makes it the same way, so that nothing is written when one takes over from the
+// agent makes it the same way, of the manifest as it was written but for what it leaves to
+// others, a UID and times that are not set: nothing is written when one takes over from the
 // other.
 func specHash(object *unstructured.Unstructured) string {
 	sum := md5.Sum(fmt.Appendf(nil, "%v", object))

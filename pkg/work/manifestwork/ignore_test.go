@@ -4,6 +4,8 @@
 package manifestwork
 
 import (
+	"crypto/md5" // as the code does
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -84,6 +86,25 @@ func TestTheHashIsThatOfWhatIsNotLeftOnceItIsThere(t *testing.T) {
 	}
 	if hash(scaled, workv1.IgnoreFieldsOnSpokeChange) == hash(other, workv1.IgnoreFieldsOnSpokeChange) {
 		t.Error("with OnSpokeChange another value has the same hash")
+	}
+}
+
+func TestAnObjectThatOpenClusterManagementAppliedHasTheHashThatWeMake(t *testing.T) {
+	const written = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"creationTimestamp":null,"name":"web","namespace":"default","uid":"1","generation":2},
+		"spec":{"replicas":3,"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}}}},"status":{}}`
+	got, err := leaving(t.Context(), []byte(written), []workv1.IgnoreField{{Condition: workv1.IgnoreFieldsOnSpokePresent, JSONPaths: []string{".spec.replicas"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is the MD5 of how Go prints the manifest without its UID, times that are not set and
+	// what is left to others.
+	sum := md5.Sum([]byte("&{map[apiVersion:apps/v1 kind:Deployment metadata:map[generation:2 name:web namespace:default] " +
+		"spec:map[template:map[metadata:map[labels:map[app:web]]]] status:map[]]}"))
+	if want := hex.EncodeToString(sum[:]); got.Hash != want {
+		t.Errorf("the hash is %s, want %s", got.Hash, want)
+	}
+	if metadata := got.Lean.Object["metadata"].(map[string]any); len(metadata) != 2 || got.Lean.Object["status"] != nil {
+		t.Errorf("what is applied is %v", got.Lean.Object)
 	}
 }
 

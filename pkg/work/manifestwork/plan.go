@@ -12,6 +12,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
@@ -56,16 +57,15 @@ type examined struct {
 // plan finds out what a ManifestWork asks for, and makes its AppliedManifestWork if it has
 // none. Without a plan it says when to look again.
 func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*planned, reconcile.Result, error) {
-	record, denied := r.records.ensure(ctx, work)
-	if denied != nil && !apierrors.IsForbidden(denied) {
-		return nil, reconcile.Result{}, denied
+	record, unrecorded, err := r.recordFor(ctx, work)
+	if err != nil {
+		return nil, reconcile.Result{}, err
 	}
-	p := &planned{work: work}
+	p := &planned{work: work, refused: unrecorded}
 	if err := r.arrange(ctx, p); err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	if denied != nil {
-		p.refused = r.engine.Unrecorded(denied, workv1.GroupVersion.WithKind(recordKind).GroupKind())
+	if p.refused != nil {
 		return p, reconcile.Result{}, nil
 	}
 	if record.DeletionTimestamp != nil {
@@ -94,6 +94,20 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		As:       as,
 	}
 	return p, reconcile.Result{}, nil
+}
+
+// recordFor is the AppliedManifestWork of a ManifestWork, or why it can have none.
+func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, *refusal.Refusal, error) {
+	if over := len(r.records.nameOf(work.Name)) - validation.DNS1123SubdomainMaxLength; over > 0 {
+		return nil, &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
+			"the name of the ManifestWork has %d characters, and its AppliedManifestWork, which is named after it, can have at most %d of them: make it anew with a shorter name",
+			len(work.Name), len(work.Name)-over)}, nil
+	}
+	record, err := r.records.ensure(ctx, work)
+	if apierrors.IsForbidden(err) {
+		return nil, r.engine.Unrecorded(err, workv1.GroupVersion.WithKind(recordKind).GroupKind()), nil
+	}
+	return record, nil, err
 }
 
 // arrange makes the items of the ManifestWork's manifests, each in its way.
@@ -145,6 +159,9 @@ func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, conf
 		leave, err := leaving(ctx, raw, fields)
 		if err != nil {
 			return way, &refusal.Refusal{Reason: ignoreFields, Message: engine.Shorten(err.Error())}, nil
+		}
+		if leave != nil {
+			leave.Lean.SetNamespace(ref.Namespace)
 		}
 		way.Leave = leave
 	}

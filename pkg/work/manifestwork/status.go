@@ -124,18 +124,18 @@ func (c conditions) manifestApplied(out engine.Outcome) {
 			c.Set(before.Type, before.Status, before.Reason, before.Message)
 		}
 	case out.Err != nil || out.Postponed > 0:
-		c.notApplied(workv1.ReasonManifestNotApplied, whyUnknown(out))
+		c.notApplied(whyUnknown(out))
 	case out.Refused != nil && out.Refused.Reason == ignoreFields:
-		c.notApplied(workv1.ReasonIgnoreFields, out.Refused.Message)
+		c.Set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonIgnoreFields, "Failed to process ignoreFields: "+out.Refused.Message)
 	case out.Refused != nil:
-		c.notApplied(workv1.ReasonManifestNotApplied, out.Refused.Message)
+		c.notApplied(out.Refused.Message)
 	default:
 		c.Set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonManifestApplied, "Apply manifest complete")
 	}
 }
 
-func (c conditions) notApplied(reason, why string) {
-	c.Set(workv1.ConditionApplied, metav1.ConditionFalse, reason, "Failed to apply manifest: "+why)
+func (c conditions) notApplied(why string) {
+	c.Set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonManifestNotApplied, "Failed to apply manifest: "+why)
 }
 
 func whyUnknown(out engine.Outcome) string {

@@ -72,7 +72,7 @@ func TestAManifestHasTheReasonsThatClientsCompare(t *testing.T) {
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: may not get"}},
 		"with fields to ignore that cannot be found": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
-			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to apply manifest: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
+			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to process ignoreFields: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"with feedback": {
 			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",

@@ -4,9 +4,15 @@
 package manifestwork_test
 
 import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +20,23 @@ import (
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 )
+
+// requests counts what is asked of an API server, but for watches.
+type requests struct{ reads, writes atomic.Int64 }
+
+func (r *requests) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		switch {
+		case request.Method != http.MethodGet:
+			r.writes.Add(1)
+		case request.URL.Query().Get("watch") == "":
+			r.reads.Add(1)
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+func (r *requests) all() int64 { return r.reads.Load() + r.writes.Load() }
 
 var _ = Describe("Applying a ManifestWork", func() {
 	It("brings a namespace and what lives in it, under the name of OCM's agent", func(ctx SpecContext) {
@@ -103,6 +126,95 @@ var _ = Describe("Applying a ManifestWork", func() {
 				names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}, versions: [{name: v1, served: true, storage: true,
 				schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
 		Eventually(conditions(ctx, "own-kind")).Should(beDone())
+	})
+
+	It("does not mind a namespace in a manifest whose kind lives in none", func(ctx SpecContext) {
+		role := func(verb string) string {
+			return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {namespace: default, name: mw-nowhere}, rules: [{apiGroups: [""], resources: [pods], verbs: [` + verb + `]}]}`
+		}
+		createWork(ctx, "nowhere", workv1.ManifestWorkSpec{}, role("get"))
+		Eventually(conditions(ctx, "nowhere")).Should(beDone())
+		Expect(getWork(ctx, "nowhere").Status.ResourceStatus.Manifests[0].ResourceMeta.Namespace).To(BeEmpty())
+		Expect(record(ctx, "nowhere").Status.AppliedResources).To(HaveExactElements(And(HaveField("Name", "mw-nowhere"), HaveField("Namespace", ""))))
+
+		By("putting back what is changed there")
+		found := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mw-nowhere"}}
+		Expect(memberClient.Patch(ctx, found, expect.MergePatch(`{"rules":[]}`))).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(found), found)).To(Succeed())
+			g.Expect(found.Rules).To(HaveLen(1))
+		}).Should(Succeed())
+		removeWork(ctx, "nowhere")
+		Expect(expect.Gone(ctx, memberClient, found)()).To(BeTrue())
+	})
+
+	It("says that the role of a binding cannot be changed, and that the binding is there", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		binding := func(name, role string) string {
+			return `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: ` + ns + `, name: ` + name + `}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: ` + role + `},
+				subjects: [{kind: ServiceAccount, namespace: ` + ns + `, name: a}]}`
+		}
+		createWork(ctx, "bindings", workv1.ManifestWorkSpec{}, binding("one", "first"), binding("two", "first"))
+		Eventually(conditions(ctx, "bindings")).Should(beDone())
+		for changed, roles := range [][]string{{"second", "first"}, {"second", "third"}} {
+			updateWork(ctx, "bindings", func(work *workv1.ManifestWork) {
+				work.Spec.Workload.Manifests = manifests(binding("one", roles[0]), binding("two", roles[1]))
+			})
+			Eventually(conditions(ctx, "bindings")).Should(HaveExactElements(workFailed, workAvailable))
+			Eventually(of(ctx, "bindings", changed)).Should(HaveExactElements(
+				And(HavePrefix("Applied False AppliedManifestFailed Failed to apply manifest: "), ContainSubstring("cannot change roleRef")), available, noFeedback))
+		}
+	})
+
+	It("says that its name is too long for a record, brings nothing, and can be deleted", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		long := strings.Repeat("long", 48) // 192
+		createWork(ctx, long, workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, long)).Should(HaveExactElements(workFailed, "Available Unknown ResourcesStatusUnknown 1 of 1 resources have unknown status"))
+		Expect(of(ctx, long, 0)(Default)).To(ContainElement(And(HavePrefix("Applied False AppliedManifestFailed "), ContainSubstring("has 192 characters"), ContainSubstring("at most 188"))))
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
+		removeWork(ctx, long)
+	})
+
+	It("lists what left it until it is gone", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		held := `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ` + ns + `, name: held, finalizers: [example.com/held]}}`
+		createWork(ctx, "leaving", workv1.ManifestWorkSpec{}, held, build.ConfigMapText(ns, "stays"))
+		Eventually(conditions(ctx, "leaving")).Should(beDone())
+		updateWork(ctx, "leaving", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "stays"))
+		})
+		Eventually(func() *metav1.Time { return expect.ConfigMap(ctx, memberClient, ns, "held").DeletionTimestamp }).ShouldNot(BeNil())
+		Consistently(ledger(ctx, "leaving")).Should(HaveExactElements("held", "stays"))
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "held"), expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(ledger(ctx, "leaving")).Should(HaveExactElements("stays"))
+	})
+
+	It("costs two writes on the hub and three on the cluster beside its objects, and nothing while nothing changes", func(ctx SpecContext) {
+		var atHub, atCluster requests
+		insteadOfTheAgent(agentOptions{wrapHub: atHub.count, wrap: atCluster.count})
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "first-counted", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "first")) // with which watches begin
+		Eventually(conditions(ctx, "first-counted")).Should(beDone())
+		settled := func() {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				before := []int64{atHub.all(), atCluster.all()}
+				g.Consistently(func() []int64 { return []int64{atHub.all(), atCluster.all()} }).WithTimeout(2 * time.Second).Should(Equal(before))
+			}).Should(Succeed())
+		}
+		settled()
+		hubBefore, clusterBefore := atHub.writes.Load(), atCluster.writes.Load()
+		texts := []string{build.ConfigMapText(ns, "a"), build.ConfigMapText(ns, "b"), build.ConfigMapText(ns, "c")}
+		createWork(ctx, "counted", workv1.ManifestWorkSpec{}, texts...)
+		Eventually(conditions(ctx, "counted")).Should(beDone())
+		settled()
+		Expect(atHub.writes.Load()-hubBefore).To(BeEquivalentTo(2), "the finalizer and one status")
+		Expect(atCluster.writes.Load()-clusterBefore).To(BeEquivalentTo(len(texts)+3), "the record, and its ledger before and after")
+
+		hubBefore, clusterBefore = atHub.all(), atCluster.all()
+		foreignConfigMap(ctx, expect.FreshNamespace(ctx, memberClient), nil) // which is seen, and nobody's
+		Consistently(func() []int64 { return []int64{atHub.all() - hubBefore, atCluster.all() - clusterBefore} }).WithTimeout(5 * time.Second).Should(Equal([]int64{0, 0}))
 	})
 
 	It("removes what left it, and only that", func(ctx SpecContext) {

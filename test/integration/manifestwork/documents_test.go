@@ -11,20 +11,23 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"fleetgate.io/fleetgate/pkg/apis/crds"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples are the pieces of YAML of docs/manifestworks.md, in their order.
+// examples are the pieces of YAML of docs/manifestworks.md that are of ManifestWorks, in their
+// order. Those of ManifestWorkReplicaSets test/integration/replicasets applies.
 func examples() []string {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		if !strings.Contains(string(found[1]), "kind: ManifestWorkReplicaSet") { // test/integration/replicasets applies it
+		if !strings.Contains(string(found[1]), "placementRefs") {
 			all = append(all, string(found[1]))
 		}
 	}
@@ -40,36 +43,47 @@ var _ = Describe("The examples of docs/manifestworks.md", func() {
 		kubectl(ctx, atHub, pieces[0], "apply", "-f", "-")
 		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, "my-first-work") })
 		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
-		for _, piece := range pieces[1:] {
-			By(piece)
+		add := func(piece string) {
 			updateWork(ctx, "my-first-work", func(work *workv1.ManifestWork) {
 				work.Spec = workv1.ManifestWorkSpec{Workload: work.Spec.Workload}
-				Expect(yaml.UnmarshalStrict([]byte(whole(piece)), work)).To(Succeed())
+				Expect(yaml.UnmarshalStrict([]byte(piece), work)).To(Succeed())
 			})
+		}
+		for _, piece := range pieces[1:] {
+			By(piece)
+			add(piece)
 			if work := getWork(ctx, "my-first-work"); work.Spec.Executor != nil {
 				Eventually(conditions(ctx, "my-first-work")).Should(ContainElement(workFailed), "nobody gave the account its rights")
 				continue
 			}
 			Eventually(conditions(ctx, "my-first-work")).Should(ContainElements(workApplied, workAvailable))
 		}
+		add("spec: {}") // so that all of it goes
+		Eventually(conditions(ctx, "my-first-work")).Should(beDone())
+	})
+
+	It("name each field of a ManifestWork, and each value of those that have a few", func() {
+		var parsed []map[string]any
+		for _, piece := range examples() {
+			fields := map[string]any{}
+			Expect(yaml.Unmarshal([]byte(piece), &fields)).To(Succeed(), piece)
+			Expect(fields).To(HaveKey("spec"), piece)
+			parsed = append(parsed, fields["spec"].(map[string]any))
+		}
+		Expect(expect.Unnamed(specOf("manifestworks"), parsed)).To(BeEmpty())
 	})
 })
 
-// whole makes a ManifestWork of a piece that begins somewhere within one.
-func whole(piece string) string {
+// specOf is the schema of a kind's spec.
+func specOf(plural string) apiextensionsv1.JSONSchemaProps {
 	GinkgoHelper()
-	fields := map[string]any{}
-	Expect(yaml.Unmarshal([]byte(piece), &fields)).To(Succeed())
-	config := map[string]any{"resourceIdentifier": map[string]any{"resource": "configmaps", "namespace": "default", "name": "settings"}}
-	switch {
-	case fields["serverSideApply"] != nil:
-		config["updateStrategy"] = map[string]any{"type": "ServerSideApply", "serverSideApply": fields["serverSideApply"]}
-		fields = map[string]any{"spec": map[string]any{"manifestConfigs": []any{config}}}
-	case fields["manifestConfigs"] != nil:
-		fields = map[string]any{"spec": fields}
-	}
-	Expect(fields).To(HaveKey("spec"), piece)
-	text, err := yaml.Marshal((&unstructured.Unstructured{Object: fields}).Object)
+	all, err := crds.ForHub(workv1.GroupName)
 	Expect(err).NotTo(HaveOccurred())
-	return string(text)
+	for _, crd := range all {
+		if crd.Spec.Names.Plural == plural {
+			return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		}
+	}
+	Fail("there is no kind " + plural)
+	return apiextensionsv1.JSONSchemaProps{}
 }

@@ -5,6 +5,7 @@ package manifestwork_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -45,6 +46,29 @@ var _ = Describe("Feedback", func() {
 			work.Spec.Workload.Manifests = manifests(strings.Replace(build.DeploymentText(ns, "web", "web"), "replicas: 2", "replicas: 3", 1))
 		})
 		Eventually(values(ctx, "well-known", 0)).Should(ContainElement("ReadyReplicas" + integer + "3}"))
+	})
+
+	It("knows values of DaemonSets and Jobs, and finds those of what lives in no namespace", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		spec := workv1.ManifestWorkSpec{}
+		for _, of := range []workv1.ResourceIdentifier{{Group: "apps", Resource: "daemonsets", Namespace: "*", Name: "ever*"}, {Group: "batch", Resource: "jobs", Namespace: ns, Name: "*"}} {
+			spec.ManifestConfigs = append(spec.ManifestConfigs, workv1.ManifestConfigOption{
+				ResourceIdentifier: of, FeedbackRules: []workv1.FeedbackRule{{Type: workv1.FeedbackWellKnownStatus}}})
+		}
+		spec.ManifestConfigs = append(spec.ManifestConfigs, workv1.ManifestConfigOption{
+			ResourceIdentifier: workv1.ResourceIdentifier{Resource: "namespaces", Name: ns + "-watched"}, FeedbackScrapeType: workv1.FeedbackWatch,
+			FeedbackRules: []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{
+				{Name: "phase", Path: ".status.phase"}, {Name: "name", Path: ".metadata.name"}, {Name: "team", Path: ".metadata.labels.team", Version: "v1"}}}}})
+		createWork(ctx, "known", spec,
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: `+ns+`, name: everywhere}, spec: {selector: {matchLabels: {app: e}},
+				template: {metadata: {labels: {app: e}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`,
+			nothingToDo(ns, "once", false), `{apiVersion: v1, kind: Namespace, metadata: {name: `+ns+`-watched}}`)
+		Eventually(values(ctx, "known", 0)).Should(HaveExactElements("NumberReady"+integer+"1}", "DesiredNumberScheduled"+integer+"1}", "NumberAvailable"+integer+"1}"))
+		Eventually(values(ctx, "known", 1)).Should(ContainElement(`JobComplete={"type":"String","string":"True"}`))
+		phaseAndName := []any{`phase={"type":"String","string":"Active"}`, `name={"type":"String","string":"` + ns + `-watched"}`}
+		Eventually(values(ctx, "known", 2)).Should(HaveExactElements(phaseAndName...))
+		kubectl(ctx, kubeconfigOfMember(), "", "label", "namespace", ns+"-watched", "team=blue")
+		Eventually(values(ctx, "known", 2)).Should(HaveExactElements(append(phaseAndName, `team={"type":"String","string":"blue"}`)...))
 	})
 
 	It("tells of each value that it cannot report, and reports the others", func(ctx SpecContext) {
@@ -98,6 +122,13 @@ var _ = Describe("Feedback", func() {
 		Expect(writes.Load()).To(Equal(writesBefore))
 	})
 })
+
+// nothingToDo is a Job that is Complete as soon as its controller has seen it, unless it is
+// suspended.
+func nothingToDo(namespace, name string, suspended bool) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {namespace: %s, name: %s}, spec: {completions: 0, suspend: %t,
+		template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, suspended)
+}
 
 // setObserved changes the status of a Deployment so that its controller need not care.
 func setObserved(ctx context.Context, namespace, name string, collisions int32) {

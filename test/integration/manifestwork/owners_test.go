@@ -6,6 +6,7 @@ package manifestwork_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +19,7 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
@@ -47,6 +49,23 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(BeNil())
 	})
 
+	It("goes though somebody else has it who is no work", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "no-obstacle", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(conditions(ctx, "no-obstacle")).Should(beDone())
+		theirs := foreignConfigMap(ctx, ns, nil)
+		object := expect.ConfigMap(ctx, memberClient, ns, "b")
+		object.OwnerReferences = append(object.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: theirs.Name, UID: theirs.UID})
+		Expect(memberClient.Update(ctx, object)).To(Succeed())
+		updateWork(ctx, "no-obstacle", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "b", "x", "2"))
+		})
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(Equal(map[string]string{"x": "2"}))
+		Expect(owners(ctx, ns, "b")()).To(ConsistOf("a", recordName("no-obstacle")))
+		removeWork(ctx, "no-obstacle")
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
+	})
+
 	It("stays with policy Orphan, owned by nobody", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "orphan", orphaning(workv1.DeleteOption{PropagationPolicy: "Orphan"}), build.ConfigMapText(ns, "a", "x", "1"))
@@ -74,6 +93,12 @@ var _ = Describe("What a ManifestWork owns", func() {
 		Eventually(ledger(ctx, "selective")).Should(HaveExactElements("a", "b"))
 		set(&one)
 		Eventually(owners(ctx, ns, "a")).Should(BeEmpty())
+
+		By("leaving the work")
+		updateWork(ctx, "selective", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "b", "x", "1"))
+		})
+		Eventually(conditions(ctx, "selective")).Should(beDone())
 		removeWork(ctx, "selective")
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
@@ -172,6 +197,11 @@ var _ = Describe("Two hubs", Ordered, func() {
 		Expect(records(ctx, "agent-2", "both-hubs")).To(HaveLen(1))
 		settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 		Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).Should(Equal(settled))
+		for _, of := range []string{"agent-2", agentID} {
+			for _, noted := range records(ctx, of, "both-hubs") {
+				Expect(noted.Status.EvictionStartTime).To(BeNil(), "no agent looks after another's")
+			}
+		}
 		removeWork(ctx, "both-hubs")
 		Expect(owners(ctx, ns, "a")()).To(HaveExactElements(ofSecond))
 		Expect(memberClient.Delete(ctx, atSecond)).To(Succeed())
@@ -206,6 +236,44 @@ var _ = Describe("Eviction", func() {
 		insteadOfTheAgent(agentOptions{grace: time.Second})
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 		Eventually(func() *workv1.AppliedManifestWork { return record(ctx, "vanished") }).Should(BeNil())
+	})
+
+	It("removes a record that nobody's work is behind, if it is this agent's", func(ctx SpecContext) {
+		insteadOfTheAgent(agentOptions{grace: time.Second})
+		note := func(work, id string) *workv1.AppliedManifestWork {
+			return &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: recordName(work)},
+				Spec: workv1.AppliedManifestWorkSpec{HubHash: hubHash, AgentID: id, ManifestWorkName: work}}
+		}
+		ours, others := note("nobodys", agentID), note("of-another-agent", "another")
+		expect.Created(ctx, memberClient, others)
+		Expect(memberClient.Create(ctx, ours)).To(Succeed())
+		Eventually(expect.Gone(ctx, memberClient, ours)).Should(BeTrue())
+		Expect(expect.Gone(ctx, memberClient, others)()).To(BeFalse())
+	})
+
+	It("does not begin because the hub does not answer", func(ctx SpecContext) {
+		link, err := env.NewLink(strings.TrimPrefix(hub.Config().Host, "https://"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(link.Close)
+		insteadOfTheAgent(agentOptions{grace: time.Second, over: link})
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hub-away", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(conditions(ctx, "hub-away")).Should(beDone())
+		link.Cut()
+		DeferCleanup(link.Mend)
+		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}), "what was brought is kept as it was wanted")
+
+		By("not even when the work goes meanwhile, until the hub says so")
+		work := getWork(ctx, "hub-away")
+		Expect(hubClient.Patch(ctx, work, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Expect(hubClient.Delete(ctx, work)).To(Succeed())
+		Consistently(func(g Gomega) {
+			g.Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
+			g.Expect(record(ctx, "hub-away").Status.EvictionStartTime).To(BeNil())
+		}).WithTimeout(5 * time.Second).Should(Succeed())
+		link.Mend()
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 	})
 
 	It("removes what the same agent brought from the hub's former URL", func(ctx SpecContext) {

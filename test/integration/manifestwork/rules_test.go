@@ -5,6 +5,7 @@ package manifestwork_test
 
 import (
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -37,6 +38,27 @@ var _ = Describe("Condition rules", func() {
 			work.Spec.ManifestConfigs[0].ConditionRules = work.Spec.ManifestConfigs[0].ConditionRules[:1]
 		})
 		Eventually(conditions(ctx, "rules")).Should(HaveExactElements(workApplied, workAvailable, "Progressing False ConditionRulesAggregated x is done, at last"))
+	})
+
+	It("know when a Job is Complete, and of what they do not know they are silent", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		known := workv1.ConditionRule{Condition: "Complete", Type: "WellKnownConditions"}
+		spec := configured("batch", "jobs", "*", "job-*", func(o *workv1.ManifestConfigOption) {
+			o.ConditionRules = []workv1.ConditionRule{known, {Condition: "Unheard", Type: "WellKnownConditions"}}
+		})
+		other := configured("batch", "jobs", ns, "job-3", func(o *workv1.ManifestConfigOption) {
+			o.ConditionRules = []workv1.ConditionRule{{Condition: "Complete", Type: "CEL", CELExpressions: []string{"badexpression"}}}
+		})
+		wrong := *other.ManifestConfigs[0].DeepCopy()
+		wrong.ResourceIdentifier.Name = "wrong"
+		spec.ManifestConfigs = append(spec.ManifestConfigs, other.ManifestConfigs[0], wrong)
+		createWork(ctx, "well-known-rules", spec, nothingToDo(ns, "job-1", false), nothingToDo(ns, "job-2", true), nothingToDo(ns, "job-3", true), nothingToDo(ns, "wrong", true))
+		Eventually(of(ctx, "well-known-rules", 0)).Should(HaveExactElements(applied, available, noFeedback, "Complete True ConditionRuleEvaluated Job is finished"))
+		for _, suspended := range []int{1, 2} {
+			Expect(of(ctx, "well-known-rules", suspended)(Default)).To(HaveExactElements(applied, available, noFeedback, "Complete False ConditionRuleEvaluated Job is not finished"))
+		}
+		Expect(of(ctx, "well-known-rules", 3)(Default)).To(ContainElement(HavePrefix("Complete False ConditionRuleExpressionError ")))
+		Expect(conditions(ctx, "well-known-rules")(Default)).To(HaveExactElements(workApplied, workAvailable, "Complete False ConditionRulesAggregated Aggregated from 4 manifest conditions"))
 	})
 
 	It("let a work rest that is Complete, until the rule goes", func(ctx SpecContext) {
@@ -102,7 +124,7 @@ var _ = Describe("Fields that are left to others", func() {
 		})
 		Eventually(conditions(ctx, "jq")).Should(ContainElement(workFailed))
 		Expect(of(ctx, "jq", 0)(Default)).To(HaveExactElements(
-			HavePrefix("Applied False AppliedManifestSSAIgnoreFieldError Failed to apply manifest: JQ expression error in '.data['"), available, noFeedback))
+			HavePrefix("Applied False AppliedManifestSSAIgnoreFieldError Failed to process ignoreFields: JQ expression error in '.data['"), available, noFeedback))
 	})
 
 	It("do not keep the object from being owned and disowned", func(ctx SpecContext) {
@@ -203,6 +225,17 @@ var _ = Describe("An executor", func() {
 		allow(ctx, ns, "create, update, patch, get, delete", "configmaps, serviceaccounts, roles")
 		Eventually(of(ctx, "impersonated", 1)).Should(HaveExactElements(applied, available, noFeedback))
 		Eventually(of(ctx, "impersonated", 2)).Should(ContainElement(And(HavePrefix("Applied False AppliedManifestFailed "), ContainSubstring("attempting to grant RBAC permissions not currently held"))))
+	})
+
+	It("gets what the same work gives it, if it may give it", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		allow(ctx, ns, "create, update, patch, get, delete, escalate, bind", "roles, rolebindings")
+		createWork(ctx, "gives", account(ns, "deployer"), build.ConfigMapText(ns, "a", "x", "1"),
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: `+ns+`, name: given}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [create, update, patch, get, list, delete]}]}`,
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: `+ns+`, name: given}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: given},
+				subjects: [{kind: ServiceAccount, namespace: `+ns+`, name: deployer}]}`)
+		Eventually(conditions(ctx, "gives")).WithTimeout(30 * time.Second).Should(beDone())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 
 	It("cannot give itself, or others, more than it has", func(ctx SpecContext) {

@@ -5,6 +5,7 @@ package manifestwork_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/apis/crds"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
@@ -98,6 +100,49 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "ours"}), "what left the manifest goes")
 	})
 
+	It("ServerSideApply is content when a field that another holds leaves the manifest", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "ssa-yields", strategy(ns, workv1.UpdateStrategy{Type: "ServerSideApply"}), build.ConfigMapText(ns, "a", "x", "1", "y", "1"))
+		Eventually(conditions(ctx, "ssa-yields")).Should(beDone())
+		kubectl(ctx, kubeconfigOfMember(), build.ConfigMapText(ns, "a", "x", "theirs"), "apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-")
+		updateWork(ctx, "ssa-yields", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "x", "2", "y", "1"))
+		})
+		Eventually(conditions(ctx, "ssa-yields")).Should(HaveExactElements(workFailed, workAvailable))
+		updateWork(ctx, "ssa-yields", func(work *workv1.ManifestWork) {
+			work.Spec.Workload.Manifests = manifests(build.ConfigMapText(ns, "a", "y", "2"))
+		})
+		Eventually(conditions(ctx, "ssa-yields")).Should(beDone())
+		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs", "y": "2"}))
+	})
+
+	It("ServerSideApply changes nothing of an object in which all is as it was, whatever times its manifest leaves unset", func(ctx SpecContext) {
+		ours, err := crds.ForHub(workv1.GroupName)
+		Expect(err).NotTo(HaveOccurred())
+		for _, crd := range ours {
+			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, crd))).To(Succeed())
+		}
+		ns := expect.FreshNamespace(ctx, memberClient)
+		nested := `{apiVersion: work.open-cluster-management.io/v1, kind: ManifestWork, metadata: {creationTimestamp: null, namespace: ` + ns + `, name: nested}, status: {resourceStatus: {}},
+			spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {creationTimestamp: null, namespace: ` + ns + `, name: a}, data: {x: "1"}}]}}}`
+		spec := configured(workv1.GroupName, "manifestworks", ns, "nested", func(o *workv1.ManifestConfigOption) {
+			o.UpdateStrategy = &workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{Force: true}}
+		})
+		createWork(ctx, "nesting", spec, nested)
+		Eventually(conditions(ctx, "nesting")).Should(beDone())
+		for range 2 {
+			agent.Stop()
+			agent = startAgent(agentOptions{}) // remembers nothing
+			updateWork(ctx, "nesting", func(work *workv1.ManifestWork) {
+				work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, manifests(build.ConfigMapText(ns, fmt.Sprint("b", work.Generation)))...)
+			})
+			Eventually(conditions(ctx, "nesting")).Should(beDone())
+		}
+		found, err := expect.Found(ctx, memberClient, "work.open-cluster-management.io/v1", "ManifestWork", ns, "nested")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.GetGeneration()).To(BeEquivalentTo(1))
+	})
+
 	It("ServerSideApply lets two works with different fields share an object, and an owner of each", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		ssa := func(manager string) workv1.ManifestWorkSpec {
@@ -115,8 +160,12 @@ var _ = Describe("The strategy of a manifest", func() {
 			settled := expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion
 			g.Consistently(func() string { return expect.ConfigMap(ctx, memberClient, ns, "a").ResourceVersion }).WithTimeout(3 * time.Second).Should(Equal(settled))
 		}).Should(Succeed(), "nobody fights")
+		updateWork(ctx, "ssa-three", func(work *workv1.ManifestWork) {
+			work.Spec.DeleteOption = &workv1.DeleteOption{PropagationPolicy: "Orphan"}
+		})
+		Eventually(owners(ctx, ns, "a")).Should(ConsistOf(recordName("ssa-one"), recordName("ssa-two")))
 		removeWork(ctx, "ssa-one")
-		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two"), recordName("ssa-three")))
+		Expect(owners(ctx, ns, "a")()).To(ConsistOf(recordName("ssa-two")))
 	})
 
 	It("is that of the first config that matches, with asterisks for any text", func(ctx SpecContext) {
@@ -129,5 +178,23 @@ var _ = Describe("The strategy of a manifest", func() {
 		Eventually(conditions(ctx, "wildcard")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "theirs"}))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "1"}))
+	})
+
+	It("is that of the first config that has one, as rules are of the first that has some", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		foreignConfigMap(ctx, ns, map[string]string{"x": "theirs"})
+		spec := strategy(ns, workv1.UpdateStrategy{Type: "ReadOnly"})
+		paths := func(path string) []workv1.FeedbackRule {
+			return []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "value", Path: path}}}}
+		}
+		spec.ManifestConfigs[0].FeedbackRules = paths(".data.none")
+		first := strategy("*", workv1.UpdateStrategy{}).ManifestConfigs[0]
+		first.UpdateStrategy, first.FeedbackRules = nil, paths(".data.x")
+		last := strategy(ns, workv1.UpdateStrategy{Type: "Update"}).ManifestConfigs[0]
+		last.ConditionRules = []workv1.ConditionRule{{Condition: "Theirs", Type: "CEL", CELExpressions: []string{"object.data.x == 'theirs'"}}}
+		spec.ManifestConfigs = []workv1.ManifestConfigOption{first, spec.ManifestConfigs[0], last}
+		createWork(ctx, "config-of-each", spec, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(of(ctx, "config-of-each", 0)).Should(HaveExactElements(applied, available, synced, "Theirs True ConditionRuleEvaluated Manifest is Theirs"))
+		Expect(values(ctx, "config-of-each", 0)(Default)).To(HaveExactElements(`value={"type":"String","string":"theirs"}`))
 	})
 })

@@ -125,8 +125,10 @@ type agentOptions struct {
 	raw   bool
 	// impersonate has executors write themselves.
 	impersonate bool
-	// wrap sees all requests to the cluster.
-	wrap func(http.RoundTripper) http.RoundTripper
+	// wrap sees all requests to the cluster, wrapHub those to the hub.
+	wrap, wrapHub func(http.RoundTripper) http.RoundTripper
+	// over is the link by which the hub is reached; nil: directly.
+	over *env.Link
 	// works has the agent apply Works too.
 	works bool
 }
@@ -139,6 +141,12 @@ func startAgent(o agentOptions) *expect.Running {
 	}
 	hubConfig, err := o.of.ConfigFor(agentUser)
 	Expect(err).NotTo(HaveOccurred())
+	if o.over != nil {
+		hubConfig = o.over.Config(hubConfig)
+	}
+	if o.wrapHub != nil {
+		hubConfig.Wrap(o.wrapHub)
+	}
 	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
 		mgr, err := newAgent(ctx, o, hubConfig)
 		if err != nil {

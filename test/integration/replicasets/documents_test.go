@@ -7,28 +7,41 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("The example of docs/manifestworks.md", func() {
-	It("is rolled out, as it stands, to the canary first", func(ctx SpecContext) {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
-		Expect(err).NotTo(HaveOccurred())
-		example := ""
-		for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			if strings.Contains(found[1], "kind: ManifestWorkReplicaSet") {
-				example = found[1]
-			}
+// examples are the pieces of YAML of docs/manifestworks.md that are of ManifestWorkReplicaSets,
+// the first as it stands and what others change of it.
+func examples() []string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
+	Expect(err).NotTo(HaveOccurred())
+	var all []string
+	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(found[1], "placementRefs") {
+			all = append(all, found[1])
 		}
-		Expect(example).NotTo(BeEmpty())
+	}
+	Expect(all).NotTo(BeEmpty())
+	return all
+}
+
+var _ = Describe("The examples of docs/manifestworks.md", func() {
+	It("are rolled out: the first, as it stands, to the canary first, and the others when that is done", func(ctx SpecContext) {
+		pieces := examples()
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
-		Expect(yaml.UnmarshalStrict([]byte(example), set)).To(Succeed())
+		Expect(yaml.UnmarshalStrict([]byte(pieces[0]), set)).To(Succeed())
 		b := newBed(ctx, 3)
 		b.place(ctx, "production", b.clusters[:2], b.clusters[2:])
 		b.name(ctx, "production-decision-2", "canary")
@@ -36,5 +49,30 @@ var _ = Describe("The example of docs/manifestworks.md", func() {
 		Expect(hubClient.Create(ctx, set)).To(Succeed())
 		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[2])))
 		Eventually(said(ctx, set)).Should(HaveExactElements(verified, progressing, notApplied))
+		for _, piece := range pieces[1:] {
+			By(piece)
+			update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) {
+				set.Spec.PlacementRefs = nil
+				Expect(yaml.UnmarshalStrict([]byte(piece), set)).To(Succeed())
+			})
+			Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		}
+	})
+
+	It("name each field of a ManifestWorkReplicaSet, and each value of those that have a few", func() {
+		var parsed []map[string]any
+		for _, piece := range examples() {
+			fields := map[string]any{}
+			Expect(yaml.Unmarshal([]byte(piece), &fields)).To(Succeed(), piece)
+			parsed = append(parsed, fields["spec"].(map[string]any))
+		}
+		all, err := crds.ForHub(workv1.GroupName)
+		Expect(err).NotTo(HaveOccurred())
+		of := slices.IndexFunc(all, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+			return crd.Spec.Names.Plural == "manifestworkreplicasets"
+		})
+		Expect(of).NotTo(BeNumerically("<", 0))
+		spec := all[of].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		Expect(expect.Unnamed(spec, parsed, ".manifestWorkTemplate.")).To(BeEmpty())
 	})
 })
