@@ -144,12 +144,27 @@ func (j *job) waitJoined(ctx context.Context) error {
 	if _, err := j.hub(ctx, "wait", "memberclusters", "--all", "--for=condition=Joined", "--timeout="+availableTimeout.String()); err != nil {
 		return err
 	}
-	if j.fleet.OCM {
-		if _, err := j.hub(ctx, "wait", "managedclusters", "--all", "--for=condition=ManagedClusterConditionAvailable", "--timeout="+availableTimeout.String()); err != nil {
+	if err := j.waitShown(ctx); err != nil {
+		return err
+	}
+	return j.fleet.AwaitAnswers(ctx, availableTimeout)
+}
+
+// waitShown waits until the members are ManagedClusters too, where that was asked for.
+func (j *job) waitShown(ctx context.Context) error {
+	if !j.fleet.OCM {
+		return nil
+	}
+	wait := []string{"wait", "managedclusters", "--timeout=" + availableTimeout.String()}
+	for _, m := range j.fleet.Members {
+		wait = append(wait, m.Name)
+	}
+	for _, until := range []string{"create", "condition=ManagedClusterConditionAvailable"} {
+		if _, err := j.hub(ctx, append(wait, "--for="+until)...); err != nil {
 			return err
 		}
 	}
-	return j.fleet.AwaitAnswers(ctx, availableTimeout)
+	return nil
 }
 
 // applyExamples makes what is not there: what people have changed since stays as it is.

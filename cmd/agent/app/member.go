@@ -213,11 +213,19 @@ func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, r
 }
 
 // addHeartbeat completes what says how the member is, and runs it.
-func (a *agent) addHeartbeat(hub ctrl.Manager, member string, r heartbeat.Reconciler) (err error) {
-	if r.Namespaces, err = a.namespaces(hub); err != nil {
+func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconciler) error {
+	member, err := metadata.NewForConfig(a.Member)
+	if err != nil {
+		return fmt.Errorf("reaching the member at %s: %w", a.Member.Host, err)
+	}
+	r.Claims = heartbeat.NewClaims(member, clock.RealClock{})
+	if err := hub.Add(manager.RunnableFunc(r.Claims.Run)); err != nil {
+		return fmt.Errorf("adding the watch on claims: %w", err)
+	}
+	if r.Namespaces, err = a.namespaces(hub, member); err != nil {
 		return err
 	}
-	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, member, version.Get()
+	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, name, version.Get()
 	r.Server, r.ServerCA, r.Tunnel = a.Member.Host, a.reportedCA(), a.way.told
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
 	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
@@ -225,15 +233,11 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, member string, r heartbeat.Reconc
 }
 
 // namespaces is nil where nobody asked that they be collected.
-func (a *agent) namespaces(hub ctrl.Manager) (*heartbeat.Namespaces, error) {
+func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartbeat.Namespaces, error) {
 	if !a.CollectNamespaces {
 		return nil, nil
 	}
-	names, err := metadata.NewForConfig(a.Member)
-	if err != nil {
-		return nil, fmt.Errorf("reaching the member at %s: %w", a.Member.Host, err)
-	}
-	namespaces := heartbeat.NewNamespaces(names, clock.RealClock{})
+	namespaces := heartbeat.NewNamespaces(member, clock.RealClock{})
 	if err := hub.Add(manager.RunnableFunc(namespaces.Run)); err != nil {
 		return nil, fmt.Errorf("adding the watch on namespaces: %w", err)
 	}

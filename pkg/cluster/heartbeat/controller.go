@@ -58,6 +58,8 @@ type Reconciler struct {
 	Held *Held
 	// Namespaces, if set, are reported too. Somebody has it Run.
 	Namespaces *Namespaces
+	// Claims, if set, has the member reported when what it says of itself changes.
+	Claims *Claims
 	// Impersonation, if set, returns how the gateway acts as its callers on the member, or
 	// nothing while that is not known.
 	Impersonation func() string
@@ -108,6 +110,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	if r.Namespaces != nil {
 		b.WatchesRawSource(r.Namespaces.changed.source(internal))
+	}
+	if r.Claims != nil {
+		b.WatchesRawSource(r.Claims.changed.source(internal))
 	}
 	return b.Complete(r)
 }

@@ -6,6 +6,8 @@ package heartbeat
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,11 +97,13 @@ func TestClaimsAreTakenWithinBounds(t *testing.T) {
 	for i := range 2 * maxClaims {
 		many = append(many, item(fmt.Sprintf("claim-%03d", i), "x", nil))
 	}
-	if err := addClaims(claims, list(many...)); err != nil {
+	if err := addClaims(claims, list(append(many, item("platform.open-cluster-management.io", "AWS", nil))...)); err != nil {
 		t.Fatal(err)
 	}
-	if len(claims) != maxClaims {
-		t.Errorf("%d claims", len(claims))
+	claims = bounded(claims)
+	_, last := claims["claim-098"]
+	if _, beyond := claims["claim-099"]; len(claims) != maxClaims || claims["platform.open-cluster-management.io"] != "AWS" || !last || beyond {
+		t.Errorf("%d claims: %v", len(claims), slices.Sorted(maps.Keys(claims)))
 	}
 	if err := addClaims(claims, []byte("no JSON")); err == nil {
 		t.Error("took what is no list")

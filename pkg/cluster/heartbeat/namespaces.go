@@ -7,14 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
@@ -38,23 +36,15 @@ const (
 // Namespaces finds out which namespaces the member has. Those that are being deleted do
 // not count: nothing can be placed there. Make it with NewNamespaces, and have it Run.
 type Namespaces struct {
-	member  metadata.Getter
-	clock   clock.WithDelayedExecution
-	changed wakes
-
-	// mu guards the fields below it.
-	mu sync.Mutex
-	// due is set while a report is about to be asked for.
-	due bool
-	// asked is when the last one was.
-	asked time.Time
+	*notice
+	member metadata.Getter
 }
 
 // NewNamespaces looks at the member that the client reaches.
 func NewNamespaces(member metadata.Interface, clock clock.WithDelayedExecution) *Namespaces {
 	return &Namespaces{
 		member: member.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")),
-		clock:  clock, changed: make(wakes, 1),
+		notice: newNotice(clock, namespacesSettle, namespacesPause),
 	}
 }
 
@@ -134,51 +124,6 @@ func untell(status *clusterv1beta1.InternalMemberClusterStatus) {
 // Run has the member reported when its namespaces change, until ctx ends. That they
 // cannot be watched is not told: each heartbeat lists them, and tells that.
 func (n *Namespaces) Run(ctx context.Context) error {
-	for {
-		n.follow(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-n.clock.After(namespacesRetry):
-		}
-	}
-}
-
-// follow returns when the watch ends, as the API server ends each after some time.
-func (n *Namespaces) follow(ctx context.Context) {
-	events, err := n.member.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		return
-	}
-	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case e, ok := <-events.ResultChan():
-			if !ok || e.Type == watch.Error {
-				return
-			}
-			n.note()
-		}
-	}
-}
-
-// note asks for a report, though not at once: on a member where namespaces come and go
-// all the time, each would be a write on the hub.
-func (n *Namespaces) note() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.due {
-		return
-	}
-	n.due = true
-	n.clock.AfterFunc(max(namespacesSettle, namespacesPause-n.clock.Since(n.asked)), n.ask)
-}
-
-func (n *Namespaces) ask() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.due, n.asked = false, n.clock.Now()
-	n.changed.wake()
+	n.follow(ctx, n.member, namespacesRetry)
+	return nil
 }

@@ -77,7 +77,7 @@ var _ reconcile.Reconciler = (*Approver)(nil)
 // SetupWithManager watches requests, and ManagedClusters that come after theirs.
 func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 	ofCluster := func(ctx context.Context, cluster client.Object) []reconcile.Request {
-		if len(a.Users) == 0 && a.Account == nil {
+		if len(a.Users) == 0 {
 			return nil
 		}
 		return enqueue.All(ctx, a.Requests, &certificatesv1.CertificateSigningRequestList{},

@@ -132,14 +132,32 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		r.forget(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	left, err := r.reconcileLease(ctx, cluster)
-	if err == nil {
-		err = r.reconcileTaints(ctx, cluster)
-	}
+	left, err := r.reconcileCluster(ctx, cluster)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
 	return ctrl.Result{RequeueAfter: max(0, left)}, client.IgnoreNotFound(err)
+}
+
+func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clusterv1.ManagedCluster) (left time.Duration, err error) {
+	member := false
+	if r.IsMember != nil {
+		if member, err = r.IsMember(ctx, cluster); err != nil {
+			return 0, err
+		}
+	}
+	if member {
+		// Whoever says of it whether it is available has given it the taint that goes with that
+		// when it was made, and is about to say it.
+		if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable) == nil {
+			return 0, nil
+		}
+		return 0, r.reconcileTaints(ctx, cluster)
+	}
+	if left, err = r.reconcileLease(ctx, cluster); err != nil {
+		return 0, err
+	}
+	return left, r.reconcileTaints(ctx, cluster)
 }
 
 // reconcileLease says of a cluster that was accepted once what its Lease says, and returns
@@ -148,11 +166,6 @@ func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *cluste
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken || accepted.Reason == clusterv1.ReasonError {
 		return 0, nil
-	}
-	if r.IsMember != nil {
-		if member, err := r.IsMember(ctx, cluster); member || err != nil {
-			return 0, err
-		}
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: clusterv1.ClusterLease}, lease)

@@ -76,7 +76,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 		if err := r.writeCondition(ctx, base, condition); err != nil {
 			return ctrl.Result{}, err
 		}
-		cluster.ResourceVersion = base.ResourceVersion
+		cluster.ResourceVersion, cluster.Status = base.ResourceVersion, base.Status
 	}
 	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)

@@ -100,9 +100,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) error {
 		return fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	case err != nil || member.DeletionTimestamp != nil:
 		return r.end(ctx, cluster, err != nil)
+	case cluster.UID == "" && !isShownYet(member):
+		return nil
 	case cluster.UID == "":
 		cluster.Name = name
-		desired(cluster, member, member.IsApproved())
+		begin(cluster, member)
 		if err := r.Client.Create(ctx, cluster); err != nil {
 			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
 		}

@@ -57,6 +57,28 @@ func decide(decided string, byMember, byCluster bool) bool {
 	return byMember
 }
 
+// isShownYet is true for a member that somebody has to let in, and for one whose agent has come:
+// then all that there is to say of it is said at once.
+func isShownYet(member *clusterv1beta1.MemberCluster) bool {
+	return !member.IsApproved() || meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined) != nil &&
+		member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
+}
+
+// begin makes what is to show a member: with the finalizers that it will have, and the taint that
+// its availability wants, so that nobody has to write them afterwards.
+func begin(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) {
+	cluster.Finalizers = []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer}
+	taint := clusterv1.Taint{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
+	available := availableOf(member)
+	if available != nil && available.Status == metav1.ConditionFalse {
+		taint.Key = clusterv1.TaintUnavailable
+	}
+	if available == nil || available.Status != metav1.ConditionTrue {
+		cluster.Spec.Taints = append(cluster.Spec.Taints, taint)
+	}
+	desired(cluster, member, member.IsApproved())
+}
+
 // desired makes a ManagedCluster what shows the member, but for its status. While the
 // MemberCluster says otherwise the decision is on its way.
 func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster, letIn bool) {
@@ -154,17 +176,11 @@ func claimsOf(member *clusterv1beta1.MemberCluster) []clusterv1.ManagedClusterCl
 		claim := clusterv1.ManagedClusterClaim{Name: string(name), Value: member.Status.Properties[name].Value}
 		switch {
 		case strings.Contains(claim.Name, "/") || claim.Value == "":
-		case isReserved(claim.Name):
+		case slices.Contains(clusterv1.ReservedClaims(), claim.Name):
 			reserved = append(reserved, claim)
 		case len(custom) < maxCustomClaims:
 			custom = append(custom, claim)
 		}
 	}
 	return append(reserved, custom...)
-}
-
-func isReserved(claim string) bool {
-	return slices.Contains([]string{
-		"id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io",
-	}, claim)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -167,6 +168,36 @@ func TestAViewFollowsAndIsThenAtRest(t *testing.T) {
 	desired(cluster, member, true)
 	if diff := cmp.Diff(map[string]string{"tier": "1", "of": "people"}, cluster.Labels); diff != "" {
 		t.Errorf("after the member's labels changed (-want +got)\n%s", diff)
+	}
+}
+
+func TestAMemberIsShownWhenThereIsSomethingToSay(t *testing.T) {
+	waiting := []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}
+	for name, tc := range map[string]struct {
+		change func(*clusterv1beta1.MemberCluster)
+		shown  bool
+		taints []string
+	}{
+		"it has joined": {func(*clusterv1beta1.MemberCluster) {}, true, nil},
+		"it is not well": {func(m *clusterv1beta1.MemberCluster) {
+			m.Status.AgentStatus[0].Conditions[0].Status = metav1.ConditionFalse
+		}, true, []string{clusterv1.TaintUnavailable}},
+		"it is silent":         {func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[0].Status = metav1.ConditionUnknown }, true, []string{clusterv1.TaintUnreachable}},
+		"its agent never came": {func(m *clusterv1beta1.MemberCluster) { m.Status = clusterv1beta1.MemberClusterStatus{} }, false, []string{clusterv1.TaintUnreachable}},
+		"it waits for approval": {func(m *clusterv1beta1.MemberCluster) {
+			m.Status, m.Spec.Taints = clusterv1beta1.MemberClusterStatus{}, waiting
+		}, true, []string{clusterv1.TaintUnreachable}},
+	} {
+		member, cluster := aMember(), &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		tc.change(member)
+		begin(cluster, member)
+		var taints []string
+		for _, taint := range cluster.Spec.Taints {
+			taints = append(taints, taint.Key)
+		}
+		if diff := cmp.Diff(tc.taints, taints); diff != "" || isShownYet(member) != tc.shown || len(cluster.Finalizers) != 2 {
+			t.Errorf("%s: shown %v, finalizers %v, taints (-want +got)\n%s", name, isShownYet(member), cluster.Finalizers, diff)
+		}
 	}
 }
 

@@ -217,7 +217,7 @@ func TestRosterTranslatesWhatChanged(t *testing.T) {
 	var r roster
 	look := func(want ...string) {
 		t.Helper()
-		clusters, err := r.clusters(t.Context(), reader)
+		clusters, err := r.clusters(t.Context(), reader, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ package klusterlets_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -65,6 +68,19 @@ func (h *takenHub) write(ctx context.Context, file string, replaced ...string) {
 	}
 }
 
+// joined is the klusterlet of a cluster, with a certificate that the hub has signed before.
+func (h *takenHub) joined(cluster string) *agent {
+	GinkgoHelper()
+	a := &agent{cluster: cluster, name: "abcde", bootstrap: rest.AnonymousClientConfig(h.Config())}
+	config, err := h.ConfigFor(a.commonName(), "system:open-cluster-management:"+cluster, "system:open-cluster-management:managed-clusters")
+	Expect(err).NotTo(HaveOccurred())
+	a.certificate = config.CertData
+	block, _ := pem.Decode(config.KeyData)
+	a.key, err = x509.ParseECPrivateKey(block.Bytes)
+	Expect(err).NotTo(HaveOccurred())
+	return a
+}
+
 // versions are the resourceVersions of all that was there.
 func (h *takenHub) versions(ctx context.Context) map[string]string {
 	GinkgoHelper()
@@ -85,6 +101,25 @@ func lease(namespace, name string, seconds int32) *coordinationv1.Lease {
 	}}
 }
 
+// addOnKind is of Open Cluster Management's add-ons, which stay its own: of it only what matters
+// here, that they are there.
+func addOnKind() *apiextensionsv1.CustomResourceDefinition {
+	const group, plural = "addon.open-cluster-management.io", "managedclusteraddons"
+	anything := &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: build.Named(plural + "." + group),
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: "managedclusteraddon", Kind: "ManagedClusterAddOn", ListKind: "ManagedClusterAddOnList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: anything},
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+			}},
+		},
+	}
+}
+
 // newTakenHub starts one with two klusterlets that go on renewing their Leases.
 func newTakenHub(ctx context.Context) *takenHub {
 	GinkgoHelper()
@@ -97,7 +132,7 @@ func newTakenHub(ctx context.Context) *takenHub {
 	clusters, err := crds.Named(append(crds.Placements(), "managedclusters.cluster.open-cluster-management.io",
 		"managedclustersets.cluster.open-cluster-management.io", "managedclustersetbindings.cluster.open-cluster-management.io")...)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{CRDs: append(works, clusters...), MaxTime: time.Minute})
+	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{CRDs: append(append(works, clusters...), addOnKind()), MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 	h.write(ctx, "ocm-fleet.yaml")
 	for _, name := range []string{"taken-1", "taken-2"} {
@@ -116,6 +151,8 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 		running := lease("open-cluster-management-hub", "registration-controller-lock", 3600)
 		expect.Created(ctx, h.client, running)
+		joined := h.joined("taken-1")
+		Expect(joined.hub().Get(ctx, client.ObjectKey{Namespace: "taken-1", Name: clusterv1.ClusterLease}, &coordinationv1.Lease{})).To(Succeed())
 		before := h.versions(ctx)
 		flags := []string{"--ocm=registration,placement,works", "--install", "--external-name=localhost"}
 
@@ -166,5 +203,38 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		// generation they are.
 		Eventually(written).Should(ConsistOf("ManagedClusterSet /default", "ManagedClusterSet /global", "Placement team/production"))
 		Consistently(written).Should(HaveLen(3))
+
+		By("a klusterlet going on with the certificate that it has, and getting its next one")
+		joined.connected(ctx)
+		joined.renewLease(ctx, time.Now())
+		own := joined.hub()
+		joined.fetch(ctx, own, joined.ask(ctx, own))
+		joined.connected(ctx)
 	})
+
+	DescribeTable("is taken over in parts, beside what goes on running of it", func(ctx SpecContext, part, running, taken, left string) {
+		h := newTakenHub(ctx)
+		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
+		Expect(err).NotTo(HaveOccurred(), out)
+		expect.Created(ctx, h.client, lease("open-cluster-management-hub", running, 3600))
+		held := func() map[string]string {
+			versions := h.versions(ctx)
+			// It says once of which generation its conditions are.
+			delete(versions, "Placement team/production")
+			return versions
+		}
+		before := held()
+		program.Gateway(ctx, h.Cluster, "--ocm="+part, "--install", "--external-name=localhost", "--adopt")
+		kind := &apiextensionsv1.CustomResourceDefinition{}
+		Eventually(func() (map[string]string, error) {
+			err := h.client.Get(ctx, client.ObjectKey{Name: taken + ".cluster.open-cluster-management.io"}, kind)
+			return kind.Labels, err
+		}).Should(HaveKeyWithValue("app.kubernetes.io/managed-by", "fleetgate"))
+		Expect(h.client.Get(ctx, client.ObjectKey{Name: left + ".cluster.open-cluster-management.io"}, kind)).To(Succeed())
+		Expect(kind.Labels).NotTo(HaveKey("app.kubernetes.io/managed-by"))
+		Consistently(held).WithTimeout(3 * time.Second).Should(Equal(before))
+	},
+		Entry("registration, beside its placement", "registration", "placement-lock", "managedclusters", "placements"),
+		Entry("placement, beside its registration", "placement", "registration-controller-lock", "placements", "managedclusters"),
+	)
 })

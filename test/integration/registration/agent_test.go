@@ -106,12 +106,16 @@ func (a *agent) runHeartbeat(ctx context.Context, own kubernetes.Interface, conf
 			return nil
 		},
 	}
+	objects, err := metadata.NewForConfig(member.Config())
+	if err != nil {
+		return err
+	}
+	reconciler.Claims = heartbeat.NewClaims(objects, clock.RealClock{})
+	if err := mgr.Add(manager.RunnableFunc(reconciler.Claims.Run)); err != nil {
+		return err
+	}
 	if a.collects {
-		names, err := metadata.NewForConfig(member.Config())
-		if err != nil {
-			return err
-		}
-		reconciler.Namespaces = heartbeat.NewNamespaces(names, clock.RealClock{})
+		reconciler.Namespaces = heartbeat.NewNamespaces(objects, clock.RealClock{})
 		if err := mgr.Add(manager.RunnableFunc(reconciler.Namespaces.Run)); err != nil {
 			return err
 		}

@@ -344,6 +344,8 @@ var _ = Describe("A member that has joined", func() {
 	It("shows what the member says of itself, and follows it", func(ctx SpecContext) {
 		installClaims(ctx)
 		join(ctx, gatewayOptions{})
+		// Not with the next heartbeat, but when it changes.
+		setHeartbeatPeriod(ctx, name, 600)
 		claim := makeClaim(ctx, "platform-"+namespace, "bare-metal")
 		property := func() string {
 			return getMember(ctx, name).Status.Properties[clusterv1beta1.PropertyName("platform-"+namespace)].Value

@@ -46,3 +46,11 @@ const (
 // ClusterLease is the name of the Lease that the agent of a cluster renews, in the cluster's
 // namespace.
 const ClusterLease = "managed-cluster-lease"
+
+// ReservedClaims are the names of ClusterClaims that every cluster is to have. They are told
+// before all others, of which there may be too many.
+func ReservedClaims() []string {
+	return []string{
+		"id.k8s.io", "kubeversion.open-cluster-management.io", "platform.open-cluster-management.io", "product.open-cluster-management.io",
+	}
+}

@@ -1,0 +1,86 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+)
+
+// notice asks for a report when something on the member has changed, though not at once, and not
+// for each change: where objects come and go all the time, each would be a write on the hub.
+type notice struct {
+	clock   clock.WithDelayedExecution
+	changed wakes
+	// settle is how long changes are gathered, pause the least time between two reports that
+	// they cause.
+	settle, pause time.Duration
+
+	// mu guards the fields below it.
+	mu sync.Mutex
+	// due is set while a report is about to be asked for.
+	due bool
+	// asked is when the last one was.
+	asked time.Time
+}
+
+func newNotice(clock clock.WithDelayedExecution, settle, pause time.Duration) *notice {
+	return &notice{clock: clock, changed: make(wakes, 1), settle: settle, pause: pause}
+}
+
+// follow watches objects until ctx ends. A watch that ends, as the API server ends each after some
+// time, or that cannot begin, begins again after a while.
+func (n *notice) follow(ctx context.Context, objects metadata.Getter, retry time.Duration) {
+	for {
+		n.watch(ctx, objects)
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.clock.After(retry):
+		}
+	}
+}
+
+func (n *notice) watch(ctx context.Context, objects metadata.Getter) {
+	events, err := objects.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-events.ResultChan():
+			if !ok || e.Type == watch.Error {
+				return
+			}
+			n.note()
+		}
+	}
+}
+
+// note asks for a report once changes are gathered.
+func (n *notice) note() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.due {
+		return
+	}
+	n.due = true
+	n.clock.AfterFunc(max(n.settle, n.pause-n.clock.Since(n.asked)), n.ask)
+}
+
+func (n *notice) ask() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.due, n.asked = false, n.clock.Now()
+	n.changed.wake()
+}

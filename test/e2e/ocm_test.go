@@ -1,0 +1,220 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"fleetgate.io/fleetgate/test/forwardproxy"
+)
+
+// klusterlet is a stand-in for one: it does by kubectl, with its own credentials, what the
+// contract of a klusterlet says.
+type klusterlet struct {
+	fleet   *launched
+	cluster string
+	// proxy is the way out of its network.
+	proxy *forwardproxy.Proxy
+	// bootstrap and own are its kubeconfigs, to ask to join with and of its certificate.
+	bootstrap, own string
+	key            *ecdsa.PrivateKey
+}
+
+// kubeconfig writes one that leads to the hub through the proxy, whose authority is appended.
+func (k *klusterlet) kubeconfig(name string, user *clientcmdapi.AuthInfo) string {
+	GinkgoHelper()
+	admin, err := clientcmd.LoadFromFile(k.fleet.fleet.HubKubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	config := clientcmdapi.NewConfig()
+	for _, cluster := range admin.Clusters {
+		config.Clusters["hub"] = &clientcmdapi.Cluster{
+			Server: cluster.Server, ProxyURL: k.proxy.URL, CertificateAuthorityData: append(cluster.CertificateAuthorityData, k.proxy.CA()...),
+		}
+	}
+	config.AuthInfos["agent"], config.Contexts["hub"], config.CurrentContext = user, &clientcmdapi.Context{Cluster: "hub", AuthInfo: "agent"}, "hub"
+	path := filepath.Join(k.fleet.dir, k.cluster+"-"+name+".kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
+}
+
+// as runs kubectl as the klusterlet.
+func (k *klusterlet) as(ctx context.Context, kubeconfig, stdin string, args ...string) (string, error) {
+	return k.fleet.fleet.Kubectl(ctx, kubeconfig, stdin, args...)
+}
+
+// ask makes its ManagedCluster and asks for a certificate; it returns the request's name.
+func (k *klusterlet) ask(ctx context.Context) string {
+	GinkgoHelper()
+	token := k.fleet.hub(ctx, "create", "token", "agent-registration-bootstrap", "--namespace=open-cluster-management")
+	k.bootstrap = k.kubeconfig("bootstrap", &clientcmdapi.AuthInfo{Token: strings.TrimSpace(token)})
+	var err error
+	k.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	user := "system:open-cluster-management:" + k.cluster
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: user + ":e2e", Organization: []string{user, "system:open-cluster-management:managed-clusters"},
+	}}, k.key)
+	Expect(err).NotTo(HaveOccurred())
+	request := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+	out, err := k.as(ctx, k.bootstrap, fmt.Sprintf(`
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: %[1]s}
+spec: {leaseDurationSeconds: 60, managedClusterClientConfigs: [{url: "https://%[1]s.example.com:6443"}]}
+---
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: %[1]s-x7k2p, labels: {open-cluster-management.io/cluster-name: %[1]s}}
+spec: {signerName: kubernetes.io/kube-apiserver-client, usages: [digital signature, key encipherment, client auth], request: %[2]s}
+`, k.cluster, request), "create", "--filename=-")
+	Expect(err).NotTo(HaveOccurred(), out)
+	return k.cluster + "-x7k2p"
+}
+
+// come takes its certificate, renews its Lease and reports.
+func (k *klusterlet) come(ctx context.Context, request string) {
+	GinkgoHelper()
+	var certificate []byte
+	Eventually(func(g Gomega) {
+		encoded, err := k.as(ctx, k.bootstrap, "", "get", "certificatesigningrequest", request, "--output=jsonpath={.status.certificate}")
+		g.Expect(err).NotTo(HaveOccurred())
+		certificate, err = base64.StdEncoding.DecodeString(encoded)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(certificate).NotTo(BeEmpty())
+	}).Should(Succeed())
+	key, err := x509.MarshalECPrivateKey(k.key)
+	Expect(err).NotTo(HaveOccurred())
+	k.own = k.kubeconfig("own", &clientcmdapi.AuthInfo{
+		ClientCertificateData: certificate, ClientKeyData: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key}),
+	})
+	Eventually(k.renew).WithArguments(ctx).Should(Succeed())
+	now := time.Now().UTC().Format(time.RFC3339)
+	condition := func(kind, reason string) string {
+		return fmt.Sprintf(`{"op":"add","path":"/status/conditions/-","value":{"type":%q,"status":"True","reason":%q,"message":"","lastTransitionTime":%q}}`, kind, reason, now)
+	}
+	Eventually(func() error {
+		_, err := k.as(ctx, k.own, "", "patch", "managedcluster", k.cluster, "--subresource=status", "--type=json",
+			"--patch=["+condition("ManagedClusterJoined", "ManagedClusterJoined")+","+condition("ManagedClusterConditionAvailable", "ManagedClusterAvailable")+"]")
+		return err
+	}).Should(Succeed())
+}
+
+// renew renews its Lease; it may get and update that, and no more.
+func (k *klusterlet) renew(ctx context.Context) error {
+	lease, err := k.as(ctx, k.own, "", "get", "lease", "managed-cluster-lease", "--namespace="+k.cluster, "--output=json")
+	if err != nil {
+		return err
+	}
+	now := fmt.Sprintf(`"renewTime": %q`, time.Now().UTC().Format(metav1.RFC3339Micro))
+	_, err = k.as(ctx, k.own, renewTime.ReplaceAllString(lease, now), "replace", "--filename=-")
+	return err
+}
+
+var renewTime = regexp.MustCompile(`"renewTime": "[^"]*"`)
+
+var _ = Describe("A fleet with OCM=1", Ordered, func() {
+	var (
+		l   *launched
+		k   *klusterlet
+		out string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		l = newFolder()
+		var err error
+		out, err = l.launcher(ctx, "-ocm", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		k = &klusterlet{fleet: l, cluster: "edge", proxy: forwardproxy.Start(true)}
+		DeferCleanup(k.proxy.Close)
+	})
+
+	accepted := func(ctx context.Context, cluster, value string) {
+		GinkgoHelper()
+		l.hub(ctx, "patch", "managedcluster", cluster, "--type=merge", `--patch={"spec":{"hubAcceptsClient":`+value+`}}`)
+	}
+	// row is a ManagedCluster as kubectl prints it, without its age.
+	row := func(ctx context.Context, cluster string) func() []string {
+		return func() []string {
+			return strings.Fields(l.hub(ctx, "get", "managedcluster", cluster, "--no-headers", "--output=custom-columns="+
+				`A:.spec.hubAcceptsClient,B:.status.conditions[?(@.type=="HubAcceptedManagedCluster")].reason,C:.status.conditions[?(@.type=="ManagedClusterConditionAvailable")].status,D:.spec.taints[*].key`))
+		}
+	}
+
+	It("prints both views of its members", func() {
+		Expect(out).To(MatchRegexp(`(?s)The members\n +NAME +JOINED.*member-1 .*member-2 `))
+		Expect(out).To(MatchRegexp(`(?s)as clients of Open Cluster Management see them\n +NAME +HUB ACCEPTED +MANAGED CLUSTER URLS +JOINED +AVAILABLE +AGE\n +member-1 +true +https://\S+ +True +True .*\n +member-2 +true `))
+	})
+
+	It("has a cluster with a klusterlet beside them, which comes through a proxy and is accepted", func(ctx SpecContext) {
+		request := k.ask(ctx)
+		Eventually(row(ctx, k.cluster)).Should(Equal([]string{"false", "<none>", "<none>", "cluster.open-cluster-management.io/unreachable"}))
+		l.hub(ctx, "certificate", "approve", request)
+		accepted(ctx, k.cluster, "true")
+		k.come(ctx, request)
+		Eventually(row(ctx, k.cluster)).Should(Equal([]string{"true", "HubClusterAdminAccepted", "True", "<none>"}))
+		hub, err := url.Parse(k.fleet.hubURL())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k.proxy.Asked()).To(And(Not(BeEmpty()), HaveEach(http.MethodConnect+" "+hub.Host)))
+		Expect(strings.Fields(l.hub(ctx, "get", "managedclusters", "--output=jsonpath={.items[*].metadata.name}"))).To(ConsistOf("edge", "member-1", "member-2"))
+		Expect(strings.Fields(l.hub(ctx, "get", "memberclusters", "--output=jsonpath={.items[*].metadata.name}"))).To(ConsistOf("member-1", "member-2"))
+	})
+
+	It("denies both, and lets both in again", func(ctx SpecContext) {
+		approval := func() string {
+			return l.hub(ctx, "get", "membercluster", "member-2", "--output=jsonpath={.spec.taints[*].key}")
+		}
+		for _, cluster := range []string{k.cluster, "member-2"} {
+			accepted(ctx, cluster, "false")
+			Eventually(row(ctx, cluster)).Should(HaveExactElements("false", "HubClusterAdminDenied", Not(BeEmpty()), Not(BeEmpty())))
+		}
+		Eventually(approval).Should(Equal("fleetgate.io/unapproved"))
+		Eventually(k.renew).WithArguments(ctx).Should(MatchError(ContainSubstring("forbidden")))
+		for _, cluster := range []string{k.cluster, "member-2"} {
+			accepted(ctx, cluster, "true")
+			Eventually(row(ctx, cluster)).Should(HaveExactElements("true", "HubClusterAdminAccepted", Not(BeEmpty()), Not(BeEmpty())))
+		}
+		Eventually(approval).Should(BeEmpty())
+		Eventually(k.renew).WithArguments(ctx).Should(Succeed())
+	})
+
+	It("lets both leave", func(ctx SpecContext) {
+		l.hub(ctx, "delete", "managedcluster", k.cluster, "--timeout=60s")
+		l.hub(ctx, "delete", "membercluster", "member-2", "--timeout=120s")
+		Eventually(func() []string {
+			return strings.Fields(l.hub(ctx, "get", "managedclusters", "--output=jsonpath={.items[*].metadata.name}"))
+		}).Should(Equal([]string{"member-1"}))
+		Eventually(k.renew).WithArguments(ctx).Should(MatchError(ContainSubstring("forbidden")))
+	})
+})
+
+// hubURL is where the hub's API server is.
+func (l *launched) hubURL() string {
+	GinkgoHelper()
+	config, err := os.ReadFile(l.fleet.HubKubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	rest, err := clientcmd.RESTConfigFromKubeConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return rest.Host
+}
