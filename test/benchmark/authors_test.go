@@ -68,6 +68,33 @@ func BenchmarkAdmissionOfAuthors(b *testing.B) {
 	}
 }
 
+// BenchmarkPlacementOfAuthors is how long it takes until the last Work of 10 placements of an
+// administrator on 1,000 members is made, where authors are asked and where they are not:
+// one after the other, each on a hub of its own.
+func BenchmarkPlacementOfAuthors(b *testing.B) {
+	const placements, members = 10, 1000
+	for _, way := range []struct {
+		name  string
+		flags []string
+	}{{"asked", nil}, {"trusted", []string{"--authorize-authors=off"}}} {
+		p := newPlacementBed(b, placements, members, way.flags...)
+		p.settle(b) // A gateway that has just started installs what it needs.
+		p.join(b)
+		p.prepare(b)
+		p.settle(b)
+		cpu := cpuOf(b, p.fleet.Gateway.PID())
+		p.placeUntilWorks(b)
+		used := map[string]float64{"gateway-cpu-s": (cpuOf(b, p.fleet.Gateway.PID()) - cpu).Seconds()}
+		p.figure("scheduled/"+way.name, p.tookScheduled, nil)
+		p.figure("works/"+way.name, p.tookWorks, used)
+		p.end()
+		p.print(b)
+		if err := p.fleet.Stop(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // prepareAuthors gives user "one" the right to an object, and "kinds" that to the kinds of a
 // namespace, but for the wildcard that would spare the questions.
 func prepareAuthors(b *testing.B, admin client.Client) {

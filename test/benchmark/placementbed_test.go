@@ -64,10 +64,10 @@ type placementBed struct {
 	figures   []figure
 }
 
-func newPlacementBed(b *testing.B, placements, members int) *placementBed {
+func newPlacementBed(b *testing.B, placements, members int, flags ...string) *placementBed {
 	b.Helper()
 	ctrl.SetLogger(klog.Background())
-	f := startFleetWith(b, fmt.Sprintf("placement-%d", members), fleet.Options{GatewayArgs: gatewayFlags()})
+	f := startFleetWith(b, fmt.Sprintf("placement-%d", members), fleet.Options{GatewayArgs: append(gatewayFlags(), flags...)})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
