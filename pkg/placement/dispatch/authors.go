@@ -53,19 +53,29 @@ func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master str
 	}
 	bound := selection.ParseBound(answer)
 	for _, id := range group.Resources {
-		kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
-		resource, served, err := a.Resource(kind)
+		covered, err := a.covers(bound, id)
 		if err != nil {
-			return fmt.Errorf("looking up %s: %w", kind, err)
+			return err
 		}
-		if !served {
-			resource = schema.GroupResource{} // Only who may have everything may have it.
-		}
-		if !bound.Covers(resource, id.Namespace, id.Name) {
+		if !covered {
 			return unsent("nothing of resource snapshot %q is sent, as it holds %s %q: user %q, who wrote the placement as it is now, was not found to be allowed to have that delivered. "+
 				"Roll out what is selected now, or have somebody who may get or place it ask again: kubectl annotate --overwrite <placement> %s=ask",
-				master, kind, id.Name, bound.Author, placementv1beta1.AuthorMayAnnotation)
+				master, schema.GroupKind{Group: id.Group, Kind: id.Kind}, id.Name, bound.Author, placementv1beta1.AuthorMayAnnotation)
 		}
 	}
 	return nil
+}
+
+// covers reports whether an answer covers an object. One of a kind that the hub does not
+// serve is covered where everything is, only.
+func (a *Authors) covers(bound *selection.Bound, id placementv1beta1.ResourceIdentifier) (bool, error) {
+	if bound.Covers(schema.GroupResource{}, id.Namespace, id.Name) {
+		return true, nil
+	}
+	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
+	resource, served, err := a.Resource(kind)
+	if err != nil {
+		return false, fmt.Errorf("looking up %s: %w", kind, err)
+	}
+	return served && bound.Covers(resource, id.Namespace, id.Name), nil
 }

@@ -9,7 +9,8 @@
 //
 //   - a placement: may its author read what it selects (get for what is named, list for
 //     what is selected by labels or as a kind, get on everything in a namespace that is
-//     placed with its contents), or `place` it, a verb that delivers without reading;
+//     placed with its contents), or `place` it, a verb that delivers without reading; and
+//     may they update the status of what they have the hub mirror the member's into;
 //   - an override: may its author update what it selects, escalate or bind where
 //     that is RBAC, and render it where it writes what a chart is rendered with;
 //   - an envelope: may its author create what is in it, and escalate or bind.
@@ -23,7 +24,8 @@
 // costs two reviews at most: everything, everywhere. Then come the selectors one by one, and for a
 // namespace in which not everything is allowed, its kinds. A kind of which there is
 // nothing in the namespace now does not have to be allowed: but what has been allowed
-// stands on the placement, as a selection.Bound, and nothing else is selected later.
+// stands on the placement, as a selection.Bound, and nothing else is selected later, nor
+// sent of what was selected before for somebody else (package dispatch).
 //
 // Who decides: the mutating webhook writes the answer into an annotation, replacing
 // whatever stands there. The validating one, which fails closed, asks again and refuses
