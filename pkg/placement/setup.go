@@ -136,10 +136,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
-	if o.AskAuthors {
-		works.Authors = dispatch.AuthorsOf(mgr.GetRESTMapper())
-	}
+	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Authors: o.authors(mgr.GetRESTMapper()), Clock: o.Clock, Workers: o.DispatchWorkers}
 	if o.Charts != nil {
 		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
 		if err := mgr.Add(charts); err != nil {
@@ -148,6 +145,14 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		works.Charts = charts
 	}
 	return dispatch.SetupWithManager(ctx, mgr, works)
+}
+
+// authors confine what is sent; nil confines nothing.
+func (o *Options) authors(mapper meta.RESTMapper) *dispatch.Authors {
+	if !o.AskAuthors {
+		return nil
+	}
+	return dispatch.AuthorsOf(mapper)
 }
 
 // addArrival measures how long placements take, and tells it where somebody reads it.
