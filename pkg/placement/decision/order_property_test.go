@@ -16,6 +16,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 )
 
 // history is what happens to each object, in its order.
@@ -123,6 +124,10 @@ func clustersIn(o *outcome) (all [][]string) {
 // What was decided is decided again when nothing has changed: a gateway that begins anew moves
 // nobody.
 func TestWhatWasDecidedStandsWhenItIsDecidedAgain(t *testing.T) {
+	compiler, err := clustercel.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
 	five := int32(5)
 	for seed := range uint64(2000) {
 		dice := rand.New(rand.NewPCG(seed, 5))
@@ -137,7 +142,7 @@ func TestWhatWasDecidedStandsWhenItIsDecidedAgain(t *testing.T) {
 				}}
 			}
 		})
-		w, r := wished(t, placement), rosterOf()
+		w, r := newWish(placement, compiler), rosterOf()
 		var held []ocmclusterv1beta1.ClusterDecision
 		for n := range 10 {
 			name := fmt.Sprintf("c%02d", n)
