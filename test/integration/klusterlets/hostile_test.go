@@ -244,7 +244,7 @@ var _ = Describe("Who may ask to join", func() {
 		for said, changes := range map[string][]change{
 			"another's": {of("victim")},
 			"an admin's": {func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
-				request.Subject.Organization = []string{"system:masters"}
+				request.Subject.Organization = []string{"fleetgate:admins"}
 			}},
 			"one of the same": nil,
 		} {
