@@ -205,7 +205,7 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 		Entry("a label", `{"metadata":{"labels":{"environment":"production"}}}`),
 		Entry("its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`),
 		Entry("a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`),
-		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"true"}}}`),
+		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"false"}}}`),
 	)
 
 	It("asks for no certificate under another cluster's label, and fills nobody's ten requests", func(ctx SpecContext) {
