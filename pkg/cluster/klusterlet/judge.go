@@ -48,7 +48,7 @@ type Standing struct {
 // Whoever may ask for a cluster may ask under any name: they are told apart by the name of
 // the user alone. That is why a request of somebody who is not yet the cluster's agent is
 // admitted once, and never again for another key. The agent of a member of ours asks with its
-// account, for one name.
+// account, for one name, and nobody else is admitted in its place: not even before it has come.
 func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal) {
 	trusted := slices.Contains(users, ask.Requester)
 	switch {
@@ -57,9 +57,9 @@ func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal)
 		return Renew, nil
 	case !cluster.Known || cluster.Denied:
 		return Wait, nil
-	case trusted && cluster.Key == ask.Key:
+	case trusted && cluster.Key == ask.Key && cluster.Account == "":
 		return Admit, nil
-	case cluster.Key != "" || cluster.Joined:
+	case cluster.Key != "" || cluster.Joined || cluster.Account != "":
 		return Warn, refusal.New(ReasonOtherKey,
 			"cluster %q has an agent already, and %q asks for a certificate for another key: if that is the cluster's, approve it with kubectl certificate approve, or delete the ManagedCluster before it joins anew",
 			ask.Cluster, ask.Requester)

@@ -182,7 +182,8 @@ func TestJudge(t *testing.T) {
 		"anybody, when there is an agent":                         {"jane", Standing{Known: true, Joined: true}, Warn},
 		"anybody, with the key that was admitted":                 {"jane", Standing{Known: true, Key: "k"}, Warn},
 		"anybody, when it was denied":                             {"jane", Standing{Known: true, Joined: true, Denied: true}, Wait},
-		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Wait},
+		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Warn},
+		"a user who is trusted, for a member of ours":             {user, Standing{Known: true, Account: account}, Warn},
 		"once more with the same key":                             {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
 		"with another key":                                        {user, Standing{Known: true, Key: "other"}, Warn},
 		"a cluster that a person approved":                        {user, Standing{Known: true, Joined: true}, Warn},
@@ -203,7 +204,7 @@ func TestTheAgentOfAMemberAsksForOneName(t *testing.T) {
 	}{
 		"its own":                      {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
 		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"another member's":             {Ask{Cluster: "edge-1", Agent: MemberAgent, Requester: account}, Standing{Known: true, Account: account + "-1"}, Wait},
+		"another member's":             {Ask{Cluster: "edge-1", Agent: MemberAgent, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
 		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true}, Wait},
 		"by nobody":                    {Ask{Cluster: "edge", Agent: MemberAgent}, Standing{Known: true}, Wait},
 	} {

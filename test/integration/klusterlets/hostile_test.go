@@ -205,7 +205,7 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 		Entry("a label", `{"metadata":{"labels":{"environment":"production"}}}`),
 		Entry("its set", `{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"production"}}}`),
 		Entry("a taint", `{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}`),
-		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"true"}}}`),
+		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"false"}}}`),
 	)
 
 	It("asks for no certificate under another cluster's label, and fills nobody's ten requests", func(ctx SpecContext) {
@@ -244,7 +244,7 @@ var _ = Describe("Who may ask to join", func() {
 		for said, changes := range map[string][]change{
 			"another's": {of("victim")},
 			"an admin's": {func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
-				request.Subject.Organization = []string{"system:masters"}
+				request.Subject.Organization = []string{"fleetgate:admins"}
 			}},
 			"one of the same": nil,
 		} {

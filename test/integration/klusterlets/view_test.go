@@ -195,6 +195,24 @@ var _ = Describe("A member of our own agent", func() {
 		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
 	})
 
+	It("is let in by nobody who is trusted to bring klusterlets", func(ctx SpecContext) {
+		const name = "waits"
+		newMember(ctx, name, false)
+		Eventually(acceptedBy).WithArguments(ctx, name).Should(BeFalse())
+		grantBootstrap(ctx, trusted)
+		thief := newAgentOf(name, trusted)
+		var request string
+		Eventually(func() error {
+			csr := thief.request()
+			err := thief.asking().Create(ctx, csr)
+			request = csr.Name
+			return err
+		}).Should(Succeed())
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		Consistently(decisionsOn).WithArguments(ctx, request).Should(BeEmpty())
+		Expect(approved(ctx, name)).To(BeFalse())
+	})
+
 	It("is not shown by a ManagedCluster that somebody else made", func(ctx SpecContext) {
 		const name = "another"
 		newAgent(ctx, name).register(ctx)
