@@ -23,6 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
@@ -49,6 +50,8 @@ type gateway struct {
 	// policies are nil where no ImmutabilityPolicies are served.
 	policies *policySet
 	spans    trace.TracerProvider
+	// order is that of all writes of which there may be many at a time.
+	order precedence.Order
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that

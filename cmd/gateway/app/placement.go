@@ -38,6 +38,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		Tenancy:            g.tenancy(mgr),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), AskAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotInterval, Collection: g.Placement.CollectionDuration},
+		Order:             &g.order,
 		Metrics:           metrics.Registry,
 	})
 }
