@@ -120,7 +120,8 @@ func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Op
 		Scheme:                  hub.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &grace,
-		Cache:                   cache.Options{ByObject: withoutManifests(parts)},
+		// Who wrote which field is a third of an object, and nothing here asks for it.
+		Cache: cache.Options{ByObject: withoutManifests(parts), DefaultTransform: cache.TransformStripManagedFields()},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Secrets are never cached as a whole: a typed read would start a watch
 			// on every Secret of the hub.
