@@ -50,6 +50,9 @@ type Installer struct {
 	// Adopt allows to take over objects of a product that no longer runs.
 	Adopt bool
 	Clock clock.PassiveClock
+
+	// standing is set for whoever installs the same over and over.
+	standing *standing
 }
 
 // InstallDefinitions installs the CustomResourceDefinitions and returns when all
@@ -156,6 +159,7 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 	if err != nil || current != nil && isLeftAlone(current) {
 		return err
 	}
+	wanted := desired.DeepCopy()
 	if current != nil {
 		if !ours(current) {
 			if err := i.adopt(ctx, current, desired); err != nil {
@@ -163,6 +167,8 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 			}
 		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
 			log.FromContext(ctx).Info("Left an object alone that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
+			return nil
+		} else if i.standing.still(current, wanted) {
 			return nil
 		} else if err := i.putRight(ctx, current, desired); err != nil {
 			return err
@@ -172,6 +178,9 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 	}
 	if err := i.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), FieldOwner, client.ForceOwnership); err != nil {
 		return fmt.Errorf("installing %s %s: %w", kind, name, err)
+	}
+	if current != nil {
+		i.standing.applies(current, wanted)
 	}
 	return nil
 }

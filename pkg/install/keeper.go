@@ -34,6 +34,8 @@ type Keeper struct {
 	Wanted func(ctx context.Context, self Account) (Serving, error)
 	// Changed yields when Wanted may say something else than before.
 	Changed <-chan struct{}
+
+	standing standing
 }
 
 // Start keeps until the context ends. It fails if it cannot find out who the gateway is, or
@@ -88,7 +90,9 @@ func (k *Keeper) install(ctx context.Context, self Account) error {
 	if err != nil {
 		return err
 	}
-	if err := k.Installer.serving(wanted).InstallServing(ctx); err != nil {
+	installer := k.Installer.serving(wanted)
+	installer.standing = &k.standing
+	if err := installer.InstallServing(ctx); err != nil {
 		return fmt.Errorf("installing what leads to the gateway: %w", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,65 @@ func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
 		}
 		if len(keeper.Installer.Extra) != 0 {
 			t.Errorf("what was wanted once is wanted for ever: %v", keeper.Installer.Extra)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		applied, failing := 0, false
+		hub := interceptor.NewClient(knownHub().(client.WithWatch), interceptor.Funcs{
+			Apply: func(ctx context.Context, hub client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				if failing {
+					return errors.New("the hub is away")
+				}
+				applied++
+				// An API server leaves an object's version as it is if nothing changes.
+				var is corev1.ConfigMap
+				if err := hub.Get(ctx, client.ObjectKeyFromObject(settings("")), &is); err == nil && is.Data["text"] == "ours" {
+					return nil
+				}
+				return hub.Apply(ctx, object, options...)
+			},
+		})
+		keeper := &Keeper{
+			Installer: &Installer{Client: hub, Version: "v0.1.0", Clock: clock.RealClock{}},
+			Wanted: func(context.Context, Account) (Serving, error) {
+				return Serving{Extra: []client.Object{settings("ours")}}, nil
+			},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- keeper.Start(ctx) }()
+		after := func(periods int) int {
+			applied = 0
+			time.Sleep(time.Duration(periods) * keptEvery)
+			synctest.Wait()
+			return applied
+		}
+		after(4)
+		if n := after(10); n > 0 {
+			t.Errorf("it applied %d times what nobody had changed", n)
+		}
+		var ours corev1.ConfigMap
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(settings("")), &ours); err != nil {
+			t.Fatal(err)
+		}
+		ours.Data["text"] = "somebody's"
+		failing = true
+		if err := hub.Update(ctx, &ours); err != nil {
+			t.Fatal(err)
+		}
+		if n := after(3); n > 0 || read(t, hub) != "somebody's" {
+			t.Errorf("it applied %d times through a hub that is away", n)
+		}
+		failing = false
+		if n := after(5); n == 0 || read(t, hub) != "ours" {
+			t.Errorf("after a change by somebody it applied %d times and left %q", n, read(t, hub))
 		}
 		stop()
 		if err := <-ended; err != nil {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
@@ -33,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 	"fleetgate.io/fleetgate/pkg/placement/status"
 	"fleetgate.io/fleetgate/pkg/placement/updaterun"
+	"fleetgate.io/fleetgate/pkg/precedence"
 )
 
 // recorderName is the source of the events; clients look for it.
@@ -68,6 +70,8 @@ type Options struct {
 	SnapshotIntervals snapshot.Intervals
 	// Clock tells the time; nil is the real one.
 	Clock clock.PassiveClock
+	// Order has writes yield to more urgent ones, of others too; nil is one of its own.
+	Order *precedence.Order
 	// Metrics export how long changes of placements take; nil if nobody reads them.
 	Metrics prometheus.Registerer
 }
@@ -82,6 +86,23 @@ func (o *Options) complete() {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Order == nil {
+		o.Order = &precedence.Order{}
+	}
+}
+
+// urgency is how urgent it is to write an object of placement: what is decided comes first,
+// then Works, then the status of bindings.
+func urgency(object client.Object, status bool) precedence.Urgency {
+	switch object.(type) {
+	case *placementv1beta1.Work:
+		return precedence.Delivery
+	case placementv1beta1.BindingObject:
+		if status {
+			return precedence.Account
+		}
+	}
+	return precedence.Decision
 }
 
 // SetupWithManager registers all controllers of placement, that of package
@@ -99,6 +120,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	cached = o.Order.Client(cached, urgency)
 	selector, watcher, err := selectorFor(mgr, live, o.Settle)
 	if err != nil {
 		return err

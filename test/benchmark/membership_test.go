@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
@@ -66,7 +67,7 @@ type joiner struct {
 	hub    client.WithWatch
 	api    apiClient
 	values string
-	// kubeconfig is the agents', of the cluster that they share.
+	// kubeconfig is the agents', of the cluster that they share; empty if the fleet has none.
 	kubeconfig string
 	// joined counts the agents that were ever started: each is a new cluster to the hub.
 	joined int
@@ -80,7 +81,7 @@ func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
 		b.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, registrationv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			b.Fatal(err)
 		}
@@ -89,8 +90,10 @@ func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
 	if j.hub, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		b.Fatal(err)
 	}
-	if j.kubeconfig, err = f.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters"); err != nil {
-		b.Fatal(err)
+	if len(f.Members) > 0 {
+		if j.kubeconfig, err = f.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters"); err != nil {
+			b.Fatal(err)
+		}
 	}
 	if err := j.fetchValues(b.Context()); err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ package benchmark
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -16,6 +17,25 @@ import (
 
 // foreignObjects are objects on the hub that no placement selects, of a type that some do.
 const foreignObjects = 100_000
+
+// sizeVariable has another size measured than the usual ones, as <placements>x<members>.
+const sizeVariable = "FLEETGATE_PLACEMENTS"
+
+// placementSize is how many placements there are on how many members.
+type placementSize struct{ placements, members int }
+
+func placementSizes(b *testing.B) []placementSize {
+	b.Helper()
+	text := os.Getenv(sizeVariable)
+	if text == "" {
+		return []placementSize{{20, 100}, {10, 1000}}
+	}
+	var size placementSize
+	if _, err := fmt.Sscanf(text, "%dx%d", &size.placements, &size.members); err != nil {
+		b.Fatalf("%s is %q and not such as 4x500: %v", sizeVariable, text, err)
+	}
+	return []placementSize{size}
+}
 
 // BenchmarkPlacement is how long placements take from the hub's point of view, on a real
 // hub with a real gateway. Members are simulated by this process: it writes their
@@ -34,8 +54,8 @@ const foreignObjects = 100_000
 // binding for each; for works and available a binding and a Work for each, and one status of
 // both; for change an update of the Works. It stays the same whatever the gateway writes.
 func BenchmarkPlacement(b *testing.B) {
-	for _, size := range []struct{ placements, members int }{{20, 100}, {10, 1000}} {
-		if b.Failed() || testing.Short() && size.members > 100 {
+	for _, size := range placementSizes(b) {
+		if b.Failed() || testing.Short() && size.members > 500 {
 			return
 		}
 		p := newPlacementBed(b, size.placements, size.members)
@@ -176,17 +196,19 @@ func (p *placementBed) measureBare(b *testing.B) {
 		b.Fatal(err)
 	}
 	p.end()
-	timed := func(write func(context.Context) error) time.Duration {
-		began := time.Now()
+	timed := func(what string, write func(context.Context) error) time.Duration {
+		writing, began := p.begin(b, "bare-"+what), time.Now()
 		if err := write(b.Context()); err != nil {
 			b.Fatal(err)
 		}
-		return time.Since(began)
+		took := time.Since(began)
+		writing.end(b)
+		return took
 	}
-	join := timed(func(ctx context.Context) error { return joins.write(ctx, p.members) })
-	bind := timed(least.bind)
-	all := bind + timed(least.deliver)
-	change := timed(func(ctx context.Context) error { return least.change(ctx, p.members) })
+	join := timed("join", func(ctx context.Context) error { return joins.write(ctx, p.members) })
+	bind := timed("scheduled", least.bind)
+	all := bind + timed("works", least.deliver)
+	change := timed("change", func(ctx context.Context) error { return least.change(ctx, p.members) })
 
 	p.compare("join", p.tookJoin, join, nil)
 	p.compare("scheduled", p.tookScheduled, bind, nil)

@@ -308,12 +308,13 @@ func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 }
 
 // see tells of every object that comes or changes, until the context ends.
-func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object)) {
+func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) {
 	running.Go(func() {
 		for ctx.Err() == nil {
 			// A watch without a version begins with all that there is.
-			w, err := hub.Watch(ctx, list.DeepCopyObject().(client.ObjectList))
+			w, err := hub.Watch(ctx, list.DeepCopyObject().(client.ObjectList), options...)
 			if err != nil {
+				time.Sleep(time.Second)
 				continue
 			}
 			for event := range w.ResultChan() {

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/test/env"
 )
 
 const (
@@ -39,19 +42,34 @@ type phase struct {
 	bed    *placementBed
 	name   string
 	before []written
+	cpu    map[string]time.Duration
 	done   func()
+}
+
+// cpu is what each program has used so far. The benchmark is the members too.
+func (p *placementBed) cpu(b *testing.B) map[string]time.Duration {
+	b.Helper()
+	all := map[string]time.Duration{"benchmark": cpuOf(b, os.Getpid())}
+	for name, process := range map[string]*env.Process{
+		"API server": p.fleet.Hub.APIServer, "etcd": p.fleet.Hub.Etcd, "controller manager": p.fleet.Hub.ControllerManager, "gateway": p.fleet.Gateway,
+	} {
+		if process.Running() {
+			all[name] = cpuOf(b, process.PID())
+		}
+	}
+	return all
 }
 
 // begin takes CPU profiles, one after another, until the phase ends, as
 // <hub|gateway>-<name>-<members>-<nth>.pprof: `go tool pprof -top` adds several up.
 func (p *placementBed) begin(b *testing.B, name string) *phase {
 	b.Helper()
-	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), done: func() {}}
+	ph := &phase{bed: p, name: fmt.Sprintf("%s-%d", name, p.members), before: p.writes(b), cpu: p.cpu(b), done: func() {}}
 	dir := os.Getenv(profilesVariable)
 	if dir == "" {
 		return ph
 	}
-	ctx, cancel := context.WithCancel(p.watching)
+	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	for whose, from := range map[string]apiClient{"hub": p.api, "gateway": {url: "http://" + gatewayProfiles, http: http.DefaultClient}} {
 		running.Go(func() {
@@ -84,10 +102,13 @@ func (c apiClient) profile(ctx context.Context, path string) error {
 }
 
 // end logs what was written meanwhile, by kind and verb with the bytes that were sent, and
-// returns it.
+// what each program has used, and returns the former.
 func (ph *phase) end(b *testing.B) []written {
 	b.Helper()
 	ph.done()
+	for name, used := range ph.bed.cpu(b) {
+		b.Logf("%s: %6.2f s of CPU time of the %s", ph.name, (used - ph.cpu[name]).Seconds(), name)
+	}
 	more := since(ph.before, ph.bed.writes(b))
 	for _, w := range more {
 		b.Logf("%s: %-7s %7d x %-60s %8d bytes each", ph.name, w.verb, w.count, w.resource, w.bytes/w.count)

@@ -77,7 +77,7 @@ type proxyBed struct {
 func newProxyBed(b *testing.B) *proxyBed {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
-	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, Tunnel: fleet.TunnelPort})}
+	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, Tunnel: fleet.TunnelPort, GatewayArgs: gatewayFlags()})}
 	bed.entrances = []*entrance{
 		newEntrance(b, "direct", bed.direct(b)), newEntrance(b, "gateway", bed.ownEndpoint(b)), newEntrance(b, "hub", bed.throughHub(b)),
 	}

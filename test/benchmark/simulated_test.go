@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
@@ -106,7 +107,18 @@ type crowd struct {
 	discovery discovery.DiscoveryInterfaces
 	scheme    *runtime.Scheme
 	mapper    meta.RESTMapper
-	running   sync.WaitGroup
+	// besides is what each agent does beside reporting; nil is nothing.
+	besides func(ctx context.Context, agent crowdAgent)
+	running sync.WaitGroup
+}
+
+// crowdAgent is one of a crowd that was let in.
+type crowdAgent struct {
+	member string
+	// config is the agent's own way to the hub, token what its bearer token is now.
+	config *rest.Config
+	token  func(context.Context) (string, error)
+	hub    client.WithWatch
 }
 
 func newCrowd(b *testing.B, values []byte) (*crowd, error) {
@@ -114,7 +126,7 @@ func newCrowd(b *testing.B, values []byte) (*crowd, error) {
 	if err := yaml.Unmarshal(values, &c.bootstrap); err != nil {
 		return nil, err
 	}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
 			return nil, err
 		}
@@ -122,6 +134,7 @@ func newCrowd(b *testing.B, values []byte) (*crowd, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(clusterv1beta1.GroupVersion.WithKind("InternalMemberCluster"), meta.RESTScopeNamespace)
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	mapper.Add(placementv1beta1.GroupVersion.WithKind("Work"), meta.RESTScopeNamespace)
 	c.mapper = mapper
 	member := httptest.NewServer(http.HandlerFunc(answerAsMember))
 	b.Cleanup(member.Close)
@@ -179,9 +192,13 @@ func (c *crowd) join(ctx context.Context, name string) error {
 		return err
 	}
 	config.QPS = -1
-	hub, err := client.New(config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
+	hub, err := client.NewWithWatch(config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
 	if err != nil {
 		return err
+	}
+	if c.besides != nil {
+		agent := crowdAgent{member: registered, config: config, token: enroller.Token, hub: hub}
+		c.running.Go(func() { c.besides(ctx, agent) })
 	}
 	reporter := &heartbeat.Reconciler{Hub: hub, Member: member, Name: registered, Server: "https://member.example", Clock: clock.RealClock{}}
 	request := reconcile.Request{NamespacedName: client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(registered), Name: registered}}
@@ -239,13 +256,22 @@ func (j *joiner) idleWrites(ctx context.Context, during time.Duration) (float64,
 	return (after - before) / time.Since(begin).Seconds(), err
 }
 
-func (j *joiner) allWrites(ctx context.Context) (float64, error) {
+func (j *joiner) allWrites(ctx context.Context) (float64, error) { return j.sum(ctx, anyWrite) }
+
+// anyRequest counts all requests that an API server answered, but for watches, which it
+// counts when they end.
+var anyRequest = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*verb="(?:GET|LIST|POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"[^}]*\} (\S+)$`)
+
+func (j *joiner) allRequests(ctx context.Context) (float64, error) { return j.sum(ctx, anyRequest) }
+
+// sum adds the lines of the hub's metrics that match.
+func (j *joiner) sum(ctx context.Context, lines *regexp.Regexp) (float64, error) {
 	metrics, err := j.metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
 	sum := 0.0
-	for _, match := range anyWrite.FindAllStringSubmatch(metrics, -1) {
+	for _, match := range lines.FindAllStringSubmatch(metrics, -1) {
 		count, err := strconv.ParseFloat(match[1], 64)
 		if err != nil {
 			return 0, fmt.Errorf("reading the hub's metrics: %w", err)

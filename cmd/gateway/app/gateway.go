@@ -23,6 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/membership"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/replicaset"
+	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
@@ -49,6 +50,8 @@ type gateway struct {
 	// policies are nil where no ImmutabilityPolicies are served.
 	policies *policySet
 	spans    trace.TracerProvider
+	// order is that of all writes of which there may be many at a time.
+	order precedence.Order
 }
 
 // Run runs the gateway until the context ends, or fails with a sentence that
@@ -117,7 +120,8 @@ func managerOptions(hub *hub, parts *options.Parts, grace time.Duration) ctrl.Op
 		Scheme:                  hub.scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		GracefulShutdownTimeout: &grace,
-		Cache:                   cache.Options{ByObject: withoutManifests(parts)},
+		// Who wrote which field is a third of an object, and nothing here asks for it.
+		Cache: cache.Options{ByObject: withoutManifests(parts), DefaultTransform: cache.TransformStripManagedFields()},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Secrets are never cached as a whole: a typed read would start a watch
 			// on every Secret of the hub.

@@ -31,6 +31,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/fleetmetrics"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
+	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
@@ -118,7 +119,8 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 		&membership.Reconciler{
 			Pending: g.pending(hub),
 			Moved:   moved,
-			Client:  hub, Live: live, Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
+			Client:  g.order.Client(hub, precedence.Always(precedence.Entry)), Live: live,
+			Recorder: recorder, Clock: clock.RealClock{}, Seats: cluster.FleetSeats(),
 			Orders: []schema.GroupVersionKind{placementv1beta1.GroupVersion.WithKind("Work")},
 			Rules:  memberRules, ClusterRules: tunnelRules, ForceDeleteWait: g.Members.ForceDeleteWait,
 			AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members, Concurrency: memberWorkers,

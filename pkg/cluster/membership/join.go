@@ -61,8 +61,9 @@ func (j *joining) ensureRights(ctx context.Context) error {
 	for _, inOrder := range [][]func(context.Context) error{
 		{j.ensureRole, j.ensureRoleBinding},
 		{j.reconcileClusterRights},
-		{j.ensureAccount, j.ensureCredentialSecret, j.ensureLease},
-		{j.ensureQuota},
+		// The quota comes after what it counts: the hub would write its usage for each of them,
+		// and refuse them until it has counted for the first time.
+		{j.ensureAccount, j.ensureCredentialSecret, j.ensureLease, j.ensureQuota},
 	} {
 		group.Go(func() error {
 			for _, ensure := range inOrder {

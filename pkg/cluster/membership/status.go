@@ -139,8 +139,8 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 // reconcile returns how long until the member has to be heard of again, or zero if it
 // is silent.
 func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) (time.Duration, error) {
-	if left := firstReport - r.Clock.Since(imc.CreationTimestamp.Time); left > 0 && isNew(mc, imc) {
-		return min(left, firstReport), nil
+	if wait := early(mc, imc, r.Clock.Since(imc.CreationTimestamp.Time)); wait > 0 {
+		return wait, nil
 	}
 	lease, err := r.lease(ctx, mc.Name)
 	if err != nil {
@@ -157,6 +157,26 @@ func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.Mem
 // firstReport is how long a new member's agent may take to report until the MemberCluster
 // says that it has not: mostly it has, and that is one write less.
 const firstReport = 2 * time.Second
+
+// readySoon is when to look again at a member whose agent was faster than the MemberCluster
+// was told that it is ready to join: both are written to one status, and who came second
+// would have to begin anew.
+const readySoon = 20 * time.Millisecond
+
+// early is for how long the status of a member waits to be written, that long after its seat
+// was made; zero if it need not.
+func early(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, age time.Duration) time.Duration {
+	left := firstReport - age
+	switch {
+	case left <= 0:
+		return 0
+	case isNew(mc, imc):
+		return min(left, firstReport)
+	case !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin):
+		return readySoon
+	}
+	return 0
+}
 
 // isNew reports whether nothing was heard of a member yet, and nothing told of it.
 func isNew(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster) bool {

@@ -242,21 +242,28 @@ func TestRefuseIdentity(t *testing.T) {
 }
 
 func TestThatANewMemberHasNotReportedIsToldOnlyOnceItCouldHave(t *testing.T) {
-	told := &clusterv1beta1.MemberCluster{}
+	told, ready := &clusterv1beta1.MemberCluster{}, &clusterv1beta1.MemberCluster{}
+	meta.SetStatusCondition(&told.Status.Conditions, readyToJoin(nil))
 	meta.SetStatusCondition(&told.Status.Conditions, joinedCondition(nil))
-	reported := &clusterv1beta1.InternalMemberCluster{}
+	meta.SetStatusCondition(&ready.Status.Conditions, readyToJoin(nil))
+	silent, reported := &clusterv1beta1.InternalMemberCluster{}, &clusterv1beta1.InternalMemberCluster{}
 	reported.Status.AgentStatus = agentSays(metav1.ConditionTrue, 1)
 	for name, tc := range map[string]struct {
 		mc   *clusterv1beta1.MemberCluster
 		imc  *clusterv1beta1.InternalMemberCluster
-		want bool
+		age  time.Duration
+		want time.Duration
 	}{
-		"nothing was heard":                {&clusterv1beta1.MemberCluster{}, &clusterv1beta1.InternalMemberCluster{}, true},
-		"its agent has reported":           {&clusterv1beta1.MemberCluster{}, reported, false},
-		"it was told, and its seat is new": {told, &clusterv1beta1.InternalMemberCluster{}, false},
+		"nothing was heard":                   {ready, silent, time.Second, firstReport - time.Second},
+		"nothing was heard in time":           {ready, silent, firstReport, 0},
+		"its agent's clock is ahead":          {ready, silent, -time.Hour, firstReport},
+		"its agent has reported":              {ready, reported, time.Second, 0},
+		"it reported before it was ready":     {&clusterv1beta1.MemberCluster{}, reported, time.Second, readySoon},
+		"it is never said that it were ready": {&clusterv1beta1.MemberCluster{}, reported, firstReport, 0},
+		"it was told, and its seat is new":    {told, silent, time.Second, 0},
 	} {
-		if got := isNew(tc.mc, tc.imc); got != tc.want {
-			t.Errorf("%s: isNew = %t, want %t", name, got, tc.want)
+		if got := early(tc.mc, tc.imc, tc.age); got != tc.want {
+			t.Errorf("%s: it waits %s, want %s", name, got, tc.want)
 		}
 	}
 }

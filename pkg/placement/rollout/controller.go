@@ -203,7 +203,7 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 		}
 		pushed = true
 		group.Go(func() error {
-			return r.patch(ctx, b, func() { b.GetSpec().ApplyStrategy = strategy.DeepCopy() })
+			return r.change(ctx, b, func() { b.GetSpec().ApplyStrategy = strategy.DeepCopy() })
 		})
 	}
 	return pushed, group.Wait()
@@ -214,7 +214,7 @@ func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situatio
 	var group errgroup.Group // One conflict shall not keep the others from being written.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {
-		group.Go(func() error { return r.patch(ctx, b, func() { now.bind(b) }) })
+		group.Go(func() error { return r.change(ctx, b, func() { now.bind(b) }) })
 	}
 	for _, b := range steps.Remove {
 		group.Go(func() error { return r.remove(ctx, b) })
@@ -263,10 +263,11 @@ func (r *Reconciler) setCondition(ctx context.Context, b placementv1beta1.Bindin
 	return nil
 }
 
-func (r *Reconciler) patch(ctx context.Context, b placementv1beta1.BindingObject, change func()) error {
-	before := b.DeepCopyObject().(client.Object)
+// change writes a binding of which it changes something. It is an update, as the whole
+// object is at hand: a patch would be merged and pruned there first.
+func (r *Reconciler) change(ctx context.Context, b placementv1beta1.BindingObject, change func()) error {
 	change()
-	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Update(ctx, b); err != nil {
 		return fmt.Errorf("changing binding %q: %w", b.GetName(), err)
 	}
 	return nil

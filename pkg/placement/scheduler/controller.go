@@ -201,11 +201,11 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 	group.SetLimit(writers)
 	for _, member := range decision.Adopt {
 		group.Go(func() error {
-			return r.patch(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
+			return r.change(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
 		})
 	}
 	for _, member := range decision.Drop {
-		group.Go(func() error { return r.patch(ctx, held[member], drop) })
+		group.Go(func() error { return r.change(ctx, held[member], drop) })
 	}
 	err := group.Wait()
 	fresh := make([]placementv1beta1.BindingObject, 0, len(decision.Add))
@@ -242,10 +242,11 @@ func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObjec
 	return nil
 }
 
-func (r *Reconciler) patch(ctx context.Context, b placementv1beta1.BindingObject, change func(placementv1beta1.BindingObject)) error {
-	before := b.DeepCopyObject().(client.Object)
+// change writes a binding of which it changes something. It is an update, as the whole
+// object is at hand: a patch would be merged and pruned there first.
+func (r *Reconciler) change(ctx context.Context, b placementv1beta1.BindingObject, change func(placementv1beta1.BindingObject)) error {
 	change(b)
-	if err := r.Client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Update(ctx, b); err != nil {
 		return fmt.Errorf("changing binding %q: %w", b.GetName(), err)
 	}
 	return nil
@@ -265,7 +266,7 @@ func (r *Reconciler) release(ctx context.Context, bindings []placementv1beta1.Bi
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	err := r.patch(ctx, b, func(b placementv1beta1.BindingObject) {
+	err := r.change(ctx, b, func(b placementv1beta1.BindingObject) {
 		controllerutil.RemoveFinalizer(b, placementv1beta1.SchedulerBindingFinalizer)
 	})
 	return client.IgnoreNotFound(err)

@@ -121,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	status := Compute(observed)
 	r.spacing.computes(req.NamespacedName, len(status.PlacementStatuses), r.Clock.Now())
-	if wait := r.spacing.write(req.NamespacedName, r.Clock.Now()); wait > 0 && !isNews(placement, status) {
+	if wait := r.spacing.write(req.NamespacedName, tells(placement, status), r.Clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	err = r.write(ctx, placement, status)

@@ -21,10 +21,14 @@ const (
 	// stride is how far apart the writes of a status are, and computing one of many members:
 	// during a rollout every member changes it several times.
 	stride = time.Second
-	// share is what each member adds to how far apart its placement's writes are. A write
-	// costs as much as there are members in it, and goes to all who watch: so a rollout to
-	// ten times as many members costs ten times as much, and not a hundred times.
-	share = 10 * time.Millisecond
+	// share is what each member adds to how far apart those writes of its placement's status
+	// are that tell only how far single members are, and farthest is what they are apart at most.
+	// A write costs the hub as much as there are members in it, about 1 ms of its CPU time for
+	// each, and goes to all who watch: so all that is told on the way takes a thirtieth of a core
+	// for each placement, and a rollout to ten times as many members costs ten times as much, and
+	// not a hundred times.
+	share    = 30 * time.Millisecond
+	farthest = 30 * time.Second
 )
 
 // spacing remembers when the statuses of placements were computed and written.
@@ -50,15 +54,18 @@ func (p *spacing) compute(placement types.NamespacedName, now time.Time) time.Du
 	return max(0, last.computed.Add(stride).Sub(now))
 }
 
-// write is for how long writing it has to wait, if it tells nothing that people wait for.
-func (p *spacing) write(placement types.NamespacedName, now time.Time) time.Duration {
+// write is for how long writing it has to wait.
+func (p *spacing) write(placement types.NamespacedName, tells telling, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.last[placement]
-	if !ok || last.written.IsZero() {
+	if !ok || last.written.IsZero() || tells == news {
 		return 0
 	}
-	apart := max(stride, time.Duration(last.members)*share)
+	apart := stride
+	if tells == details {
+		apart = max(stride, min(farthest, time.Duration(last.members)*share))
+	}
 	return max(0, last.written.Add(apart).Sub(now))
 }
 
@@ -90,19 +97,36 @@ func (p *spacing) forget(placement types.NamespacedName) {
 	delete(p.last, placement)
 }
 
-// isNews reports whether a status tells what people wait for: where the resources go, or
-// that all is done; of many members, which are written seldom, also how far it is and what
-// is wrong. What comes between is gathered.
-func isNews(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) bool {
+// telling is how much a status says that was not said before.
+type telling int
+
+const (
+	// details are how far single members are.
+	details telling = iota
+	// step is that the placement as a whole is at another stage than before.
+	step
+	// news is what people wait for: where the resources go, or that all is done; of many
+	// members, whose details are written seldom, also how far it is and what is wrong.
+	news
+)
+
+// tells finds out what a status tells.
+func tells(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) telling {
 	if differs(placement, status, placementv1beta1.ConditionScheduled) {
-		return true
+		return news
 	}
 	stages := stagesOf(placement.GetSpec())
-	if len(status.PlacementStatuses) > hastyMembers {
-		return slices.ContainsFunc(stages, func(s stage) bool { return differs(placement, status, s.kind) })
-	}
 	last := stages[len(stages)-1].kind
-	return differs(placement, status, last) && meta.IsStatusConditionTrue(status.Conditions, placement.ConditionType(last))
+	if differs(placement, status, last) && meta.IsStatusConditionTrue(status.Conditions, placement.ConditionType(last)) {
+		return news
+	}
+	if !slices.ContainsFunc(stages, func(s stage) bool { return differs(placement, status, s.kind) }) {
+		return details
+	}
+	if len(status.PlacementStatuses) > hastyMembers {
+		return news
+	}
+	return step
 }
 
 // differs reports whether a condition of the placement says something else than before.

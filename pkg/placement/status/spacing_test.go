@@ -16,22 +16,22 @@ import (
 func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
-	p.computes(key, 100, now)
-	if wait := p.write(key, now); wait != 0 {
+	p.computes(key, 20, now)
+	if wait := p.write(key, details, now); wait != 0 {
 		t.Errorf("the first write waits %s", wait)
 	}
 	p.writes(key, now)
-	if wait := p.write(key, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
+	if wait := p.write(key, details, now.Add(300*time.Millisecond)); wait != 700*time.Millisecond {
 		t.Errorf("the second write waits %s, want 700ms", wait)
 	}
-	if wait := p.write(types.NamespacedName{Name: "other"}, now); wait != 0 {
+	if wait := p.write(types.NamespacedName{Name: "other"}, details, now); wait != 0 {
 		t.Errorf("another placement waits %s", wait)
 	}
-	if wait := p.write(key, now.Add(stride)); wait != 0 {
+	if wait := p.write(key, details, now.Add(stride)); wait != 0 {
 		t.Errorf("after a second it waits %s", wait)
 	}
 	p.forget(key)
-	if wait := p.write(key, now); wait != 0 || len(p.last) != 0 {
+	if wait := p.write(key, details, now); wait != 0 || len(p.last) != 0 {
 		t.Errorf("a placement that is gone is remembered: %v", p.last)
 	}
 }
@@ -39,11 +39,17 @@ func TestAPlacementIsWrittenOnceASecond(t *testing.T) {
 func TestWritesOfManyMembersAreAsFarApartAsTheyAreLarge(t *testing.T) {
 	key, now := types.NamespacedName{Name: "p"}, time.Unix(1000, 0)
 	var p spacing
-	for _, members := range []int{100, 1000, 5000} {
+	for members, want := range map[int]time.Duration{20: stride, 100: 3 * time.Second, 1000: 30 * time.Second, 5000: farthest} {
 		p.computes(key, members, now)
 		p.writes(key, now)
-		if wait, want := p.write(key, now), time.Duration(members)*share; wait != want {
+		if wait := p.write(key, details, now); wait != want {
 			t.Errorf("after a write of %d members the next waits %s, want %s", members, wait, want)
+		}
+		if wait := p.write(key, step, now); wait != stride {
+			t.Errorf("after a write of %d members a step waits %s, want %s", members, wait, stride)
+		}
+		if wait := p.write(key, news, now); wait != 0 {
+			t.Errorf("after a write of %d members news wait %s", members, wait)
 		}
 	}
 }
@@ -73,9 +79,9 @@ func TestOfManyMembersItIsToldAtOnceHowFarTheyAre(t *testing.T) {
 			members = append(members, bound(name, conditions...))
 		}
 		status := Compute(&Observed{Placement: p, Policy: policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: members})
-		news := isNews(p, status)
+		told := tells(p, status)
 		p.Status = *status
-		return news
+		return told == news
 	}
 	for n := range wellOff {
 		if !tell(wellOff[:n+1]...) {
@@ -98,24 +104,24 @@ func TestWhatPeopleWaitForIsToldAtOnceAndStepsBetweenAreGathered(t *testing.T) {
 		what       string
 		policy     *placementv1beta1.ClusterSchedulingPolicySnapshot
 		conditions []string
-		news       bool
+		tells      telling
 	}{
-		{"nothing is decided", undecided, nil, true},
-		{"it is scheduled", decided("a"), nil, true},
-		{"the rollout has started", decided("a"), wellOff[:1], false},
-		{"the works are there", decided("a"), wellOff[:3], false},
-		{"it is applied", decided("a"), wellOff[:4], false},
-		{"it is available", decided("a"), wellOff, true},
-		{"it still is", decided("a"), wellOff, false},
-		{"it is not any more", decided("a"), wellOff[:4], false},
-		{"it is available again", decided("a"), wellOff, true},
-		{"it cannot be scheduled any more", decided("!a"), nil, true},
+		{"nothing is decided", undecided, nil, news},
+		{"it is scheduled", decided("a"), nil, news},
+		{"the rollout has started", decided("a"), wellOff[:1], step},
+		{"the works are there", decided("a"), wellOff[:3], step},
+		{"it is applied", decided("a"), wellOff[:4], step},
+		{"it is available", decided("a"), wellOff, news},
+		{"it still is", decided("a"), wellOff, details},
+		{"it is not any more", decided("a"), wellOff[:4], step},
+		{"it is available again", decided("a"), wellOff, news},
+		{"it cannot be scheduled any more", decided("!a"), nil, news},
 	}
 	p := placementOf(nil)
 	for _, step := range steps {
 		status := compute(p, step.policy, step.conditions...)
-		if got := isNews(p, status); got != step.news {
-			t.Errorf("when %s: isNews = %t, want %t", step.what, got, step.news)
+		if got := tells(p, status); got != step.tells {
+			t.Errorf("when %s: it tells %d, want %d", step.what, got, step.tells)
 		}
 		p.Status = *status
 	}

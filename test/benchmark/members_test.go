@@ -1,0 +1,362 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+const (
+	// membersVariable is how many members there are, if not defaultMembers. A process of
+	// 20,000 descriptors has room for 2,000.
+	membersVariable = "FLEETGATE_MEMBERS"
+	defaultMembers  = 1000
+	// worksOfMember is how many placements each member has.
+	worksOfMember = 3
+	// idleVariable is how long a fleet is watched in which nothing happens, if not idleTime: in
+	// five minutes every agent reports once.
+	idleVariable = "FLEETGATE_IDLE"
+	idleTime     = 5 * time.Minute
+)
+
+// BenchmarkMembers is a fleet of many members that are only there: each has registered, holds
+// one tunnel to the gateway's own port, renews its Lease, and watches three Works. An agent
+// is the product's own code for enrolling, reporting and tunnels; all share one process,
+// with a connection each to the hub and to a gateway. There are two gateways. Figures:
+//
+//   - idle: what such a fleet costs in which nothing happens. Memory is what the gateways
+//     together have more than before anybody joined.
+//   - storm: both gateways are killed, and started again: until half, 99 of 100 and all tunnels
+//     are back, what that asks of the hub, and how long somebody else waits for it meanwhile.
+func BenchmarkMembers(b *testing.B) {
+	bed := newMembersBed(b)
+	bed.join(b)
+	bed.idle(b)
+	bed.storm(b)
+}
+
+// membersBed is a hub with two gateways and many members.
+type membersBed struct {
+	*joiner
+	crowd   *crowd
+	members int
+	// connected counts the tunnels that are up.
+	connected atomic.Int64
+	// settled counts the Works of which an agent has said that all is well.
+	settled atomic.Int64
+	// before is what the gateways had before anybody joined, in MiB.
+	before   float64
+	idleTime time.Duration
+}
+
+func newMembersBed(b *testing.B) *membersBed {
+	b.Helper()
+	members := defaultMembers
+	if text := os.Getenv(membersVariable); text != "" {
+		var err error
+		if members, err = strconv.Atoi(text); err != nil {
+			b.Fatalf("%s: %v", membersVariable, err)
+		}
+	}
+	f := startFleetWith(b, "members", fleet.Options{Replicas: 2, Tunnel: fleet.TunnelPort})
+	bed := &membersBed{joiner: newJoiner(b, f), members: members, idleTime: idleTime}
+	if text := os.Getenv(idleVariable); text != "" {
+		var err error
+		if bed.idleTime, err = time.ParseDuration(text); err != nil {
+			b.Fatalf("%s: %v", idleVariable, err)
+		}
+	}
+	values, err := os.ReadFile(bed.values)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if bed.crowd, err = newCrowd(b, values); err != nil {
+		b.Fatal(err)
+	}
+	bed.crowd.besides = bed.serve
+	return bed
+}
+
+// serve is what an agent does beside reporting: it holds a tunnel, and says of each Work that
+// all is well.
+func (m *membersBed) serve(ctx context.Context, agent crowdAgent) {
+	statuses := newAgents(agent.hub)
+	see(ctx, &m.crowd.running, agent.hub, metadataOf(placementv1beta1.GroupVersion.WithKind("WorkList")), func(object client.Object) {
+		work, ok := object.(*metav1.PartialObjectMetadata)
+		if !ok || !statuses.notice(work) {
+			return
+		}
+		if err := statuses.settle(ctx, work); err == nil {
+			m.settled.Add(1)
+		}
+	}, client.InNamespace(clusterv1beta1.MemberNamespace(agent.member)))
+
+	connector, err := m.connector(agent)
+	if err == nil {
+		err = connector.Run(ctx)
+	}
+	if err != nil {
+		panic(err) // The simulator itself is wrong.
+	}
+}
+
+// connector is the agent's end of its tunnel, through the hub first and then at the port of
+// which the gateway tells.
+func (m *membersBed) connector(agent crowdAgent) (*tunnel.Connector, error) {
+	secured, err := rest.TLSConfigFor(agent.config)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := kubernetes.NewForConfig(agent.config)
+	if err != nil {
+		return nil, err
+	}
+	namespace := clusterv1beta1.MemberNamespace(agent.member)
+	var up bool
+	return &tunnel.Connector{
+		Member: agent.member,
+		Dial: (&tunnel.HubDialer{
+			URL: agent.config.Host + tunnelv1alpha1.PathOf(agent.member, namespace), TLS: secured, Token: agent.token,
+		}).Dial,
+		Direct: func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
+			roots := x509.NewCertPool()
+			if !roots.AppendCertsFromPEM([]byte(port.CA)) {
+				return nil, errors.New("the gateway told no CA")
+			}
+			return (&tunnel.HubDialer{
+				URL:   "https://" + port.Address + tunnelv1alpha1.PathOf(agent.member, ""),
+				TLS:   &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
+				Token: func(ctx context.Context) (string, error) { return tunnelToken(ctx, hub, namespace) },
+			}).Dial(ctx)
+		},
+		Targets: map[string]tunnel.Target{},
+		OnStateChange: func(state tunnel.State) {
+			if state.Connected == up {
+				return
+			}
+			if up = state.Connected; up {
+				m.connected.Add(1)
+			} else {
+				m.connected.Add(-1)
+			}
+		},
+	}, nil
+}
+
+// tunnelToken is good for the gateway's own port and nothing else.
+func tunnelToken(ctx context.Context, hub kubernetes.Interface, namespace string) (string, error) {
+	seconds := int64((10 * time.Minute).Seconds())
+	answer, err := hub.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, clusterv1beta1.AgentAccount, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{
+			Audiences: []string{tunnelv1alpha1.TokenAudience}, ExpirationSeconds: &seconds,
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: clusterv1beta1.AgentCredentialSecret},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return answer.Status.Token, nil
+}
+
+// join has all members join, and their Works delivered.
+func (m *membersBed) join(b *testing.B) {
+	b.Helper()
+	m.before = m.resident(b)
+	began := time.Now()
+	took, err := m.joinSimulated(b.Context(), m.crowd, m.members)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("%d members joined within %s", m.members, took)
+	m.place(b)
+	m.await(b, "tunnels and Works", func() bool {
+		return m.connected.Load() == int64(m.members) && m.settled.Load() >= int64(worksOfMember*m.members)
+	})
+	b.Logf("all have their tunnels and Works after %s", time.Since(began))
+	if err := m.settleCrowd(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// place makes the placements of which every member has a Work.
+func (m *membersBed) place(b *testing.B) {
+	b.Helper()
+	for i := range worksOfMember {
+		name := fmt.Sprintf("%s%02d", measuredPrefix, i)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+		if err := errors.Join(m.hub.Create(b.Context(), namespace), m.hub.Create(b.Context(), crp)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (m *membersBed) await(b *testing.B, what string, done func() bool) {
+	b.Helper()
+	const interval = 20 * time.Millisecond
+	for began := time.Now(); !done(); time.Sleep(interval) {
+		if time.Since(began) > crowdPatience {
+			b.Fatalf("%s: not within %s: %d of %d tunnels are up, %d Works are settled", what, crowdPatience, m.connected.Load(), m.members, m.settled.Load())
+		}
+	}
+}
+
+// resident is the memory of the gateways together, in MiB.
+func (m *membersBed) resident(b *testing.B) float64 {
+	b.Helper()
+	sum := 0.0
+	for _, gateway := range m.fleet.Gateways {
+		sum += mebibytes(residentOf(b, gateway.PID()))
+	}
+	return sum
+}
+
+// cpu is what the hub's API server with its etcd, and what the gateways, have used.
+func (m *membersBed) cpu(b *testing.B) (hub, gateways time.Duration) {
+	b.Helper()
+	for _, process := range []*env.Process{m.fleet.Hub.APIServer, m.fleet.Hub.Etcd} {
+		hub += cpuOf(b, process.PID())
+	}
+	for _, gateway := range m.fleet.Gateways {
+		gateways += cpuOf(b, gateway.PID())
+	}
+	return hub, gateways
+}
+
+// agentsWrite are the resources that agents write when nothing happens.
+var agentsWrite = map[string]bool{"leases.coordination.k8s.io": true, "internalmemberclusters.cluster.kubernetes-fleet.io": true}
+
+func (m *membersBed) idle(b *testing.B) {
+	b.Helper()
+	all, err := m.allWrites(b.Context())
+	writes, writesErr := m.writes(b.Context())
+	if err := errors.Join(err, writesErr); err != nil {
+		b.Fatal(err)
+	}
+	hub, gateways := m.cpu(b)
+	began := time.Now()
+	time.Sleep(m.idleTime)
+	took := time.Since(began).Seconds()
+	hubAfter, gatewaysAfter := m.cpu(b)
+	allAfter, err := m.allWrites(b.Context())
+	writesAfter, writesErr := m.writes(b.Context())
+	if err := errors.Join(err, writesErr); err != nil {
+		b.Fatal(err)
+	}
+	own := 0
+	for _, w := range since(writes, writesAfter) {
+		b.Logf("idle: %-7s %7d x %s", w.verb, w.count, w.resource)
+		if !agentsWrite[w.resource] {
+			own += w.count
+		}
+	}
+	b.Run(fmt.Sprintf("idle-%d", m.members), func(b *testing.B) {
+		b.ReportMetric((allAfter-all)/took, "writes/s")
+		b.ReportMetric(float64(own)/took/float64(m.members), "gateway-writes/s/member")
+		b.ReportMetric((m.resident(b)-m.before)*1024/float64(m.members), "gateways-KiB/member")
+		b.ReportMetric(100*(hubAfter-hub).Seconds()/took, "hub-cpu-%")
+		b.ReportMetric(100*(gatewaysAfter-gateways).Seconds()/took, "gateways-cpu-%")
+	})
+}
+
+// storm kills all gateways and starts them again.
+func (m *membersBed) storm(b *testing.B) {
+	b.Helper()
+	before, err := m.allRequests(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, gateway := range m.fleet.Gateways {
+		if err := gateway.Kill(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	m.await(b, "that all tunnels are cut", func() bool { return m.connected.Load() == 0 })
+	other := m.somebodyElse(b)
+	began := time.Now()
+	var starting sync.WaitGroup
+	for _, gateway := range m.fleet.Gateways {
+		starting.Go(func() {
+			if err := gateway.Start(b.Context()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	figures := map[string]float64{}
+	for _, part := range []struct {
+		unit string
+		of   float64
+	}{{"s-until-half", 0.5}, {"s-until-99%", 0.99}, {"s-until-all", 1}} {
+		m.await(b, "tunnels after both gateways were killed", func() bool { return float64(m.connected.Load()) >= part.of*float64(m.members) })
+		figures[part.unit] = time.Since(began).Seconds()
+	}
+	starting.Wait()
+	took := other()
+	after, err := m.allRequests(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	slices.Sort(took)
+	figures["others-p50-ms"] = milliseconds(took[len(took)/2])
+	figures["others-p99-ms"] = milliseconds(took[len(took)*99/100])
+	figures["requests/member"] = (after - before) / float64(m.members)
+	b.Run(fmt.Sprintf("storm-%d", m.members), func(b *testing.B) {
+		for unit, value := range figures {
+			b.ReportMetric(value, unit)
+		}
+	})
+}
+
+// somebodyElse reads an object of the hub over and over until the function that it returns is
+// called, which tells how long each time took.
+func (m *membersBed) somebodyElse(b *testing.B) (end func() []time.Duration) {
+	b.Helper()
+	const pause = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(b.Context())
+	var took []time.Duration
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			began := time.Now()
+			var namespace corev1.Namespace
+			if err := m.hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &namespace); err != nil && ctx.Err() == nil {
+				b.Errorf("reading somebody else's object: %v", err)
+			}
+			took = append(took, time.Since(began))
+			time.Sleep(pause)
+		}
+	})
+	return func() []time.Duration {
+		cancel()
+		reading.Wait()
+		return took
+	}
+}
