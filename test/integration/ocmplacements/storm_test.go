@@ -66,9 +66,18 @@ func (s *storm) change(ctx context.Context) {
 	}
 }
 
-// settled returns once no decision and no status has changed for more than twice as long as a
-// taint is tolerated, or a score is valid, here: on a machine that is busy what follows
-// from that comes late.
+// heard returns once the gateway has heard of all that has happened: news of a kind come in
+// their order, so that who has decided rightly by an object of each that came last knows the
+// others.
+func heard(ctx context.Context) {
+	GinkgoHelper()
+	last := newBed(ctx, 2)
+	score(ctx, last.name(2), 1, nil)
+	Eventually(chosen(ctx, last.place(ctx, "heard", both(wants(1), scores("usage/cpu"))))).Should(Equal(last.names(2)))
+}
+
+// settled returns once no decision and no status has changed for longer than a taint is
+// tolerated, or a score is valid, here.
 func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
 	GinkgoHelper()
 	versions := func() (versions []string) {
@@ -87,7 +96,7 @@ func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
 		before := last
 		last = versions()
 		return slices.Equal(before, last)
-	}).WithPolling(8 * time.Second).Should(BeTrue())
+	}).WithPolling(4 * time.Second).Should(BeTrue())
 }
 
 var _ = Describe("After a storm of changes", Serial, func() {
@@ -125,6 +134,7 @@ var _ = Describe("After a storm of changes", Serial, func() {
 		if err := hubClient.Create(ctx, s.binding(s.namespace)); err == nil {
 			By("the set is bound in the end")
 		}
+		heard(ctx)
 		// What has an end has ended.
 		settled(ctx, all)
 		stopped()
