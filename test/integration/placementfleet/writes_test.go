@@ -77,7 +77,7 @@ var _ = Describe("What is written on the hub", func() {
 		report("by the garbage collector for each Work", collected, works)
 		Expect(perWork.Of("create clusterresourcebindings")).To(Equal(works))
 		Expect(perWork.Of("create works")).To(Equal(works))
-		Expect(perWork.Of("patch clusterresourcebindings", "patch works")).To(BeZero(), "they are made as they shall be")
+		Expect(perWork.Of("patch clusterresourcebindings", "update clusterresourcebindings", "patch works", "update works")).To(BeZero(), "they are made as they shall be")
 		Expect(perWork.Of()).To(BeNumerically("<=", writesPerWork*works))
 		Expect(collected.Of()).To(BeZero(), "owners are named in the version that the collector knows")
 		Expect(perPlacement.Of("create events")).To(BeNumerically("<=", eventsPerPlacement*placements))
