@@ -110,13 +110,16 @@ func TestAKeeperInstallsWhatIsWantedNowAndTriesAgain(t *testing.T) {
 
 func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		applied, failing := 0, false
+		var (
+			applied atomic.Int64
+			failing atomic.Bool
+		)
 		hub := interceptor.NewClient(knownHub().(client.WithWatch), interceptor.Funcs{
 			Apply: func(ctx context.Context, hub client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-				if failing {
+				if failing.Load() {
 					return errors.New("the hub is away")
 				}
-				applied++
+				applied.Add(1)
 				// An API server leaves an object's version as it is if nothing changes.
 				var is corev1.ConfigMap
 				if err := hub.Get(ctx, client.ObjectKeyFromObject(settings("")), &is); err == nil && is.Data["text"] == "ours" {
@@ -134,11 +137,11 @@ func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- keeper.Start(ctx) }()
-		after := func(periods int) int {
-			applied = 0
+		after := func(periods int) int64 {
+			applied.Store(0)
 			time.Sleep(time.Duration(periods) * keptEvery)
 			synctest.Wait()
-			return applied
+			return applied.Load()
 		}
 		after(4)
 		if n := after(10); n > 0 {
@@ -149,14 +152,14 @@ func TestAKeeperAppliesWhatStandsAsItShouldNoMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		ours.Data["text"] = "somebody's"
-		failing = true
+		failing.Store(true)
 		if err := hub.Update(ctx, &ours); err != nil {
 			t.Fatal(err)
 		}
 		if n := after(3); n > 0 || read(t, hub) != "somebody's" {
 			t.Errorf("it applied %d times through a hub that is away", n)
 		}
-		failing = false
+		failing.Store(false)
 		if n := after(5); n == 0 || read(t, hub) != "ours" {
 			t.Errorf("after a change by somebody it applied %d times and left %q", n, read(t, hub))
 		}
