@@ -23,10 +23,9 @@ const (
 	stride = time.Second
 	// share is what each member adds to how far apart those writes of its placement's status
 	// are that tell only how far single members are, and farthest is what they are apart at most.
-	// A write costs the hub as much as there are members in it, about 1 ms of its CPU time for
-	// each, and goes to all who watch: so all that is told on the way takes a thirtieth of a core
-	// for each placement, and a rollout to ten times as many members costs ten times as much, and
-	// not a hundred times.
+	// A write costs the hub as much as there are members in it, 1 KB and about 1 ms of its CPU
+	// time for each, and goes to all who watch: so what is told on the way takes some hundredths
+	// of a core for each placement, however many members it has.
 	share    = 30 * time.Millisecond
 	farthest = 30 * time.Second
 )
