@@ -28,13 +28,14 @@ func reportBack(placement placementv1beta1.PlacementObject) *placementv1beta1.Re
 	return placement.GetSpec().Strategy.ReportBackStrategy
 }
 
-// placement reads a binding's placement; nil if it is gone.
+// placement reads a binding's placement, which must not be changed; nil if it is gone. It is
+// not copied: its status has something of each member, and each of them asks.
 func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingObject) (placementv1beta1.PlacementObject, error) {
 	key, ok := family.KeyOf(b)
 	if !ok {
 		return nil, nil
 	}
-	placement, err := family.Placement(ctx, r.Client, key)
+	placement, err := family.Placement(ctx, r.Client, key, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}

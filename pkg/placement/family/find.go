@@ -69,9 +69,9 @@ func KeyOf(object client.Object) (types.NamespacedName, bool) {
 }
 
 // Placement reads the placement itself; its error may be NotFound.
-func Placement(ctx context.Context, reader client.Reader, key types.NamespacedName) (placementv1beta1.PlacementObject, error) {
+func Placement(ctx context.Context, reader client.Reader, key types.NamespacedName, options ...client.GetOption) (placementv1beta1.PlacementObject, error) {
 	placement := NewPlacement(key.Namespace)
-	if err := reader.Get(ctx, key, placement); err != nil {
+	if err := reader.Get(ctx, key, placement, options...); err != nil {
 		return nil, fmt.Errorf("reading placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
 	}
 	return placement, nil
