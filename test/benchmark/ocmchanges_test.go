@@ -82,11 +82,13 @@ func (d *decisionCounts) done(ctx context.Context, because func(context.Context)
 		return 0, 0, 0, err
 	}
 	end := time.Now()
-	was := int64(-1)
+	wroteWas, decidedWas := int64(-1), int64(-1)
 	err = pollEvery(ctx, time.Second, func(context.Context) (bool, error) {
-		settled := d.writes.Load() == was
-		was = d.writes.Load()
-		return settled, nil
+		decided, err := d.decisions()
+		wrote := d.writes.Load()
+		settled := wrote == wroteWas && decided == decidedWas
+		wroteWas, decidedWas = wrote, decided
+		return settled, err
 	})
 	if last := time.Unix(0, d.last.Load()); last.After(end) {
 		end = last

@@ -107,6 +107,10 @@ func newDecisionBed(b *testing.B) *decisionBed {
 	}
 	bed.fill(b)
 	startDecisions(b, hub, kinds, bed.counts)
+	// It has read the hub once it has decided something.
+	if _, err := bed.inNamespace(b.Context(), 1, bed.decided); err != nil {
+		b.Fatal(err)
+	}
 	return bed
 }
 
