@@ -62,7 +62,7 @@ var _ = Describe("Feedback", func() {
 		createWork(ctx, "known", spec,
 			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {namespace: `+ns+`, name: everywhere}, spec: {selector: {matchLabels: {app: e}},
 				template: {metadata: {labels: {app: e}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`,
-			nothingToDo(ns, "once", false), `{apiVersion: v1, kind: Namespace, metadata: {name: `+ns+`-watched}}`)
+			jobOf(ns, "once", 0), `{apiVersion: v1, kind: Namespace, metadata: {name: `+ns+`-watched}}`)
 		Eventually(values(ctx, "known", 0)).Should(HaveExactElements("NumberReady"+integer+"1}", "DesiredNumberScheduled"+integer+"1}", "NumberAvailable"+integer+"1}"))
 		Eventually(values(ctx, "known", 1)).Should(ContainElement(`JobComplete={"type":"String","string":"True"}`))
 		phaseAndName := []any{`phase={"type":"String","string":"Active"}`, `name={"type":"String","string":"` + ns + `-watched"}`}
@@ -123,11 +123,11 @@ var _ = Describe("Feedback", func() {
 	})
 })
 
-// nothingToDo is a Job that is Complete as soon as its controller has seen it, unless it is
-// suspended.
-func nothingToDo(namespace, name string, suspended bool) string {
-	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {namespace: %s, name: %s}, spec: {completions: 0, suspend: %t,
-		template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, suspended)
+// jobOf is a Job of so many Pods. Of none it is Complete as soon as its controller has seen it; with
+// one it never is, as it is suspended.
+func jobOf(namespace, name string, pods int) string {
+	return fmt.Sprintf(`{apiVersion: batch/v1, kind: Job, metadata: {namespace: %s, name: %s}, spec: {completions: %d, suspend: %t,
+		template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/main:1"}]}}}}`, namespace, name, pods, pods > 0)
 }
 
 // setObserved changes the status of a Deployment so that its controller need not care.

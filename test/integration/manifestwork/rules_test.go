@@ -52,7 +52,7 @@ var _ = Describe("Condition rules", func() {
 		wrong := *other.ManifestConfigs[0].DeepCopy()
 		wrong.ResourceIdentifier.Name = "wrong"
 		spec.ManifestConfigs = append(spec.ManifestConfigs, other.ManifestConfigs[0], wrong)
-		createWork(ctx, "well-known-rules", spec, nothingToDo(ns, "job-1", false), nothingToDo(ns, "job-2", true), nothingToDo(ns, "job-3", true), nothingToDo(ns, "wrong", true))
+		createWork(ctx, "well-known-rules", spec, jobOf(ns, "job-1", 0), jobOf(ns, "job-2", 1), jobOf(ns, "job-3", 1), jobOf(ns, "wrong", 1))
 		Eventually(of(ctx, "well-known-rules", 0)).Should(HaveExactElements(applied, available, noFeedback, "Complete True ConditionRuleEvaluated Job is finished"))
 		for _, suspended := range []int{1, 2} {
 			Expect(of(ctx, "well-known-rules", suspended)(Default)).To(HaveExactElements(applied, available, noFeedback, "Complete False ConditionRuleEvaluated Job is not finished"))

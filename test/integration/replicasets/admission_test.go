@@ -274,7 +274,7 @@ var _ = Describe("A hub that has nothing else", Ordered, func() {
 	})
 
 	It("lets agents write what is not the spec while no gateway answers", func(ctx SpecContext) {
-		Expect(admin.Create(ctx, workOf("agents", settings))).To(Succeed())
+		Eventually(func() error { return admin.Create(ctx, workOf("agents", settings)) }).Should(Succeed(), "the gateway that was started again answers")
 		Expect(process.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(process.Restart(ctx)).To(Succeed()) })
 		work := &workv1.ManifestWork{}

@@ -76,7 +76,7 @@ var _ = Describe("A rollout", func() {
 		Consistently(colours(ctx, set)).Should(HaveLen(3))
 		done(ctx, set, b.clusters[1])
 		Eventually(colours(ctx, set)).Should(HaveLen(4))
-		Expect(message(ctx, set, workv1alpha1.ConditionPlacementRolledOut)(Default)).To(BeEmpty())
+		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementRolledOut)).Should(BeEmpty(), "the status is written after the works")
 	})
 
 	It("waits for success to last", func(ctx SpecContext) {
