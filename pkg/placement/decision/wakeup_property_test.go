@@ -45,8 +45,9 @@ type lateHub struct {
 	news map[string]chan func()
 	// tell says what handles a kind, on a queue.
 	tell map[string]handler.EventHandler
-	ctx  context.Context
-	to   queue
+	//lint:ignore containedctx It is the life of the hub.
+	ctx context.Context
+	to  queue
 }
 
 func kindOf(object client.Object) string { return fmt.Sprintf("%T", object) }

@@ -66,6 +66,7 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		return nil, reconcile.Result{}, err
 	}
 	if p.refused != nil {
+		//lint:ignore nilerr It is what the ManifestWork says of itself.
 		return p, reconcile.Result{}, nil
 	}
 	if record.DeletionTimestamp != nil {
