@@ -230,6 +230,8 @@ lint: $(BIN)/lint ## Run go vet, our choice of analyzers, staticcheck and the im
 # and is still a bug, but does not hold up a change that has nothing to do with it.
 # SUITES is how many of them run at a time: they wait more than they compute.
 SUITES ?= 2
+# Which of them.
+INTEGRATION ?= ./test/env/... ./test/integration/...
 ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 
 .PHONY: test
@@ -248,7 +250,7 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p $(SUITES) -count=1 -timeout 20m ./test/env/... ./test/integration/... $(ATTEMPTS) -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p $(SUITES) -count=1 -timeout 20m $(INTEGRATION) $(ATTEMPTS) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: tools ## Run the main job end to end, with its assertions.
