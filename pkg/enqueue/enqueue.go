@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package enqueue makes requests for a controller of an event that is about something else
-// than what it reconciles: a change of one object has many others looked at.
+// than what it reconciles: a change of one object has many others looked at. It also tells
+// which updates are news.
 package enqueue
 
 import (
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -72,5 +74,15 @@ func After(delay time.Duration, concerned func(client.Object) []types.Namespaced
 			add(e.ObjectNew, q)
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(e.Object, q) },
+	}
+}
+
+// OnUpdate lets through updates that a function takes for news, and nothing else.
+func OnUpdate(isNews func(before, after client.Object) bool) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return isNews(e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

@@ -174,7 +174,13 @@ func (o *Options) authors(mapper meta.RESTMapper) *dispatch.Authors {
 	if !o.AskAuthors {
 		return nil
 	}
-	return dispatch.AuthorsOf(mapper)
+	return &dispatch.Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {
+		mapping, known, err := mappingOf(mapper, kind)
+		if err != nil || !known {
+			return schema.GroupResource{}, false, err
+		}
+		return mapping.Resource.GroupResource(), true, nil
+	}}
 }
 
 // addArrival measures how long placements take, and tells it where somebody reads it.
@@ -193,15 +199,21 @@ func addArrival(mgr ctrl.Manager, o Options) (*status.Arrival, error) {
 // has the same scope.
 func scopesOf(mapper meta.RESTMapper) helmchart.Scopes {
 	return func(kind schema.GroupVersionKind) (namespaced, known bool, err error) {
-		mapping, err := mapper.RESTMapping(kind.GroupKind())
-		if meta.IsNoMatchError(err) {
-			return false, false, nil
-		}
-		if err != nil {
+		mapping, known, err := mappingOf(mapper, kind.GroupKind())
+		if err != nil || !known {
 			return false, false, err
 		}
 		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
 	}
+}
+
+// mappingOf is the resource of a kind, and false if the hub does not serve it.
+func mappingOf(mapper meta.RESTMapper, kind schema.GroupKind) (*meta.RESTMapping, bool, error) {
+	mapping, err := mapper.RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, false, nil
+	}
+	return mapping, err == nil, err
 }
 
 // clients returns one client that reads from the manager's cache and sees there

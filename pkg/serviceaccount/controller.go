@@ -15,12 +15,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // Reconciler asks every member for the gateway's own account there, by a
@@ -104,14 +104,9 @@ func hasReported(member *clusterv1beta1.MemberCluster) bool {
 
 // reported tells of the first time.
 func reported() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-			return ok && also && hasReported(before) != hasReported(after)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(old, now client.Object) bool {
+		before, ok := old.(*clusterv1beta1.MemberCluster)
+		after, also := now.(*clusterv1beta1.MemberCluster)
+		return ok && also && hasReported(before) != hasReported(after)
+	})
 }

@@ -7,27 +7,19 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
 // taintsOf returns the taints that a cluster is to have, and whether it has others: those of
 // people stay, and of the hub's the one that its availability wants. The time of a taint is
 // left to whoever admits it.
 func taintsOf(cluster *clusterv1.ManagedCluster) ([]clusterv1.Taint, bool) {
-	wanted := clusterv1.TaintUnreachable
-	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable)
-	switch {
-	case available == nil:
-	case available.Status == metav1.ConditionTrue:
-		wanted = ""
-	case available.Status == metav1.ConditionFalse:
-		wanted = clusterv1.TaintUnavailable
-	}
+	wanted := managed.TaintFor(meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable))
 	found := false
 	taints := slices.DeleteFunc(slices.Clone(cluster.Spec.Taints), func(taint clusterv1.Taint) bool {
-		if taint.Key != clusterv1.TaintUnreachable && taint.Key != clusterv1.TaintUnavailable {
+		if !managed.IsTaint(taint.Key) {
 			return false
 		}
 		keep := !found && taint.Key == wanted && taint.Value == "" && taint.Effect == clusterv1.TaintEffectNoSelect

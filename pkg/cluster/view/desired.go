@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
 // Annotations of a ManagedCluster that shows a member.
@@ -68,13 +69,8 @@ func isShownYet(member *clusterv1beta1.MemberCluster) bool {
 // its availability wants, so that nobody has to write them afterwards.
 func begin(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberCluster) {
 	cluster.Finalizers = []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer}
-	taint := clusterv1.Taint{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}
-	available := availableOf(member)
-	if available != nil && available.Status == metav1.ConditionFalse {
-		taint.Key = clusterv1.TaintUnavailable
-	}
-	if available == nil || available.Status != metav1.ConditionTrue {
-		cluster.Spec.Taints = append(cluster.Spec.Taints, taint)
+	if key := managed.TaintFor(availableOf(member)); key != "" {
+		cluster.Spec.Taints = append(cluster.Spec.Taints, clusterv1.Taint{Key: key, Effect: clusterv1.TaintEffectNoSelect})
 	}
 	desired(cluster, member, member.IsApproved())
 }

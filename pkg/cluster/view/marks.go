@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
 // Marks are the labels and taints that people put on the ManagedCluster of a member, which is the
@@ -27,7 +28,7 @@ func Marks(cluster *clusterv1.ManagedCluster) (member types.UID, labels map[stri
 	maps.DeleteFunc(labels, func(key, _ string) bool { return slices.Contains(shown, key) })
 	carried := strings.Split(cluster.Annotations[taintsAnnotation], ",")
 	for _, taint := range cluster.Spec.Taints {
-		if taint.Key != clusterv1.TaintUnreachable && taint.Key != clusterv1.TaintUnavailable && !slices.Contains(carried, taint.Key) {
+		if !managed.IsTaint(taint.Key) && !slices.Contains(carried, taint.Key) {
 			taints = append(taints, taint)
 		}
 	}

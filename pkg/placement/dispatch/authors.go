@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -22,20 +21,6 @@ import (
 type Authors struct {
 	// Resource finds the resource of a kind of the hub, and false if the hub does not serve it.
 	Resource func(schema.GroupKind) (schema.GroupResource, bool, error)
-}
-
-// AuthorsOf asks the hub's own discovery.
-func AuthorsOf(mapper meta.RESTMapper) *Authors {
-	return &Authors{Resource: func(kind schema.GroupKind) (schema.GroupResource, bool, error) {
-		mapping, err := mapper.RESTMapping(kind)
-		if meta.IsNoMatchError(err) {
-			return schema.GroupResource{}, false, nil
-		}
-		if err != nil {
-			return schema.GroupResource{}, false, err
-		}
-		return mapping.Resource.GroupResource(), true, nil
-	}}
 }
 
 // mayHave refuses to send the group of a snapshot if the placement's answer does not

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,16 +47,11 @@ func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingOb
 
 // reportBackChanges lets pass that a placement wants status reported back otherwise.
 func reportBackChanges() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(placementv1beta1.PlacementObject)
-			after, also := e.ObjectNew.(placementv1beta1.PlacementObject)
-			return ok && also && !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(old, now client.Object) bool {
+		before, ok := old.(placementv1beta1.PlacementObject)
+		after, also := now.(placementv1beta1.PlacementObject)
+		return ok && also && !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
+	})
 }
 
 // bindingsFor queues the bindings of a placement.

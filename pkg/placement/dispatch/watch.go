@@ -115,10 +115,5 @@ func fallsSilent() predicate.Predicate {
 		member, _ := object.(*clusterv1beta1.MemberCluster)
 		return silence(member)
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return said(e.ObjectOld) != said(e.ObjectNew) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(before, after client.Object) bool { return said(before) != said(after) })
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 )
 
 // EnqueuePlacement queues the placement that an object of the family belongs to.
@@ -31,40 +32,23 @@ func EnqueuePlacement() handler.EventHandler {
 
 // Relabelled lets through objects whose labels changed, and nothing else.
 func Relabelled() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
 // Repaused lets through objects that were paused, or are not any more, and nothing else.
 func Repaused() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return placementv1beta1.Paused(e.ObjectOld) != placementv1beta1.Paused(e.ObjectNew)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		return placementv1beta1.Paused(before) != placementv1beta1.Paused(after)
+	})
 }
 
 // AskedAnew lets through placements of which the answer about their author is another
 // than it was, and nothing else.
 func AskedAnew() predicate.Predicate {
-	answer := func(object client.Object) string {
-		return object.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
-	}
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return answer(e.ObjectOld) != answer(e.ObjectNew) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
+		const answer = placementv1beta1.AuthorMayAnnotation
+		return before.GetAnnotations()[answer] != after.GetAnnotations()[answer]
+	})
 }
 
 // RetryDelay is when a reconciler tries again after somebody else wrote first:

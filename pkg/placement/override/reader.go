@@ -12,11 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/placement/family"
 )
 
@@ -134,14 +134,9 @@ func MemberOf(m *clusterv1beta1.MemberCluster) Member {
 // MemberChanges lets through members of which MemberOf returns something else than before,
 // and nothing else.
 func MemberChanges() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-			return ok && also && !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return enqueue.OnUpdate(func(old, now client.Object) bool {
+		before, ok := old.(*clusterv1beta1.MemberCluster)
+		after, also := now.(*clusterv1beta1.MemberCluster)
+		return ok && also && !equality.Semantic.DeepEqual(MemberOf(before), MemberOf(after))
+	})
 }

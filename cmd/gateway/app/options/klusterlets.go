@@ -6,6 +6,7 @@ package options
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,7 +45,8 @@ func (o *Klusterlets) Validate() []error {
 	if slices.Contains(o.AutoApprovedUsers, "") {
 		all = append(all, errors.New("--auto-approved-csr-users has an empty name"))
 	}
-	for key, value := range o.Labels {
+	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
+		value := o.Labels[key]
 		wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 		if key == clusterv1.ClusterNameLabel {
 			wrong = append(wrong, "it is the hub's")
