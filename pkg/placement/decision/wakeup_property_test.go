@@ -125,13 +125,14 @@ func (h *lateHub) run(ctx context.Context, t *testing.T, r *Reconciler) {
 		kindOf(&clusterv1beta2.ManagedClusterSet{}): states(r.set), kindOf(&clusterv1beta2.ManagedClusterSetBinding{}): states(r.binding), kindOf(&clusterv1alpha1.AddOnPlacementScore{}): states(r.sheet),
 	}
 	for kind := range h.tell {
-		h.news[kind] = make(chan func(), 10000)
+		news := make(chan func(), 10000)
+		h.news[kind] = news
 		go func() {
 			for {
 				select {
 				case <-ctx.Done():
 					return
-				case told := <-h.news[kind]:
+				case told := <-news:
 					time.Sleep(h.while(200 * time.Millisecond))
 					told()
 				}
