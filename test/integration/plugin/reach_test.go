@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -74,7 +75,7 @@ var _ = Describe("Members are reached by the plugin", Ordered, ContinueOnFailure
 			Metrics: metricsserver.Options{BindAddress: "0"}, Scheme: build.Scheme(scheme.AddToScheme, multiclusterv1alpha1.AddToScheme), Logger: GinkgoLogr,
 		})
 		Expect(err).NotTo(HaveOccurred())
-		c := &consumer{manager: manager, members: map[string]context.CancelFunc{}, labelled: map[string]bool{}}
+		c := &consumer{manager: manager, members: map[string]engaged{}, labelled: map[string]bool{}}
 		Expect(ctrl.NewControllerManagedBy(manager).For(&multiclusterv1alpha1.ClusterProfile{}).Complete(c)).To(Succeed())
 		managed, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -127,9 +128,15 @@ type consumer struct {
 	manager ctrl.Manager
 	mu      sync.Mutex
 	// members are those that it has, labelled those whose objects it has read; lost counts.
-	members  map[string]context.CancelFunc
+	members  map[string]engaged
 	labelled map[string]bool
 	lost     int
+}
+
+// engaged is a member that a consumer has, for the profile that it had it from.
+type engaged struct {
+	profile types.UID
+	stop    context.CancelFunc
 }
 
 func (c *consumer) seen() []string {
@@ -152,23 +159,28 @@ func (c *consumer) Reconcile(ctx context.Context, request reconcile.Request) (re
 		c.lose(request.Name)
 		return reconcile.Result{}, nil
 	}
-	c.mu.Lock()
-	_, has := c.members[request.Name]
-	c.mu.Unlock()
-	if err != nil || has || len(profile.Status.AccessProviders) == 0 {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, c.engage(request.Name, configOf(&profile.Status.AccessProviders[0]))
+	c.mu.Lock()
+	has, known := c.members[request.Name]
+	c.mu.Unlock()
+	if known && has.profile == profile.UID || len(profile.Status.AccessProviders) == 0 {
+		return reconcile.Result{}, nil
+	}
+	// A profile can be gone and back before anybody looks.
+	c.lose(request.Name)
+	return reconcile.Result{}, c.engage(request.Name, profile.UID, configOf(&profile.Status.AccessProviders[0]))
 }
 
-func (c *consumer) engage(name string, config *rest.Config) error {
+func (c *consumer) engage(name string, profile types.UID, config *rest.Config) error {
 	member, err := cluster.New(config)
 	if err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(context.Background())
 	c.mu.Lock()
-	c.members[name] = stop
+	c.members[name] = engaged{profile, stop}
 	c.mu.Unlock()
 	go func() { _ = member.Start(running) }() // It ends when its member is lost.
 	member.GetCache().WaitForCacheSync(running)
@@ -186,8 +198,8 @@ func (c *consumer) engage(name string, config *rest.Config) error {
 func (c *consumer) lose(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if stop, has := c.members[name]; has {
-		stop()
+	if member, has := c.members[name]; has {
+		member.stop()
 		delete(c.members, name)
 		delete(c.labelled, name)
 		c.lost++
