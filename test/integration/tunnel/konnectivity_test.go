@@ -12,6 +12,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -108,6 +111,57 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 			Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
 			Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
 			Expect(status.Code(connectAgent(ctx, f.AgentsAddress(), config, token))).To(Equal(codes.Unauthenticated))
+		}
+	})
+
+	It("serves an agent of upstream's in the place of ours", func(ctx SpecContext) {
+		ours := f.Members[0].Agent
+		Expect(ours.Stop(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(ours.Start(ctx)).To(Succeed()) })
+		through := f.Members[0].Cluster.Config()
+		at, err := url.Parse(through.Host)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = f.Kubectl(ctx, f.HubKubeconfig(), "", "annotate", "membercluster", member, clusterv1beta1.AnnotationAPIServer+"="+at.Host)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			_, err := f.Kubectl(ctx, f.HubKubeconfig(), "", "annotate", "membercluster", member, clusterv1beta1.AnnotationAPIServer+"-")
+			Expect(err).NotTo(HaveOccurred())
+		})
+
+		dir := GinkgoT().TempDir()
+		token := tokenFor(ctx, hub, agentNamespace, clusterv1beta1.AgentAccount, tunnelv1alpha1.TokenAudience)
+		ca, err := f.TunnelCA()
+		Expect(err).NotTo(HaveOccurred())
+		for name, content := range map[string]string{"token": token, "ca.pem": string(ca)} {
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+		}
+		_, port, err := net.SplitHostPort(f.AgentsAddress())
+		Expect(err).NotTo(HaveOccurred())
+		ports, err := env.FreePorts(2)
+		Expect(err).NotTo(HaveOccurred())
+		theirs, err := env.NewProcess(env.ProcessOptions{
+			Name: "konnectivity-agent", Dir: dir, Path: upstreamsProgram("agent"),
+			Args: []string{
+				"--ca-cert=" + filepath.Join(dir, "ca.pem"), "--service-account-token-path=" + filepath.Join(dir, "token"),
+				"--proxy-server-host=localhost", "--proxy-server-port=" + port,
+				fmt.Sprintf("--admin-server-port=%d", ports[0]), fmt.Sprintf("--health-server-port=%d", ports[1]), "--health-server-host=127.0.0.1",
+			},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(theirs.Start(ctx)).To(Succeed())
+		DeferCleanup(theirs.Stop)
+
+		dialers := tokenFor(ctx, hub, metav1.NamespaceDefault, dialer, frontendAudience)
+		through.Dial = func(context.Context, string, string) (net.Conn, error) { return dial(ctx, dialers, member+":443") }
+		api, err := kubernetes.NewForConfig(through)
+		Expect(err).NotTo(HaveOccurred())
+		list := func() error {
+			_, err := api.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+			return err
+		}
+		Eventually(list).WithContext(ctx).Should(Succeed())
+		for range 50 {
+			Expect(list()).To(Succeed())
 		}
 	})
 
