@@ -4,8 +4,10 @@
 // Command argocd deploys to a cluster as Argo CD's application controller does, by
 // Argo CD's own packages: its database finds the cluster's Secret on the hub, its
 // types make a client configuration of that, and its engine reads all of the
-// cluster, watches it and applies manifests from stdin. Tests start it. Its module
-// is apart, so that Argo CD's dependencies never decide the product's.
+// cluster, watches it and applies manifests from stdin. With generate as its first
+// argument it makes Applications of an ApplicationSet instead, as Argo CD's other
+// controller does. Tests start it. Its module is apart, so that Argo CD's
+// dependencies never decide the product's.
 package main
 
 import (
@@ -39,21 +41,28 @@ type options struct {
 }
 
 func main() {
-	flags := flag.NewFlagSet("argocd", flag.ExitOnError)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := command(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "generate" {
+		return generate(ctx, args[1:], os.Stdin, os.Stdout)
+	}
+	flags := flag.NewFlagSet("argocd", flag.ContinueOnError)
 	var o options
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of the cluster in which Argo CD would run.")
 	flags.StringVar(&o.argoNamespace, "argocd-namespace", "argocd", "Namespace with Argo CD's settings and clusters.")
 	flags.StringVar(&o.cluster, "cluster", "", "Name of the cluster to deploy to, as Argo CD knows it.")
 	flags.StringVar(&o.namespace, "namespace", "default", "Namespace for manifests that name none.")
-	if err := flags.Parse(os.Args[1:]); err != nil {
-		os.Exit(1)
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	if err := run(ctx, o, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	return run(ctx, o, os.Stdin, os.Stdout)
 }
 
 func run(ctx context.Context, o options, in io.Reader, out io.Writer) error {

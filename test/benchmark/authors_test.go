@@ -28,12 +28,19 @@ const (
 	betweenMany = time.Second
 )
 
-// BenchmarkAdmissionOfAuthors is what it takes to have a placement admitted, by the hub's
+// BenchmarkAuthors is what asking the authors of placements costs: where they write them,
+// and where they are delivered.
+func BenchmarkAuthors(b *testing.B) {
+	b.Run("admission", admissionOfAuthors)
+	b.Run("placement", placementOfAuthors)
+}
+
+// admissionOfAuthors is what it takes to have a placement admitted, by the hub's
 // API server and both webhooks together, at 100 reviews a second, whether or not those
 // before are done: of an administrator; of somebody who may read the one object; and, at two
 // reviews a second, of somebody who may read all that is in a namespace, kind by kind: two
 // questions about each kind that the hub has, and a look whether there is one.
-func BenchmarkAdmissionOfAuthors(b *testing.B) {
+func admissionOfAuthors(b *testing.B) {
 	f := startFleet(b, "authors")
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, placementv1beta1.AddToScheme} {
@@ -68,10 +75,10 @@ func BenchmarkAdmissionOfAuthors(b *testing.B) {
 	}
 }
 
-// BenchmarkPlacementOfAuthors is how long it takes until the last Work of 10 placements of an
+// placementOfAuthors is how long it takes until the last Work of 10 placements of an
 // administrator on 1,000 members is made, where authors are asked and where they are not:
 // one after the other, each on a hub of its own.
-func BenchmarkPlacementOfAuthors(b *testing.B) {
+func placementOfAuthors(b *testing.B) {
 	const placements, members = 10, 1000
 	for _, way := range []struct {
 		name  string

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -77,7 +78,7 @@ func BenchmarkOcmplacement(b *testing.B) {
 
 // decisionBed is a hub with clusters, and the gateway's part that decides.
 type decisionBed struct {
-	hub client.Client
+	hub client.WithWatch
 	// runs counts namespaces.
 	runs atomic.Int64
 	// counts are what the gateway's part did.
@@ -102,7 +103,7 @@ func newDecisionBed(b *testing.B) *decisionBed {
 	}
 	kinds := build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
 	bed := &decisionBed{counts: newDecisionCounts()}
-	if bed.hub, err = client.New(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
+	if bed.hub, err = client.NewWithWatch(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
 		b.Fatal(err)
 	}
 	bed.fill(b)
@@ -224,20 +225,34 @@ func (d *decisionBed) decided(ctx context.Context, namespace string, placements 
 	return d.satisfied(ctx, namespace, placements)
 }
 
-// satisfied waits until so many Placements say that they have what they want.
+// satisfied waits until so many Placements say that they have what they want. It watches: to
+// list them time and again would take from the cores that the hub needs.
 func (d *decisionBed) satisfied(ctx context.Context, namespace string, placements int) error {
-	return pollEvery(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
-		var list clusterv1beta1.PlacementList
-		if err := d.hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-			return false, err
-		}
-		for _, p := range list.Items {
-			if !meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.ConditionSatisfied) {
-				return false, nil
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	watched, err := d.hub.Watch(ctx, &clusterv1beta1.PlacementList{}, client.InNamespace(namespace))
+	if err != nil {
+		return err
+	}
+	defer watched.Stop()
+	satisfied := sets.New[string]()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case event, open := <-watched.ResultChan():
+			p, ok := event.Object.(*clusterv1beta1.Placement)
+			if !open || !ok {
+				return fmt.Errorf("watching Placements ended with %d of %d satisfied: %v", satisfied.Len(), placements, event)
+			}
+			if meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.ConditionSatisfied) {
+				satisfied.Insert(p.Name)
+			}
+			if satisfied.Len() == placements {
+				return nil
 			}
 		}
-		return len(list.Items) == placements, nil
-	})
+	}
 }
 
 // bare makes Placements that nobody decides for, and writes for each what a decision takes.

@@ -73,11 +73,17 @@ func (a *agent) asking() client.Client {
 // hub is a client with its certificate, on the way on which it asked to join.
 func (a *agent) hub() client.Client {
 	GinkgoHelper()
+	return expect.Client(build.Unlimited(a.config()), kinds())
+}
+
+// config reaches the hub with its certificate.
+func (a *agent) config() *rest.Config {
+	GinkgoHelper()
 	key, err := x509.MarshalECPrivateKey(a.key)
 	Expect(err).NotTo(HaveOccurred())
 	config := rest.AnonymousClientConfig(a.bootstrap)
 	config.CertData, config.KeyData = a.certificate, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})
-	return expect.Client(build.Unlimited(config), kinds())
+	return config
 }
 
 // register makes the ManagedCluster, as an agent does that finds none.
