@@ -230,29 +230,25 @@ func (d *decisionBed) decided(ctx context.Context, namespace string, placements 
 func (d *decisionBed) satisfied(ctx context.Context, namespace string, placements int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	watched, err := d.hub.Watch(ctx, &clusterv1beta1.PlacementList{}, client.InNamespace(namespace))
-	if err != nil {
-		return err
-	}
-	defer watched.Stop()
 	satisfied := sets.New[string]()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case event, open := <-watched.ResultChan():
+	for satisfied.Len() < placements {
+		// The hub ends a watch whose reader falls behind: then from the beginning.
+		watched, err := d.hub.Watch(ctx, &clusterv1beta1.PlacementList{}, client.InNamespace(namespace))
+		if err != nil {
+			return fmt.Errorf("watching Placements, of which %d of %d are satisfied: %w", satisfied.Len(), placements, err)
+		}
+		for event := range watched.ResultChan() {
 			p, ok := event.Object.(*clusterv1beta1.Placement)
-			if !open || !ok {
-				return fmt.Errorf("watching Placements ended with %d of %d satisfied: %v", satisfied.Len(), placements, event)
-			}
-			if meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.ConditionSatisfied) {
+			if ok && meta.IsStatusConditionTrue(p.Status.Conditions, clusterv1beta1.ConditionSatisfied) {
 				satisfied.Insert(p.Name)
 			}
 			if satisfied.Len() == placements {
-				return nil
+				break
 			}
 		}
+		watched.Stop()
 	}
+	return nil
 }
 
 // bare makes Placements that nobody decides for, and writes for each what a decision takes.
