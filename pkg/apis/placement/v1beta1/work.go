@@ -79,6 +79,12 @@ const (
 	LastAppliedConfigAnnotation = KeyPrefix + "last-applied-configuration"
 )
 
+// EpochAnnotation is on a Work, and on its AppliedWork on the member: the Work's generation and
+// resourceVersion when an object joined it last, with a slash between. A hub that lacks what
+// the member has went back to an earlier state. The resourceVersion tells a generation from
+// the same of another restore. The agent writes it, on the hub first.
+const EpochAnnotation = "fleetgate.io/epoch"
+
 // ConditionStatusTrimmed is on a Work whose status was too large to be written
 // in full. Its other conditions are ConditionApplied, ConditionAvailable and
 // ConditionDiffReported.
