@@ -131,7 +131,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
-		r.holds.set(key.Name, 0)
+		r.holds.set(key.Name, hold{}, 0)
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
 	record, err := r.records.find(ctx, key.Name)
@@ -150,13 +150,13 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
-		r.holds.set(key.Name, 0)
+		r.holds.set(key.Name, hold{}, 0)
 		return ctrl.Result{}, nil
 	}
-	if record.DeletionTimestamp == nil && !m.letsGo(record.Annotations[HeldAnnotation]) {
+	if record.DeletionTimestamp == nil && !m.letsGo(holdOf(record)) {
 		return r.holdVanished(ctx, record, m)
 	}
-	r.holds.set(key.Name, 0)
+	r.holds.set(key.Name, hold{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
 	gone := &metav1.ObjectMeta{Name: key.Name}
 	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationForeground})

@@ -103,7 +103,7 @@ const (
 	// while the agent may not remove what is no longer in a Work.
 	ConditionRemoved = "Removed"
 	// ConditionHeld is true while objects stay on the member that have left the Work, since
-	// the hub went back to an earlier state.
+	// the hub went back to an earlier state, or it is another Work than that which brought them.
 	ConditionHeld = "Held"
 )
 
@@ -129,6 +129,8 @@ const (
 	ReasonObjectsRemain = "ObjectsRemain"
 	// ReasonHubWentBack is of ConditionHeld.
 	ReasonHubWentBack = "HubWentBack"
+	// ReasonAnotherWork is of ConditionHeld: the Work has come in the place of another.
+	ReasonAnotherWork = "AnotherWork"
 )
 
 // The reasons of the conditions of one manifest of a Work.
