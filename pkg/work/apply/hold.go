@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // A hub can go back: its etcd is restored from a backup, or lost. Two signs of it cannot be
@@ -157,8 +159,42 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 		return ctrl.Result{RequeueAfter: holdRecheck}, nil
 	}
 	// All that it had is another's now, or nobody's.
-	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationOrphan})
+	_, err = r.depart(ctx, departure{work: gone, record: record, membership: m, policy: metav1.DeletePropagationOrphan})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
+}
+
+// departHeld removes what a deleted Work applied, but for what is held and what that is in. It
+// returns what is left to wait for, nil if nothing is: then the rest is what a Work applied
+// that is gone.
+func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
+	isDoomed := func(entry engine.Entry) bool {
+		return !slices.ContainsFunc(held, func(h engine.Entry) bool { return h == entry || takes(entry, h) })
+	}
+	removed, err := r.engine.RemoveSome(ctx, engine.Work{
+		Name: d.work.GetName(), Owner: ownerOf(d.record), Ledger: ledger{r.records, d.record}, HeirOf: siblings{r.records}.heirsOf(d.work),
+	}, isDoomed, d.policy)
+	if err != nil || !removed.IsOver() {
+		return removed, err
+	}
+	return nil, nil
+}
+
+// beyond are the entries of a ledger that its Work does not ask for.
+func beyond(entries []engine.Entry, work *placementv1beta1.Work) []engine.Entry {
+	named := sets.New(objectsOf(work)...)
+	return slices.DeleteFunc(entries, func(entry engine.Entry) bool { return named.Has(manifest.KeyOf(entry.Ref).String()) })
+}
+
+// takes reports whether an object takes another with it when it is removed: a namespace what
+// is in it, a definition what is of its kind.
+func takes(object, other engine.Entry) bool {
+	switch object.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return object.Name == other.Namespace
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return object.Name == other.GroupVersionResource().GroupResource().String()
+	}
+	return false
 }
 
 // Held is how much is held on the member.

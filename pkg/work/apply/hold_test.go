@@ -9,6 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
@@ -51,5 +57,60 @@ func TestHoldsAreToldOnceAndTogether(t *testing.T) {
 		{Works: 1, Objects: 1, Example: "a", LetGo: "1"}, {}}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
+
+func TestADeletedWorkTakesNothingWithItThatIsHeld(t *testing.T) {
+	b := newBed(t, Options{}, newWork("work", nil, manifestNamespace, manifestA("1")))
+	b.look("work")
+	b.change("work", func(work *placementv1beta1.Work) {
+		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"), manifestSecret)
+	})
+	b.look("work")
+	b.change("work", func(work *placementv1beta1.Work) { // as a restore and somebody quick leave it
+		delete(work.Annotations, placementv1beta1.EpochAnnotation)
+		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"))
+	})
+	if err := b.hub.Delete(t.Context(), b.work("work")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		b.look("work")
+	}
+	if b.member.objects[pathA] != nil {
+		t.Error("what the Work names is still there")
+	}
+	if b.member.objects[pathSecret] == nil || b.member.objects["/api/v1/namespaces/ns"] == nil {
+		t.Error("what is held is gone, or its namespace")
+	}
+	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Work is still there: %v", err)
+	}
+	if record := b.member.objects[recordPath("work")]; record == nil || record.GetAnnotations()[HeldAnnotation] == "" {
+		t.Error("the AppliedWork does not say that something is held")
+	}
+	if b.reconciler.holds.sum().Objects != 2 {
+		t.Errorf("held is %v", b.reconciler.holds.sum())
+	}
+}
+
+func TestWhatAnObjectTakesWithIt(t *testing.T) {
+	entry := func(group, resource, kind, namespace, name string) engine.Entry {
+		return engine.Entry{Ref: manifest.Ref{Group: group, Version: "v1", Resource: resource, Kind: kind, Namespace: namespace, Name: name}}
+	}
+	inside, widget := entry("", "configmaps", "ConfigMap", "ns", "a"), entry("example.com", "widgets", "Widget", "", "w")
+	for of, tc := range map[string]struct {
+		object, other engine.Entry
+		want          bool
+	}{
+		"a namespace, what is in it":               {entry("", "namespaces", "Namespace", "", "ns"), inside, true},
+		"another namespace":                        {entry("", "namespaces", "Namespace", "", "other"), inside, false},
+		"a definition, what is of its kind":        {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "widgets.example.com"), widget, true},
+		"another definition":                       {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "gadgets.example.com"), widget, false},
+		"an object that has the name of the other": {entry("", "secrets", "Secret", "ns", "a"), inside, false},
+	} {
+		if got := takes(tc.object, tc.other); got != tc.want {
+			t.Errorf("%s: %t", of, got)
+		}
 	}
 }

@@ -124,6 +124,31 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
 	})
 
+	It("has a Work that is deleted take with it what it names, and nothing that is held", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-deleted", nil, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
+		changeWork(ctx, "hold-deleted", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		loseEpoch(ctx, "hold-deleted")
+		changeWork(ctx, "hold-deleted", build.ConfigMapText(ns, "a", "x", "1"))
+		Expect(hubClient.Delete(ctx, getWork(ctx, "hold-deleted"))).To(Succeed())
+
+		agent = startAgent(member.Config())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
+		Eventually(expect.Gone(ctx, hubClient, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hold-deleted"}})).Should(BeTrue())
+		Eventually(holding).Should(Equal(apply.Held{Works: 1, Objects: 1, Example: "hold-deleted"}))
+		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
+
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
+		Eventually(holding).Should(Equal(apply.Held{}))
+	})
+
 	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "hold-first", nil, build.ConfigMapText(ns, "a", "x", "1"))
