@@ -102,9 +102,10 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
 			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
 		}
-		isHolding := meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld)
+		held := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld)
+		isHolding := held != nil && held.Status == metav1.ConditionTrue
 		if isHolding {
-			why = cmp.Or(why, clusterv1beta1.ReasonHubWentBack+": "+meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld).Message)
+			why = cmp.Or(why, held.Reason+": "+held.Message)
 		}
 		tunnel := cmp.Or(tunnels[member.Name], "-")
 		line := row{rank: troubled, cells: []string{

@@ -34,7 +34,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 			// data holds base64: four characters for three bytes, each of two values filled up.
 			fmt.Sprint((authenticationv1beta1.MaxSecretBytes + 4) / 3 * 4), fmt.Sprint(authenticationv1beta1.MaxSecretBytes),
 		},
-		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, placementv1beta1.WorkCleanupFinalizer, BypassGroup, BypassResource},
+		"fleetgate-member-works":              {clusterv1beta1.MemberNamespacePrefix, placementv1beta1.GroupName, placementv1beta1.WorkCleanupFinalizer, placementv1beta1.EpochAnnotation, BypassGroup, BypassResource},
 		"fleetgate-member-sizes":              {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.AgentEventName(0), clusterv1beta1.AgentEventName(clusterv1beta1.MaxAgentEvents - 1), BypassGroup, BypassResource},
 		"fleetgate-deliveries":                {placementv1beta1.GroupName, clusterv1beta1.MemberNamespacePrefix, BypassGroup, BypassDeliveries, BypassVerb},
 		"fleetgate-member-identities":         {clusterv1beta1.MemberNamespacePrefix, clusterv1beta1.GroupName, placementv1beta1.GroupName, registrationv1alpha1.GroupName, authenticationv1beta1.GroupVersion.Group},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -89,6 +90,22 @@ func (l *launched) held(ctx context.Context, member string) func() string {
 	return l.condition(ctx, member, "PlacementsHeld")
 }
 
+// heldMetric is how many these are by the metric of the member's agent.
+func (l *launched) heldMetric(ctx context.Context, member string) func() string {
+	return func() string {
+		arguments, err := argumentsOf(l.process(member + "-agent").PID())
+		Expect(err).NotTo(HaveOccurred())
+		for _, argument := range arguments {
+			if address, is := strings.CutPrefix(argument, "--metrics-bind-address="); is {
+				_, after, _ := strings.Cut(get(ctx, "http://"+address+"/metrics"), "\nfleetgate_agent_held_objects ")
+				value, _, _ := strings.Cut(after, "\n")
+				return value
+			}
+		}
+		return "the agent has no port for metrics"
+	}
+}
+
 // restartGateway has the launcher start the gateway with further flags, which are all that it has.
 func (l *launched) restartGateway(ctx context.Context, flags string) {
 	GinkgoHelper()
@@ -158,6 +175,11 @@ spec:
 `
 
 const changedSince = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: later}, data: {text: added since}}`
+
+const (
+	placedAgain  = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: again}, data: {text: added again}}`
+	changedByGit = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: later}, data: {text: changed by Git}}`
+)
 
 // changeAfterBackup does on the hub what the backup does not know of.
 func (l *launched) changeAfterBackup(ctx context.Context) {
@@ -249,6 +271,9 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
 			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
 		}
+		for _, member := range members() {
+			Eventually(l.heldMetric(ctx, member)).Should(Equal("3"))
+		}
 		AddReportEntry("what the member says", l.held(ctx, "member-1")())
 		report, err := l.fleet.Run(ctx, "gateway", "", "diagnose", "--kubeconfig="+l.fleet.HubKubeconfig())
 		Expect(err).NotTo(HaveOccurred())
@@ -270,7 +295,57 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.hub(ctx, "delete", "clusterresourceplacement", "since", "--wait=false")
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "one", "--namespace=since")).Should(ContainSubstring("NotFound"))
+			Eventually(l.on(ctx, member, ".metadata.name", "appliedwork", "since-work")).Should(ContainSubstring("NotFound"))
 		}
 		Expect(seen.all()).NotTo(BeEmpty(), "the watches see deletions")
+	}, NodeTimeout(5*time.Minute))
+
+	It("takes nothing off them though agents were stopped and Git was quicker, until it is let go on all at once", func(ctx SpecContext) {
+		hub, err := env.Load(filepath.Join(l.dir, "hub"))
+		Expect(err).NotTo(HaveOccurred())
+		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		Expect(hub.Backup(ctx, backup)).To(Succeed())
+		l.apply(ctx, placedAgain)
+		agents := map[string]*env.Process{}
+		for _, member := range members() {
+			agents[member] = l.process(member + "-agent")
+			Eventually(l.on(ctx, member, ".data.text", "configmap", "again", "--namespace=shop")).Should(Equal("added again"))
+			Expect(agents[member].Stop(ctx)).To(Succeed())
+		}
+		seen := l.watchDeletions(ctx)
+		gateway := l.process("gateway")
+		Expect(gateway.Stop(ctx)).To(Succeed())
+		Expect(hub.Restore(ctx, backup)).To(Succeed())
+		Expect(gateway.Start(ctx)).To(Succeed())
+		l.apply(ctx, changedByGit)
+		// The Work has now the generation that its agent saw, with other contents.
+		Eventually(func() string {
+			return l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].spec.workload.manifests[*].data.text}")
+		}).Should(ContainSubstring("changed by Git"))
+		for _, member := range members() {
+			Expect(agents[member].Start(ctx)).To(Succeed())
+		}
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".data.text", "configmap", "later", "--namespace=shop")).Should(Equal("changed by Git"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 1 objects of 1 Works"))
+			Eventually(l.heldMetric(ctx, member)).Should(Equal("1"))
+			Expect(l.on(ctx, member, ".data.text", "configmap", "again", "--namespace=shop")()).To(Equal("added again"))
+		}
+		Expect(seen.all()).To(BeEmpty(), "deletions on members")
+
+		By("letting it go, on all members at once")
+		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/let-go="+time.Now().UTC().Format(time.RFC3339))
+		var ids []string
+		for _, member := range members() {
+			Eventually(l.held(ctx, member)).Should(HaveSuffix("(the value that it has now names nothing of this)"))
+			ids = append(ids, regexp.MustCompile(`let-go=([0-9a-f,]+)`).FindStringSubmatch(l.held(ctx, member)())[1])
+		}
+		Expect(seen.all()).To(BeEmpty(), "deletions on members")
+		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/let-go="+strings.Join(ids, ","))
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "again", "--namespace=shop")).Should(ContainSubstring("NotFound"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
+			Eventually(l.heldMetric(ctx, member)).Should(Equal("0"))
+		}
 	}, NodeTimeout(5*time.Minute))
 })

@@ -28,6 +28,6 @@ func newHeldGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
 func tellHeld(gauge prometheus.Gauge, told *heartbeat.Held) func(apply.Held) {
 	return func(held apply.Held) {
 		gauge.Set(float64(held.Objects))
-		told.Set(held.Works, held.Objects, held.Example)
+		told.Set(heartbeat.Holding(held))
 	}
 }

@@ -195,7 +195,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // look finds out what there is to report. What cannot be found out is left out: that
 // the member's API server is in trouble must still reach the hub.
 func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), held: r.Held.condition(imc.Annotations[clusterv1beta1.AnnotationLetGo]), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

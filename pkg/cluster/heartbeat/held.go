@@ -5,10 +5,12 @@ package heartbeat
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -22,6 +24,18 @@ const (
 	heldUnknown = time.Minute
 )
 
+// Holding is how much is held on the member, of how many Works. The zero value is nothing.
+type Holding struct {
+	Works, Objects int
+	// Example is the name of one of these Works.
+	Example string
+	// LetGo are the ids of all of it, with commas between.
+	LetGo string
+	// WentBack is set when something of it is held since the hub went back, and not only since
+	// Works came in the place of others.
+	WentBack bool
+}
+
 // Held is what there is to report about objects that are held on the member since the hub
 // went back to an earlier state. Set it as that changes, from any goroutine.
 type Held struct {
@@ -32,7 +46,7 @@ type Held struct {
 	// mu guards the fields below it.
 	mu sync.Mutex
 	// shown is nil until something is known.
-	shown *metav1.Condition
+	shown *Holding
 	timer clock.Timer
 }
 
@@ -43,41 +57,56 @@ func NewHeld(member string, clock clock.WithDelayedExecution) *Held {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.shown == nil {
-			h.shown = heldCondition(member, 0, 0, "")
+			h.shown = &Holding{}
 			h.changed.wake()
 		}
 	})
 	return h
 }
 
-// Set says of how many Works how many objects are held; example is the name of one of them.
-func (h *Held) Set(works, objects int, example string) {
+// Set says what is held.
+func (h *Held) Set(holding Holding) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shown = heldCondition(h.member, works, objects, example)
+	h.shown = &holding
 	h.timer.Stop()
 	h.timer = h.clock.AfterFunc(heldSettles, h.changed.wake)
 }
 
-func heldCondition(member string, works, objects int, example string) *metav1.Condition {
-	if objects == 0 {
-		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
-			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}
-	}
-	return &metav1.Condition{
-		Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonHubWentBack,
-		Message: fmt.Sprintf("the hub went back to an earlier state: %d objects of %d Works, one of them %q, are on the member and the hub does not know of them; "+
-			"they stay. Place them again, or let them go: kubectl annotate membercluster %s --overwrite %s=$(date -u +%%FT%%TZ)",
-			objects, works, example, member, clusterv1beta1.AnnotationLetGo),
-	}
-}
-
-// condition is what to report beside what was reported before, or nil.
-func (h *Held) condition() *metav1.Condition {
+// condition is what to report beside what was reported before, or nil. letGo is what the hub
+// lets go.
+func (h *Held) condition(letGo string) *metav1.Condition {
 	if h == nil {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.shown.DeepCopy()
+	if h.shown == nil {
+		return nil
+	}
+	return heldCondition(h.member, *h.shown, letGo)
+}
+
+func heldCondition(member string, holding Holding, letGo string) *metav1.Condition {
+	if holding.Objects == 0 {
+		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
+			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}
+	}
+	reason, why := clusterv1beta1.ReasonHubWentBack, "the hub went back to an earlier state"
+	if !holding.WentBack {
+		reason, why = clusterv1beta1.ReasonAnotherWork, "other Works have come in the place of those that were here before"
+	}
+	message := fmt.Sprintf("%s: %d objects of %d Works, one of them %q, are on the member and the hub does not know of them; "+
+		"they stay. Place them again, or let them go: kubectl annotate membercluster %s --overwrite %s=%s",
+		why, holding.Objects, holding.Works, holding.Example, member, clusterv1beta1.AnnotationLetGo, holding.LetGo)
+	if letGo != "" && !namesAny(letGo, holding.LetGo) {
+		// The value itself can be as long as the fleet is large.
+		message += " (the value that it has now names nothing of this)"
+	}
+	return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+}
+
+// namesAny reports whether two lists of ids have one in common.
+func namesAny(a, b string) bool {
+	return sets.New(strings.Split(a, ",")...).HasAny(strings.Split(b, ",")...)
 }

@@ -37,8 +37,9 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		}
 	}
 	imc := &clusterv1beta1.InternalMemberCluster{}
+	letGo := ""
 	says := func() string {
-		imc.Status = joinedReport(imc, facts{held: held.condition()}, clock.Now())
+		imc.Status = joinedReport(imc, facts{held: held.condition(letGo)}, clock.Now())
 		for _, c := range imc.Status.Conditions {
 			if c.Type == clusterv1beta1.ConditionPlacementsHeld {
 				return string(c.Status) + " " + c.Reason + " " + c.Message
@@ -46,10 +47,10 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		}
 		return ""
 	}
-	if got := says(); got != "" || held.condition() != nil {
+	if got := says(); got != "" || held.condition("") != nil {
 		t.Errorf("before anything is known: %q", got)
 	}
-	held.Set(2, 3, "shop-work")
+	held.Set(Holding{Works: 2, Objects: 3, Example: "shop-work", LetGo: "1f3a,9c2e", WentBack: true})
 	if woken() {
 		t.Error("it is reported before it lasted")
 	}
@@ -58,10 +59,21 @@ func TestWhatIsHeldIsReportedOnceItLastsAndItsEndOnlyIfItWas(t *testing.T) {
 		t.Error("it is not reported")
 	}
 	if got := says(); !strings.HasPrefix(got, "True HubWentBack") || !strings.Contains(got, `3 objects of 2 Works, one of them "shop-work"`) ||
-		!strings.Contains(got, "kubectl annotate membercluster member-1 --overwrite fleetgate.io/let-go=") {
+		!strings.Contains(got, "kubectl annotate membercluster member-1 --overwrite fleetgate.io/let-go=1f3a,9c2e") {
 		t.Errorf("while something is held: %q", got)
 	}
-	held.Set(0, 0, "")
+	for value, isTold := range map[string]bool{"": false, "0000": true, "2026-01-01T12:00:00Z": true, "0000,9c2e": false} {
+		letGo = value
+		if got := says(); strings.HasSuffix(got, "(the value that it has now names nothing of this)") != isTold {
+			t.Errorf("while %q is let go: %q", value, got)
+		}
+	}
+	letGo = ""
+	held.Set(Holding{Works: 2, Objects: 3, Example: "shop-work", LetGo: "1f3a"})
+	if got := says(); !strings.HasPrefix(got, "True AnotherWork other Works have come") {
+		t.Errorf("while Works have come in the place of others: %q", got)
+	}
+	held.Set(Holding{})
 	if got := says(); !strings.HasPrefix(got, "False NothingHeld") {
 		t.Errorf("afterwards: %q", got)
 	}
@@ -75,7 +87,7 @@ func TestAStartThatFindsNothingHeldEndsWhatWasReported(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	held := NewHeld("member-1", clock)
 	clock.Step(heldUnknown)
-	if c := held.condition(); c == nil || c.Status != metav1.ConditionFalse {
+	if c := held.condition(""); c == nil || c.Status != metav1.ConditionFalse {
 		t.Errorf("after a while it says %v", c)
 	}
 }

@@ -49,7 +49,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o), holds: holds{told: o.Held}}
+	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o), holds: holds{told: o.Held, newID: newHoldID}}
 	if r.reached == nil {
 		if r.reached, err = engine.Reach(o.MemberConfig); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)

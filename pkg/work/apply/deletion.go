@@ -35,11 +35,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 		return ctrl.Result{}, err
 	}
 	if m.id != "" {
-		d := departure{work: work, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
-		if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
-			d.policy = metav1.DeletePropagationOrphan
-		}
-		left, err := r.depart(ctx, d)
+		left, err := r.end(ctx, work, m)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -52,10 +48,41 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 	return ctrl.Result{}, r.removeFinalizer(ctx, work)
 }
 
+// end removes what a deleted Work applied, and returns what is left to wait for, nil if nothing
+// is. Who deletes a Work while something of it is held does not know of that: it stays, and
+// its AppliedWork with it, as if the Work had never had it.
+func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m membership) (*engine.Removal, error) {
+	record, err := r.records.find(ctx, work.Name)
+	if err != nil {
+		return nil, err
+	}
+	d := departure{work: work, record: record, membership: m, reported: work.Status.ManifestConditions, policy: metav1.DeletePropagationForeground}
+	if work.Annotations[placementv1beta1.DeletePolicyAnnotation] == placementv1beta1.DeletePolicyAbandon {
+		d.policy = metav1.DeletePropagationOrphan
+	}
+	if record == nil || record.DeletionTimestamp != nil || !r.records.isOurs(record, m) {
+		return r.depart(ctx, d)
+	}
+	s, err := r.see(ctx, work, m)(record)
+	if err != nil {
+		return nil, err
+	}
+	held := beyond(ledger{r.records, record}.Entries(), work)
+	if !s.held.is() || len(held) == 0 {
+		return r.depart(ctx, d)
+	}
+	if err := r.records.renew(ctx, record, m, s); err != nil {
+		return nil, err
+	}
+	return r.departHeld(ctx, d, held)
+}
+
 // departure is the end of what one Work applied.
 type departure struct {
 	// work is the Work; if it is gone already, it has a name and no more.
-	work       metav1.Object
+	work metav1.Object
+	// record is its AppliedWork, nil if there is none.
+	record     *placementv1beta1.AppliedWork
 	membership membership
 	// reported are the manifests that the Work's status names, if there still is a
 	// Work: what was applied is in the ledger or here.
@@ -71,11 +98,7 @@ type departure struct {
 // those of a kind that it has not heard of yet. What we may not remove is left to
 // it.
 func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, error) {
-	name := d.work.GetName()
-	record, err := r.records.find(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+	name, record := d.work.GetName(), d.record
 	job := engine.Work{
 		Name:     name,
 		Owner:    lostOwner(r.options.recordName(name)),
@@ -131,7 +154,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
-		r.holds.set(key.Name, 0)
+		r.holds.set(key.Name, hold{}, 0)
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
 	record, err := r.records.find(ctx, key.Name)
@@ -150,16 +173,16 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
-		r.holds.set(key.Name, 0)
+		r.holds.set(key.Name, hold{}, 0)
 		return ctrl.Result{}, nil
 	}
-	if record.DeletionTimestamp == nil && !m.letsGo(record.Annotations[HeldAnnotation]) {
+	if record.DeletionTimestamp == nil && !m.letsGo(holdOf(record)) {
 		return r.holdVanished(ctx, record, m)
 	}
-	r.holds.set(key.Name, 0)
+	r.holds.set(key.Name, hold{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
 	gone := &metav1.ObjectMeta{Name: key.Name}
-	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationForeground})
+	_, err = r.depart(ctx, departure{work: gone, record: record, membership: m, policy: metav1.DeletePropagationForeground})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 

@@ -14,7 +14,8 @@
 //  2. controller.go: the Work gets its finalizer, if it is its turn (turns.go).
 //  3. plan.go: what the Work asks for. It gets an AppliedWork of the same name on the
 //     member (record.go), which owns all that the Work applies and holds its ledger;
-//     who may own it too is in ownership.go.
+//     who may own it too is in ownership.go. Whether the Work follows from what was seen of
+//     it, or the hub went back, is in seen.go, and what becomes of the rest then in hold.go.
 //  4. write.go: the engine brings it. If a kind is defined by the same Work, the look
 //     waits for it and goes on.
 //  5. report.go: the Work's status is computed (status.go) and written if it differs, and

@@ -4,19 +4,17 @@
 package apply
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -29,149 +27,123 @@ import (
 )
 
 // A hub can go back: its etcd is restored from a backup, or lost. Two signs of it cannot be
-// seen otherwise, since a Work has our finalizer before anything of it is applied and its
-// generation only grows:
+// seen otherwise, since a Work has our finalizer before anything of it is applied, its
+// generation only grows, and so does its epoch:
 //
 //   - a Work is gone, and its deletion did not come here;
-//   - a Work is of an earlier generation than that from which the ledger got its last entry, or
-//     of another UID.
+//   - a Work is of an earlier generation or epoch than that from which the ledger got its last
+//     entry, or of another UID.
 //
 // Then nobody has said that what is on the member and not in the Work is to go: it is held.
 // It stays, is counted and told, and is adopted again when a Work wants it. Only an
 // administrator lets it go, on the hub.
 
 const (
-	// SeenAnnotation is on an AppliedWork: UID and generation of its Work when an object was
-	// entered in the ledger last, with a slash between. The agent writes it.
-	SeenAnnotation = "fleetgate.io/work-seen"
-	// HeldAnnotation is on an AppliedWork of which something is held: since when, in RFC 3339.
-	// The agent writes it.
+	// HeldAnnotation is on an AppliedWork of which something is held: since when, in RFC 3339, by
+	// the member's clock, for people; the id by which it is let go; and "another-work" if the
+	// hub did not go back as far as can be seen. There are slashes between. An agent of before
+	// wrote the time alone. The agent writes it.
 	HeldAnnotation = "fleetgate.io/held-since"
+
+	// anotherWork is the last part of HeldAnnotation where a Work has come in the place of
+	// another, as when a member leaves and joins again.
+	anotherWork = "another-work"
 
 	// holdRecheck is how often held objects are offered to Works that want them.
 	holdRecheck = 30 * time.Second
+	// heldTogether is for how long what is held gets one id: the Works of a member are looked
+	// at one after another.
+	heldTogether = time.Minute
 )
 
-// errBehind is returned when the cache shows a Work as it was before we last saw it, though
-// the hub has it as it should be.
-var errBehind = errors.New("the cache is behind what was seen of the Work")
-
-// seen is what is remembered of a Work beside its ledger. The zero value is nothing.
-type seen struct {
-	// work is the value of SeenAnnotation, held that of HeldAnnotation.
-	work, held string
+// hold is what HeldAnnotation says.
+type hold struct {
+	since, id string
+	// another is set when a Work has come in the place of another.
+	another bool
 }
 
-// sight says what is seen of a Work whose record is given, nil if it has none.
-type sight func(record *placementv1beta1.AppliedWork) (seen, error)
-
-func (s seen) mark(record *placementv1beta1.AppliedWork) {
-	if s.work == "" {
-		return
+// holdOf is what is held by a record, nothing if there is none.
+func holdOf(record *placementv1beta1.AppliedWork) hold {
+	if record == nil {
+		return hold{}
 	}
-	metav1.SetMetaDataAnnotation(&record.ObjectMeta, SeenAnnotation, s.work)
-	if s.held == "" {
-		delete(record.Annotations, HeldAnnotation)
-		return
-	}
-	metav1.SetMetaDataAnnotation(&record.ObjectMeta, HeldAnnotation, s.held)
+	parts := append(strings.SplitN(record.Annotations[HeldAnnotation], "/", 3), "", "")
+	return hold{since: parts[0], id: parts[1], another: parts[2] == anotherWork}
 }
 
-func (s seen) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
-	return s.work == "" || record.Annotations[SeenAnnotation] == s.work && record.Annotations[HeldAnnotation] == s.held
+// text is the value of HeldAnnotation; empty if nothing is held.
+func (h hold) text() string {
+	switch {
+	case !h.is():
+		return ""
+	case h.another:
+		return h.since + "/" + h.id + "/" + anotherWork
+	}
+	return h.since + "/" + h.id
 }
 
-// mark is what SeenAnnotation says of a Work.
-func mark(work *placementv1beta1.Work) string {
-	return string(work.UID) + "/" + strconv.FormatInt(work.Generation, 10)
+// is reports whether something is held.
+func (h hold) is() bool { return h != hold{} }
+
+// newHold is one that begins now. Its id was never told before, so that no word of before
+// lets it go.
+func (r *Reconciler) newHold(m membership) hold {
+	now := r.options.Clock.Now()
+	return hold{since: now.UTC().Format(time.RFC3339), id: r.holds.idAt(now, m)}
 }
 
-// isBack reports whether a Work is not what follows from how it was seen last.
-func isBack(work *placementv1beta1.Work, last string) bool {
-	uid, number, found := strings.Cut(last, "/")
-	generation, err := strconv.ParseInt(number, 10, 64)
-	if !found || err != nil {
-		return false // it was never seen, or by an agent that did not remember
+// goesOn is a hold that is not let go: one that an agent of before began gets an id.
+func (r *Reconciler) goesOn(h hold, m membership) hold {
+	if h.is() && h.id == "" {
+		h.id = r.holds.idAt(r.options.Clock.Now(), m)
 	}
-	return types.UID(uid) != work.UID || generation > work.Generation
+	return h
 }
 
-// see compares a Work with how it was seen last. The hub itself is asked before it is said to
-// have gone back: one of several API servers can show what was.
-func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m membership) sight {
-	return func(record *placementv1beta1.AppliedWork) (seen, error) {
-		if record == nil {
-			return seen{work: mark(work)}, nil
-		}
-		now := seen{work: cmp.Or(record.Annotations[SeenAnnotation], mark(work)), held: record.Annotations[HeldAnnotation]}
-		if isBack(work, now.work) {
-			now.work = mark(work)
-			live := &placementv1beta1.Work{}
-			if err := r.hubReader.Get(ctx, client.ObjectKeyFromObject(work), live); err != nil {
-				return seen{}, fmt.Errorf("asking the hub which generation Work %q has: %w", work.Name, err)
-			}
-			if mark(live) != now.work {
-				return seen{}, errBehind
-			}
-			log.FromContext(ctx).Info("The hub has gone back: what is on the member and not in the Work any more is held",
-				"Work", work.Name, "seen", record.Annotations[SeenAnnotation], "now", now.work)
-			now.held = r.now()
-		}
-		if m.letsGo(now.held) {
-			now.held = ""
-		}
-		return now, nil
+// letsGo reports whether an administrator has let go what is held. What an agent of before
+// holds has no id, and goes by the time until which it is let go.
+func (m membership) letsGo(h hold) bool {
+	if h.id != "" {
+		return slices.Contains(m.letGo, h.id)
 	}
+	since, err := time.Parse(time.RFC3339, h.since)
+	return err == nil && slices.ContainsFunc(m.letGo, func(word string) bool {
+		until, err := time.Parse(time.RFC3339, word)
+		return err == nil && !since.After(until)
+	})
 }
 
-// noteGrowth remembers the generation of a Work that has an object which is not in the ledger
-// yet: an earlier one lacks it. Others cost no request.
-func (r *Reconciler) noteGrowth(ctx context.Context, p *planned) error {
-	last := mark(p.work)
-	if p.way.By == engine.Compare || p.record.Annotations[SeenAnnotation] == last {
-		return nil
-	}
-	entered := map[manifest.Key]bool{}
-	for _, of := range p.record.Status.AppliedResources {
-		entered[manifest.KeyOf(manifest.Ref(of.WorkResourceIdentifier))] = true
-	}
-	if !slices.ContainsFunc(p.items, func(it engine.Item) bool { return it.Refused == nil && !entered[manifest.KeyOf(it.Ref)] }) {
-		return nil
-	}
-	return r.records.annotate(ctx, p.record, func() { metav1.SetMetaDataAnnotation(&p.record.ObjectMeta, SeenAnnotation, last) })
-}
-
-func (r *Reconciler) now() string { return r.options.Clock.Now().UTC().Format(time.RFC3339) }
-
-// letsGo reports whether an administrator has let go what is held since a time.
-func (m membership) letsGo(since string) bool {
-	held, err := time.Parse(time.RFC3339, since)
-	return err == nil && !m.letGo.IsZero() && !held.After(m.letGo)
+// letGoOf is what the hub lets go: ids, with commas between, of this member or of others.
+func letGoOf(member *clusterv1beta1.InternalMemberCluster) []string {
+	return strings.Split(member.Annotations[clusterv1beta1.AnnotationLetGo], ",")
 }
 
 // settleHold counts what is held of a Work, and ends the hold once there is nothing.
 func (r *Reconciler) settleHold(ctx context.Context, p *planned, result engine.Result) error {
 	if !p.job.Held {
-		r.holds.set(p.work.Name, 0)
+		r.holds.set(p.work.Name, hold{}, 0)
 		return nil
 	}
 	if !result.HoldEnds {
-		r.holds.set(p.work.Name, len(result.Held))
+		r.holds.set(p.work.Name, holdOf(p.record), len(result.Held))
 		return nil
 	}
-	r.holds.set(p.work.Name, 0)
+	r.holds.set(p.work.Name, hold{}, 0)
 	return r.records.annotate(ctx, p.record, func() { delete(p.record.Annotations, HeldAnnotation) })
 }
 
 // holdVanished holds what a Work applied that is gone though nobody is known to have deleted
 // it.
 func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) (ctrl.Result, error) {
-	name := record.Spec.WorkName
-	if record.Annotations[HeldAnnotation] == "" {
-		since := r.now()
+	name, h := record.Spec.WorkName, r.goesOn(holdOf(record), m)
+	if !h.is() {
+		h = r.newHold(m)
 		log.FromContext(ctx).Info("A Work is not on the hub any more, and its deletion did not come here: what it applied is held", "Work", name)
+	}
+	if h != holdOf(record) {
 		if err := r.records.annotate(ctx, record, func() {
-			metav1.SetMetaDataAnnotation(&record.ObjectMeta, HeldAnnotation, since)
+			metav1.SetMetaDataAnnotation(&record.ObjectMeta, HeldAnnotation, h.text())
 		}); err != nil {
 			return ctrl.Result{}, err
 		}
@@ -182,13 +154,47 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.holds.set(name, len(held))
+	r.holds.set(name, h, len(held))
 	if len(held) > 0 {
 		return ctrl.Result{RequeueAfter: holdRecheck}, nil
 	}
 	// All that it had is another's now, or nobody's.
-	_, err = r.depart(ctx, departure{work: gone, membership: m, policy: metav1.DeletePropagationOrphan})
+	_, err = r.depart(ctx, departure{work: gone, record: record, membership: m, policy: metav1.DeletePropagationOrphan})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
+}
+
+// departHeld removes what a deleted Work applied, but for what is held and what that is in. It
+// returns what is left to wait for, nil if nothing is: then the rest is what a Work applied
+// that is gone.
+func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
+	isDoomed := func(entry engine.Entry) bool {
+		return !slices.ContainsFunc(held, func(h engine.Entry) bool { return h == entry || takes(entry, h) })
+	}
+	removed, err := r.engine.RemoveSome(ctx, engine.Work{
+		Name: d.work.GetName(), Owner: ownerOf(d.record), Ledger: ledger{r.records, d.record}, HeirOf: siblings{r.records}.heirsOf(d.work),
+	}, isDoomed, d.policy)
+	if err != nil || !removed.IsOver() {
+		return removed, err
+	}
+	return nil, nil
+}
+
+// beyond are the entries of a ledger that its Work does not ask for.
+func beyond(entries []engine.Entry, work *placementv1beta1.Work) []engine.Entry {
+	named := sets.New(objectsOf(work)...)
+	return slices.DeleteFunc(entries, func(entry engine.Entry) bool { return named.Has(manifest.KeyOf(entry.Ref).String()) })
+}
+
+// takes reports whether an object takes another with it when it is removed: a namespace what
+// is in it, a definition what is of its kind.
+func takes(object, other engine.Entry) bool {
+	switch object.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return object.Name == other.Namespace
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return object.Name == other.GroupVersionResource().GroupResource().String()
+	}
+	return false
 }
 
 // Held is how much is held on the member.
@@ -197,46 +203,87 @@ type Held struct {
 	Works, Objects int
 	// Example is the first of these Works by name.
 	Example string
+	// LetGo lets all of it go, as the value of the MemberCluster's annotation; empty if
+	// nothing is held.
+	LetGo string
+	// WentBack is set when something is held since the hub went back, and not only since Works
+	// came in the place of others.
+	WentBack bool
 }
 
-// holds counts what is held, by Work. It is safe for concurrent use.
+// holds counts what is held, by Work, and gives it ids. It is safe for concurrent use.
 type holds struct {
 	// told hears of every change; nil if nobody wants to.
 	told func(Held)
+	// newID makes an id that nobody had before.
+	newID func() string
 
-	mu      sync.Mutex // guards objects, and is held while told is called, so that it hears the latest last
-	objects map[string]int
+	mu    sync.Mutex // guards what follows, and is held while told is called, so that it hears the latest last
+	works map[string]heldWork
+	// id is what is held got since begun.
+	id    string
+	begun time.Time
 }
 
-func (h *holds) set(work string, objects int) {
+type heldWork struct {
+	hold
+	objects int
+}
+
+// newHoldID is random: a clock can say one time twice.
+func newHoldID() string { return string(uuid.NewUUID())[:8] }
+
+// idAt is the id of what is held from now on: another one than what was let go has, and than
+// what was held a while ago, since that was told without this.
+func (h *holds) idAt(now time.Time, m membership) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.objects[work] == objects {
+	if h.id == "" || now.Sub(h.begun).Abs() > heldTogether || slices.Contains(m.letGo, h.id) {
+		h.id, h.begun = h.newID(), now
+	}
+	return h.id
+}
+
+func (h *holds) set(work string, of hold, objects int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := heldWork{of, objects}
+	if objects == 0 {
+		held = heldWork{}
+	}
+	if h.works[work] == held {
 		return
 	}
-	if h.objects == nil {
-		h.objects = map[string]int{}
+	if h.works == nil {
+		h.works = map[string]heldWork{}
 	}
-	if h.objects[work] = objects; objects == 0 {
-		delete(h.objects, work)
+	if h.works[work] = held; objects == 0 {
+		delete(h.works, work)
 	}
-	if h.told == nil {
-		return
+	if h.told != nil {
+		h.told(h.sum())
 	}
-	sum := Held{Works: len(h.objects)}
-	for name, count := range h.objects {
-		sum.Objects += count
+}
+
+// sum adds up what is held. The caller has the lock.
+func (h *holds) sum() Held {
+	sum, ids := Held{Works: len(h.works)}, sets.Set[string]{}
+	for name, of := range h.works {
+		sum.Objects += of.objects
+		sum.WentBack = sum.WentBack || !of.another
+		ids.Insert(of.id)
 		if sum.Example == "" || name < sum.Example {
 			sum.Example = name
 		}
 	}
-	h.told(sum)
+	sum.LetGo = strings.Join(sets.List(ids), ",")
+	return sum
 }
 
-func (h *holds) works() []string {
+func (h *holds) names() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(h.objects))
+	return slices.Collect(maps.Keys(h.works))
 }
 
 // waitingWorks are those that an order of the hub about the whole member may let go on: whose
@@ -244,7 +291,7 @@ func (h *holds) works() []string {
 // this one has.
 func (r *Reconciler) waitingWorks(ctx context.Context, member client.Object) []reconcile.Request {
 	requests := r.deletedWorks(ctx, member)
-	names := r.holds.works()
+	names := r.holds.names()
 	if former := member.GetAnnotations()[clusterv1beta1.AnnotationFormerHub]; former != "" {
 		records := &placementv1beta1.AppliedWorkList{}
 		if err := r.records.member.List(ctx, records); err != nil {
@@ -260,13 +307,4 @@ func (r *Reconciler) waitingWorks(ctx context.Context, member client.Object) []r
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: r.options.HubNamespace, Name: name}})
 	}
 	return requests
-}
-
-// letGoOf is until when what is held is let go, by the hub; zero if nothing is.
-func letGoOf(member *clusterv1beta1.InternalMemberCluster) time.Time {
-	until, err := time.Parse(time.RFC3339, member.Annotations[clusterv1beta1.AnnotationLetGo])
-	if err != nil {
-		return time.Time{}
-	}
-	return until
 }

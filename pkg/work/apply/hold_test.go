@@ -4,96 +4,113 @@
 package apply
 
 import (
-	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	testingclock "k8s.io/utils/clock/testing"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/engine"
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-func workAt(uid types.UID, generation int64) *placementv1beta1.Work {
-	return workNaming("w", "b", "1", func(work *placementv1beta1.Work) { work.UID, work.Generation = uid, generation })
-}
-
-func TestWhatIsSeenOfAWork(t *testing.T) {
+func TestWhatIsHeldTogetherHasAnIDThatWasNotTold(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	const early, late = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
-	until := func(text string) time.Time {
-		until, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return until
-	}
-	cases := map[string]struct {
-		cached, live *placementv1beta1.Work
-		// record is what its annotations say: of the Work, and since when something is held.
-		record []string
-		letGo  time.Time
-		want   seen
-		behind bool
+	made := 0
+	h := holds{newID: func() string { made++; return fmt.Sprint(made) }}
+	for _, tc := range []struct {
+		of    string
+		after time.Duration
+		letGo []string
+		want  string
 	}{
-		"one without a record":                              {cached: workAt("u", 3), want: seen{work: "u/3"}},
-		"one whose record is of an agent of before":         {cached: workAt("u", 3), record: []string{"", ""}, want: seen{work: "u/3"}},
-		"one as it was":                                     {cached: workAt("u", 3), record: []string{"u/3", ""}, want: seen{work: "u/3"}},
-		"one that went on, which costs no write":            {cached: workAt("u", 5), record: []string{"u/3", ""}, want: seen{work: "u/3"}},
-		"one that went back":                                {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", ""}, want: seen{"u/2", at.Format(time.RFC3339)}},
-		"one that a cache shows as it was":                  {cached: workAt("u", 2), live: workAt("u", 3), record: []string{"u/3", ""}, behind: true},
-		"another in its place":                              {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", ""}, want: seen{"v/9", at.Format(time.RFC3339)}},
-		"another that a cache shows, and it is gone":        {cached: workAt("v", 9), live: workAt("u", 3), record: []string{"u/3", ""}, behind: true},
-		"one of which something is held":                    {cached: workAt("u", 5), record: []string{"u/3", late}, want: seen{"u/3", late}},
-		"one of which something was let go":                 {cached: workAt("u", 5), record: []string{"u/3", early}, letGo: until(late), want: seen{work: "u/3"}},
-		"one that was let go before it was held":            {cached: workAt("u", 5), record: []string{"u/3", late}, letGo: until(early), want: seen{"u/3", late}},
-		"one that went back again, after it was let go":     {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", early}, letGo: until(late), want: seen{"u/1", at.Format(time.RFC3339)}},
-		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", ""}, want: seen{work: "nonsense"}},
-		"one whose record holds since nobody can say when":  {cached: workAt("u", 3), record: []string{"u/3", "long ago"}, letGo: until(late), want: seen{"u/3", "long ago"}},
-		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", ""}, want: seen{work: "u/x"}},
+		{of: "the first", want: "1"},
+		{of: "one of the same restore", after: 10 * time.Second, want: "1"},
+		{of: "one after that was let go", after: 20 * time.Second, letGo: []string{"1"}, want: "2"},
+		{of: "one a while later", after: 2 * time.Minute, letGo: []string{"1"}, want: "3"},
+		{of: "one after the clock was set back", after: -time.Hour, letGo: []string{"1"}, want: "4"},
+	} {
+		if got := h.idAt(at.Add(tc.after), membership{letGo: tc.letGo}); got != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.of, got, tc.want)
+		}
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var r *Reconciler
-			if tc.live != nil {
-				r = reconcilerWith(t, tc.live)
-			} else {
-				r = reconcilerWith(t) // and whoever asks it fails
-			}
-			r.options.Clock = testingclock.NewFakePassiveClock(at)
-			var record *placementv1beta1.AppliedWork
-			if tc.record != nil {
-				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-				for i, key := range []string{SeenAnnotation, HeldAnnotation} {
-					if tc.record[i] != "" {
-						record.Annotations[key] = tc.record[i]
-					}
-				}
-			}
-			got, err := r.see(t.Context(), tc.cached, membership{id: "m", letGo: tc.letGo})(record)
-			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
-				t.Fatalf("the error is %v", err)
-			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
-				t.Errorf("what is seen (-want +got):\n%s", diff)
-			}
-		})
+	if a, b := newHoldID(), newHoldID(); a == b || len(a) != 8 {
+		t.Errorf("ids are %q and %q", a, b)
 	}
 }
 
 func TestHoldsAreToldOnceAndTogether(t *testing.T) {
 	var heard []Held
 	h := holds{told: func(held Held) { heard = append(heard, held) }}
-	h.set("b", 0)
-	h.set("b", 2)
-	h.set("b", 2)
-	h.set("a", 1)
-	h.set("b", 0)
-	h.set("a", 0)
-	want := []Held{{Works: 1, Objects: 2, Example: "b"}, {Works: 2, Objects: 3, Example: "a"}, {Works: 1, Objects: 1, Example: "a"}, {}}
+	back, other := hold{since: "s", id: "2"}, hold{since: "s", id: "1", another: true}
+	h.set("b", hold{}, 0)
+	h.set("b", back, 2)
+	h.set("b", back, 2)
+	h.set("a", other, 1)
+	h.set("b", hold{}, 0)
+	h.set("a", hold{}, 0)
+	want := []Held{
+		{Works: 1, Objects: 2, Example: "b", LetGo: "2", WentBack: true}, {Works: 2, Objects: 3, Example: "a", LetGo: "1,2", WentBack: true},
+		{Works: 1, Objects: 1, Example: "a", LetGo: "1"}, {}}
 	if diff := cmp.Diff(want, heard); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
+	}
+}
+
+func TestADeletedWorkTakesNothingWithItThatIsHeld(t *testing.T) {
+	b := newBed(t, Options{}, newWork("work", nil, manifestNamespace, manifestA("1")))
+	b.look("work")
+	b.change("work", func(work *placementv1beta1.Work) {
+		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"), manifestSecret)
+	})
+	b.look("work")
+	b.change("work", func(work *placementv1beta1.Work) { // as a restore and somebody quick leave it
+		delete(work.Annotations, placementv1beta1.EpochAnnotation)
+		work.Spec.Workload.Manifests = raw(manifestNamespace, manifestA("1"))
+	})
+	if err := b.hub.Delete(t.Context(), b.work("work")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		b.look("work")
+	}
+	if b.member.objects[pathA] != nil {
+		t.Error("what the Work names is still there")
+	}
+	if b.member.objects[pathSecret] == nil || b.member.objects["/api/v1/namespaces/ns"] == nil {
+		t.Error("what is held is gone, or its namespace")
+	}
+	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Work is still there: %v", err)
+	}
+	if record := b.member.objects[recordPath("work")]; record == nil || record.GetAnnotations()[HeldAnnotation] == "" {
+		t.Error("the AppliedWork does not say that something is held")
+	}
+	if b.reconciler.holds.sum().Objects != 2 {
+		t.Errorf("held is %v", b.reconciler.holds.sum())
+	}
+}
+
+func TestWhatAnObjectTakesWithIt(t *testing.T) {
+	entry := func(group, resource, kind, namespace, name string) engine.Entry {
+		return engine.Entry{Ref: manifest.Ref{Group: group, Version: "v1", Resource: resource, Kind: kind, Namespace: namespace, Name: name}}
+	}
+	inside, widget := entry("", "configmaps", "ConfigMap", "ns", "a"), entry("example.com", "widgets", "Widget", "", "w")
+	for of, tc := range map[string]struct {
+		object, other engine.Entry
+		want          bool
+	}{
+		"a namespace, what is in it":               {entry("", "namespaces", "Namespace", "", "ns"), inside, true},
+		"another namespace":                        {entry("", "namespaces", "Namespace", "", "other"), inside, false},
+		"a definition, what is of its kind":        {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "widgets.example.com"), widget, true},
+		"another definition":                       {entry("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", "", "gadgets.example.com"), widget, false},
+		"an object that has the name of the other": {entry("", "secrets", "Secret", "ns", "a"), inside, false},
+	} {
+		if got := takes(tc.object, tc.other); got != tc.want {
+			t.Errorf("%s: %t", of, got)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,8 +35,8 @@ type membership struct {
 	// former is the UID of a hub that is gone, and whose place this one has. Empty: there is
 	// none.
 	former string
-	// letGo is until when an administrator has let go what is held.
-	letGo time.Time
+	// letGo are the ids of what is held and an administrator has let go.
+	letGo []string
 }
 
 // mark writes on a record under which membership its Work is applied.

@@ -163,16 +163,21 @@ func (c conditions) removed(against []string) {
 	c.Removed(placementv1beta1.ConditionRemoved, placementv1beta1.ReasonObjectsRemain, against)
 }
 
-// held says what has left a Work and stays on the member, since the hub went back.
-func (c conditions) held(entries []engine.Entry) {
+// held says what has left a Work and stays on the member, since nobody is known to have taken
+// it out.
+func (c conditions) held(of hold, entries []engine.Entry) {
 	if len(entries) == 0 {
 		c.Remove(placementv1beta1.ConditionHeld)
 		return
 	}
-	c.yes(placementv1beta1.ConditionHeld, placementv1beta1.ReasonHubWentBack, fmt.Sprintf(
-		"The hub went back to an earlier state: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
-			"Place them again, or let them go with annotation %s of the MemberCluster",
-		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo))
+	reason, why := placementv1beta1.ReasonHubWentBack, "The hub went back to an earlier state"
+	if of.another {
+		reason, why = placementv1beta1.ReasonAnotherWork, "This is another Work than the one that was here before"
+	}
+	c.yes(placementv1beta1.ConditionHeld, reason, fmt.Sprintf(
+		"%s: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
+			"Place them again, or let them go: annotate the MemberCluster with %s=%s",
+		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, of.id))
 }
 
 // watched says which of a Work's resources the agent may not watch, and how often

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,16 @@ func (e *Engine) Hold(ctx context.Context, w Work) ([]Entry, error) {
 	over, err := e.handOver(ctx, w, entries)
 	held := over.Left(entries)
 	return held, errors.Join(err, w.Ledger.Write(ctx, held))
+}
+
+// RemoveSome removes those objects that a work has brought and are doomed, and strikes from the
+// ledger what is gone. The rest stays as it is, in the ledger too.
+func (e *Engine) RemoveSome(ctx context.Context, w Work, doomed func(Entry) bool, policy metav1.DeletionPropagation) (*Removal, error) {
+	entries := w.Ledger.Entries()
+	e.watch.Follow(w.Name, followed(nil, entries), nil)
+	left := slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return !doomed(entry) })
+	removal, err := e.clear(ctx, w, left, policy)
+	return removal, errors.Join(err, w.Ledger.Write(ctx, removal.Left(entries)))
 }
 
 // handOver gives entries to their heirs. What is not on the member any more is gone too; the

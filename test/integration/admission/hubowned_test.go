@@ -62,6 +62,9 @@ var _ = Describe("What the hub owns", func() {
 		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) { w.Annotations = map[string]string{"a": "b"} })).
 			To(beForbidden("only the hub writes them"))
 		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) {
+			w.Annotations = map[string]string{placementv1beta1.EpochAnnotation: "2/7"}
+		})).To(Succeed())
+		Expect(change(ctx, member, work, func(w *placementv1beta1.Work) {
 			w.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
 		})).To(beForbidden("what is in a Work is the hub's"))
 	})

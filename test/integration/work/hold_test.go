@@ -6,7 +6,6 @@ package work_test
 import (
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -24,9 +23,10 @@ var told atomic.Pointer[apply.Held]
 
 func tellHeld(held apply.Held) { told.Store(&held) }
 
+// holding is how much that is; by which id it is let go, letGo looks up.
 func holding() apply.Held {
 	if held := told.Load(); held != nil {
-		return *held
+		return apply.Held{Works: held.Works, Objects: held.Objects, Example: held.Example}
 	}
 	return apply.Held{}
 }
@@ -88,6 +88,65 @@ var _ = Describe("A hub that went back to an earlier state", func() {
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(conditionOf(ctx, "hold-older", placementv1beta1.ConditionHeld)).Should(BeEmpty())
 		Expect(heldSince(ctx, "hold-older")()).To(BeEmpty())
+	})
+
+	It("takes nothing off the member though the Work has come to the generation that was seen, and further", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-same", nil, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "hold-same")).Should(beDone())
+		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).ShouldNot(BeNil())
+		Eventually(reported(ctx, "hold-same")).Should(beDone())
+		epoch := getWork(ctx, "hold-same").Annotations[placementv1beta1.EpochAnnotation]
+		Expect(epoch).To(HavePrefix(fmt.Sprintf("%d/", getWork(ctx, "hold-same").Generation)))
+		Expect(getRecord(ctx, "hold-same").Annotations).To(HaveKeyWithValue(placementv1beta1.EpochAnnotation, epoch))
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		loseEpoch(ctx, "hold-same")
+		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
+		// A real hub would have counted the generation from the backup on.
+		work := getWork(ctx, "hold-same")
+		Expect(memberClient.Patch(ctx, getRecord(ctx, "hold-same"), expect.MergePatch(fmt.Sprintf(
+			`{"metadata":{"annotations":{%q:"%s/%d"}}}`, apply.SeenAnnotation, work.UID, work.Generation)))).To(Succeed())
+
+		agent = startAgent(member.Config())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "2"}))
+		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(Equal("True/" + placementv1beta1.ReasonHubWentBack))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
+
+		By("going on, with something new, and without it again")
+		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"), build.ConfigMapText(ns, "c", "x", "1"))
+		Eventually(expect.Data(ctx, memberClient, ns, "c")).ShouldNot(BeNil())
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(conditionOf(ctx, "hold-same", placementv1beta1.ConditionHeld)).Should(BeEmpty())
+		changeWork(ctx, "hold-same", build.ConfigMapText(ns, "a", "x", "2"))
+		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
+	})
+
+	It("has a Work that is deleted take with it what it names, and nothing that is held", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "hold-deleted", nil, build.ConfigMapText(ns, "a", "x", "1"))
+		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
+		changeWork(ctx, "hold-deleted", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
+		Eventually(reported(ctx, "hold-deleted")).Should(beDone())
+		agent.Stop()
+		DeferCleanup(restartAgent)
+		loseEpoch(ctx, "hold-deleted")
+		changeWork(ctx, "hold-deleted", build.ConfigMapText(ns, "a", "x", "1"))
+		Expect(hubClient.Delete(ctx, getWork(ctx, "hold-deleted"))).To(Succeed())
+
+		agent = startAgent(member.Config())
+		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
+		Eventually(expect.Gone(ctx, hubClient, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hold-deleted"}})).Should(BeTrue())
+		Eventually(holding).Should(Equal(apply.Held{Works: 1, Objects: 1, Example: "hold-deleted"}))
+		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
+		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
+
+		letGo(ctx)
+		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
+		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
+		Eventually(holding).Should(Equal(apply.Held{}))
 	})
 
 	It("has another Work get what is held as soon as it wants it", func(ctx SpecContext) {
@@ -161,6 +220,13 @@ func vanish(ctx SpecContext, name string) {
 	Eventually(expect.Gone(ctx, hubClient, work)).Should(BeTrue())
 }
 
+// loseEpoch has the hub lose what it knew of a Work when an object joined it last, as a
+// restore does.
+func loseEpoch(ctx SpecContext, name string) {
+	GinkgoHelper()
+	Expect(hubClient.Patch(ctx, getWork(ctx, name), expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, placementv1beta1.EpochAnnotation)))).To(Succeed())
+}
+
 // heldSince is since when something of a Work is held, empty if nothing is.
 func heldSince(ctx SpecContext, name string) func() string {
 	return func() string { return getRecord(ctx, name).Annotations[apply.HeldAnnotation] }
@@ -169,7 +235,7 @@ func heldSince(ctx SpecContext, name string) func() string {
 // letGo is an administrator who does not want what is held.
 func letGo(ctx SpecContext) {
 	GinkgoHelper()
-	tellMember(ctx, clusterv1beta1.AnnotationLetGo, time.Now().UTC().Format(time.RFC3339))
+	tellMember(ctx, clusterv1beta1.AnnotationLetGo, "of-another-member,"+told.Load().LetGo)
 }
 
 // tellMember has the hub tell the member's agent something, as long as the spec lasts.

@@ -62,6 +62,9 @@ const (
 	ReasonHubNotReached = "HubNotReached"
 	// ReasonHubWentBack goes with PlacementsHeld=True.
 	ReasonHubWentBack = "HubWentBack"
+	// ReasonAnotherWork goes with PlacementsHeld=True where the hub did not go back as far as can
+	// be seen: Works have come in the place of others, as when a member leaves and joins again.
+	ReasonAnotherWork = "AnotherWork"
 	// ReasonNothingHeld goes with PlacementsHeld=False.
 	ReasonNothingHeld = "NothingHeld"
 )

@@ -91,9 +91,11 @@ const (
 	// can belong to several hubs. The hub writes the former, the agent the latter.
 	AnnotationHub = "fleetgate.io/hub"
 
-	// AnnotationLetGo is on a MemberCluster, with a time in RFC 3339 as value: what the member
-	// has held until then, since the hub went back to an earlier state, may go. An
-	// administrator writes it, and the hub copies it to the InternalMemberCluster.
+	// AnnotationLetGo is on a MemberCluster, with ids as value, and commas between: what the
+	// member holds under these ids, since the hub went back to an earlier state, may go.
+	// Condition PlacementsHeld tells the ids. An administrator writes it, and the hub copies it
+	// to the InternalMemberCluster. A time in RFC 3339 is about what an agent without ids
+	// held until then.
 	AnnotationLetGo = "fleetgate.io/let-go"
 
 	// AnnotationHubURL is on an InternalMemberCluster while the hub wants agents to come by

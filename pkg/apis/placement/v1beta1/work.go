@@ -79,6 +79,12 @@ const (
 	LastAppliedConfigAnnotation = KeyPrefix + "last-applied-configuration"
 )
 
+// EpochAnnotation is on a Work, and on its AppliedWork on the member: the Work's generation and
+// resourceVersion when an object joined it last, with a slash between. A hub that lacks what
+// the member has went back to an earlier state. The resourceVersion tells a generation from
+// the same of another restore. The agent writes it, on the hub first.
+const EpochAnnotation = "fleetgate.io/epoch"
+
 // ConditionStatusTrimmed is on a Work whose status was too large to be written
 // in full. Its other conditions are ConditionApplied, ConditionAvailable and
 // ConditionDiffReported.
@@ -97,7 +103,7 @@ const (
 	// while the agent may not remove what is no longer in a Work.
 	ConditionRemoved = "Removed"
 	// ConditionHeld is true while objects stay on the member that have left the Work, since
-	// the hub went back to an earlier state.
+	// the hub went back to an earlier state, or it is another Work than that which brought them.
 	ConditionHeld = "Held"
 )
 
@@ -123,6 +129,8 @@ const (
 	ReasonObjectsRemain = "ObjectsRemain"
 	// ReasonHubWentBack is of ConditionHeld.
 	ReasonHubWentBack = "HubWentBack"
+	// ReasonAnotherWork is of ConditionHeld: the Work has come in the place of another.
+	ReasonAnotherWork = "AnotherWork"
 )
 
 // The reasons of the conditions of one manifest of a Work.
