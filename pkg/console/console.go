@@ -37,6 +37,8 @@ type Console struct {
 	form  string
 	live  *signals
 	took  latencies
+	// waiting are changes that were shown and have no answer.
+	waiting shownChanges
 }
 
 // handler is the pages without their guard.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -31,6 +32,12 @@ const hostile = "<script>alert(1)</script>\"'>\u202eevil\x1b[2J&amp;"
 // over is a console over objects; tables of placements and of members are answered with text.
 func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 	t.Helper()
+	return overHub(t, table, interceptor.Funcs{}, objects...)
+}
+
+// overHub is over with functions that see what is asked of the hub.
+func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ...client.Object) http.Handler {
+	t.Helper()
 	scheme, err := hub.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +47,7 @@ func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 		_, _ = w.Write([]byte(table))
 	}))
 	t.Cleanup(server.Close)
-	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
+	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).WithInterceptorFuncs(functions).Build(), Config: &rest.Config{Host: server.URL}}
 	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
 	if err != nil {
 		t.Fatal(err)
