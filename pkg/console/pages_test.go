@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,6 +110,38 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	}
 	if body := get(handler, "/placement?name=shop").Body.String(); !strings.Contains(body, "&lt;script&gt;alert(1)") {
 		t.Errorf("a drift is not shown:\n%s", body)
+	}
+}
+
+func TestAHeartbeatIsNoNews(t *testing.T) {
+	shown := map[string]*clusterv1beta1.MemberCluster{}
+	news := func(kind watch.EventType, change func(*clusterv1beta1.MemberCluster)) bool {
+		m := joined("m", nil)
+		change(m)
+		return isNews(shown, watch.Event{Type: kind, Object: m})
+	}
+	if !news(watch.Added, func(*clusterv1beta1.MemberCluster) {}) {
+		t.Error("a member that comes is no news")
+	}
+	if news(watch.Modified, func(m *clusterv1beta1.MemberCluster) {
+		m.ResourceVersion = "2"
+		m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.Now()
+		m.Status.ResourceUsage.ObservationTime = metav1.Now()
+		m.Status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{Value: "5", ObservationTime: metav1.Now()}
+	}) {
+		t.Error("a heartbeat is news")
+	}
+	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Labels = map[string]string{"region": "eu"} }) {
+		t.Error("a label is no news")
+	}
+	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[1].Status = metav1.ConditionUnknown }) {
+		t.Error("a member that falls silent is no news")
+	}
+	if !news(watch.Deleted, func(*clusterv1beta1.MemberCluster) {}) || len(shown) != 0 {
+		t.Error("a member that goes is no news, or is kept")
+	}
+	if !isNews(shown, watch.Event{Type: watch.Modified, Object: &metav1.PartialObjectMetadata{}}) {
+		t.Error("a placement that changes is no news")
 	}
 }
 
