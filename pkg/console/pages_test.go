@@ -113,6 +113,59 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	}
 }
 
+func TestWhatIsWrongNamesSickMembersOnWhichAPlacementFailsToo(t *testing.T) {
+	sick, lent := joined("sick", nil), joined("lent", nil)
+	sick.Status.AgentStatus[0].Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "etcd is slow"}}
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	for _, member := range []string{"sick", "lent"} {
+		placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: member, Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse, Message: "exceeded quota"}},
+		})
+	}
+	body := get(over(t, tableOf("shop"), sick, lent, placement), "/wrong").Body.String()
+	for text, want := range map[string]bool{"Member sick": true, "etcd is slow": true, "Member lent": false, "Placement shop": true} {
+		if strings.Contains(body, text) != want {
+			t.Errorf("%q is there: %v, in\n%s", text, !want, body)
+		}
+	}
+}
+
+// tableOf is the hub's columns of a placement that is scheduled and not known to be available.
+func tableOf(name string) string {
+	return fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Scheduled"},{"name":"Available"}],"rows":[{"cells":["True",null],"object":{"metadata":{"name":%q}}}]}`, name)
+}
+
+func TestPlacementsThatAreNeverAvailableAreWellAllTheSame(t *testing.T) {
+	scheduled := metav1.Condition{Type: "ClusterResourcePlacementScheduled", Status: metav1.ConditionTrue}
+	compared := metav1.Condition{Type: "ClusterResourcePlacementDiffReported", Status: metav1.ConditionTrue}
+	reports := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	members := []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "m", Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionDiffReported, Status: metav1.ConditionTrue}}}}
+	for name, test := range map[string]struct {
+		strategy *placementv1beta1.ApplyStrategy
+		status   placementv1beta1.PlacementStatus
+		well     bool
+	}{
+		"ReportDiff that has compared":                              {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, true},
+		"ReportDiff that has yet to compare":                        {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"PickAll of no member":                                      {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}, true},
+		"one that is applied, not available":                        {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"one that nobody has decided so far":                        {nil, placementv1beta1.PlacementStatus{}, false},
+		"one that is scheduled and compared, but was to be applied": {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: test.status}
+			placement.Spec.Strategy.ApplyStrategy = test.strategy
+			handler := over(t, tableOf("shop"), placement)
+			if wrong := get(handler, "/wrong").Body.String(); strings.Contains(wrong, "Placement shop") == test.well {
+				t.Errorf("what is wrong has\n%s", wrong)
+			}
+			if all := get(handler, "/placements").Body.String(); strings.Contains(all, "not well") == test.well {
+				t.Errorf("the placements are\n%s", all)
+			}
+		})
+	}
+}
+
 func TestAHeartbeatIsNoNews(t *testing.T) {
 	shown := map[string]*clusterv1beta1.MemberCluster{}
 	news := func(kind watch.EventType, change func(*clusterv1beta1.MemberCluster)) bool {

@@ -46,7 +46,7 @@ func TestABarIsAsWideAsItsMembersAreMany(t *testing.T) {
 	}
 	available := metav1.Condition{Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue}
 	refused := metav1.Condition{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse}
-	b := barOfStatus(&placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}})
+	b := barOfStatus(&placementv1beta1.ClusterResourcePlacement{Status: placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}}})
 	want := bar{Well: 1, Waiting: 1, Failing: 1, WellWidth: 334, WaitingWidth: 333, FailingWidth: 333, Text: "1 have it, 1 wait, 1 fail"}
 	if b != want || b.FailingAt()+b.FailingWidth != barWidth {
 		t.Errorf("got %+v", b)
