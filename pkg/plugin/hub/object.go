@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -74,8 +73,11 @@ func (h *Hub) kindOfMember(member, kind string) (*meta.RESTMapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching member %q: %w", member, err)
 	}
-	kinds := memory.NewMemCacheClient(asker)
-	return mappingOf(restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(kinds), kinds, nil), kind)
+	groups, err := restmapper.GetAPIGroupResources(asker)
+	if err != nil {
+		return nil, fmt.Errorf("asking member %q which kinds it has: %w", member, err)
+	}
+	return mappingOf(restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), asker, nil), kind)
 }
 
 // mappingOf reads a kind as kubectl does: a resource, a kind or a short name, with a group and

@@ -114,6 +114,9 @@ func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	return a, wrong
 }
 
+// maxElsewhere is of how many other namespaces an answer tells.
+const maxElsewhere = 3
+
 // foreign is the answer for an object that no Work has.
 func (f *ObjectFacts) foreign() Answer {
 	namespace := f.Namespace
@@ -122,7 +125,8 @@ func (f *ObjectFacts) foreign() Answer {
 	}
 	a := Answer{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement brings it there",
 		Remedy: "see what is placed: kubectl fleetgate tree PLACEMENT --member " + f.Member}
-	for _, find := range f.named() {
+	elsewhere := f.named()
+	for _, find := range elsewhere[:min(len(elsewhere), maxElsewhere)] {
 		a.Details = append(a.Details, fmt.Sprintf("%s brings one to namespace %s: ask for that with -n %[2]s", f.PlacementOf(find.Work), find.Manifest.Identifier.Namespace))
 	}
 	a.Details = append(a.Details, f.writers()...)

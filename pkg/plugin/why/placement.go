@@ -67,7 +67,7 @@ func (f *Facts) whole() []Answer {
 	switch {
 	case f.Placement.GetDeletionTimestamp() != nil:
 		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("it is being deleted, and %d members have to take it away first", len(f.Bindings)),
-			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave"}}
+			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave MEMBER"}}
 	case scheduled == nil:
 		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:

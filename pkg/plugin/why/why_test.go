@@ -70,12 +70,12 @@ func TestAnswers(t *testing.T) {
 		"all is well": {placed(nil), ""},
 		"a wrong image": {failing(available, "ManifestNotAvailableYet", `0 of 1 replicas are available; Pod "web-1": ImagePullBackOff: Back-off pulling image "web:none"`),
 			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". To do: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
-		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs --member m"},
+		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs deployment/web -n shop --member m"},
 		"a right that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
 			"To do: give the agent's role on member m the right that is named"},
 		"a co-owner":                 {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "To do: see whenToTakeOver and allowCoOwnership"},
 		"a reserved place":           {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "To do: take Deployment shop/web out of the placement"},
-		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md"},
+		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get deployment/web -n shop --member m"},
 		"the member is silent": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Members = []clusterv1beta1.MemberCluster{silent("m")}
 		}), "placement shop on member m: not delivered: the member's agent is silent: no heartbeat since noon. To do: start the member's agent"},
@@ -135,6 +135,30 @@ func TestWhatManyMembersHaveIsToldOnce(t *testing.T) {
 	answers := Placement(f)
 	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. To do: raise") {
 		t.Errorf("got %v", answers)
+	}
+}
+
+func TestRemediesAreCommandsThatCanBeRun(t *testing.T) {
+	of := func(group, kind, namespace, name string) *placementv1beta1.ResourceIdentifier {
+		return &placementv1beta1.ResourceIdentifier{Group: group, Kind: kind, Namespace: namespace, Name: name}
+	}
+	for name, test := range map[string]struct {
+		answer    Answer
+		verb      string
+		placement string
+		want      string
+	}{
+		"a workload":              {Answer{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
+		"what has no log":         {Answer{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
+		"what has no namespace":   {Answer{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
+		"no object":               {Answer{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"neither object nor site": {Answer{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
+		"a name with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"a kind with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
+	} {
+		if got := test.answer.shownBy(test.verb, test.placement); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
 	}
 }
 
