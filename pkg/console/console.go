@@ -33,10 +33,14 @@ type Console struct {
 	Hub   *hub.Hub
 	Clock clock.PassiveClock
 
-	pages map[string]*template.Template
-	form  string
-	live  *signals
-	took  latencies
+	// listen is that of net.ListenConfig if it is nil.
+	listen listenFunc
+	pages  map[string]*template.Template
+	form   string
+	live   *signals
+	took   latencies
+	// waiting are changes that were shown and have no answer.
+	waiting shownChanges
 }
 
 // handler is the pages without their guard.
@@ -69,23 +73,26 @@ func (c *Console) handler() (http.Handler, error) {
 // Run serves the console until the context ends. Ready is told the file that leads a browser
 // there, once. The error says why it cannot be served.
 func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if c.listen == nil {
+		c.listen = (&net.ListenConfig{}).Listen
+	}
+	listeners, err := listenOnLoopback(ctx, c.listen)
 	if err != nil {
-		return fmt.Errorf("listening on loopback: %w", err)
+		return err
 	}
 	c.live = newSignals()
 	pages, err := c.handler()
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, closeAll(listeners))
 	}
-	g, err := newGuard(listener.Addr().(*net.TCPAddr).Port, pages)
+	g, err := newGuard(listeners[0].Addr().(*net.TCPAddr).Port, pages)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, closeAll(listeners))
 	}
 	c.form = g.form
 	file, err := redirectFile(g.openURL())
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, closeAll(listeners))
 	}
 	defer func() { _ = os.RemoveAll(filepath.Dir(file)) }() // Its address opens nothing any more.
 	watched, stop := context.WithCancel(ctx)
@@ -95,8 +102,10 @@ func (c *Console) Run(ctx context.Context, ready func(file, url string)) error {
 		c.watch(watched)
 	}()
 	server := &http.Server{Handler: g, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, BaseContext: func(net.Listener) context.Context { return watched }}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	ended := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { ended <- server.Serve(listener) }()
+	}
 	ready(file, "http://"+g.host)
 	select {
 	case <-ctx.Done():

@@ -6,7 +6,7 @@
 // of the hub is in the browser.
 //
 // Others on the machine can reach loopback too, and so can every page that the browser has
-// open. So the server answers one host alone, whose name nobody can guess
+// open. So the server has its port on all of loopback (listen.go), and answers one host alone, whose name nobody can guess
 // (<random>.localhost, since cookies ignore ports), only to who has the cookie that the first
 // hit of a one-time URL was exchanged for (guard.go). Pages are html/template, so that what
 // members and users write is text in them; texts are cut, and lose what turns their

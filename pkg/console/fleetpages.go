@@ -100,8 +100,8 @@ func (c *Console) wrong(w http.ResponseWriter, r *http.Request) {
 	for i := range overview.Members {
 		m := &overview.Members[i]
 		state := overview.State(m)
-		if state.WhyNot == "" || len(overview.Failing[m.Name]) > 0 && health(&state) == "troubled" {
-			continue // What fails there is a placement's.
+		if state.WhyNot == "" || state.OnlyPlacements {
+			continue // What fails there is told with its placement.
 		}
 		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
 	}

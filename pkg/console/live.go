@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -58,17 +60,20 @@ func (s *signals) tell() {
 	}
 }
 
-// watch follows the kinds that pages show, by their metadata, until the context ends.
+// watch follows the kinds that pages show until the context ends: members whole, the others by
+// their metadata.
 func (c *Console) watch(ctx context.Context) {
 	var group sync.WaitGroup
-	for _, kind := range []schema.GroupVersionKind{
-		clusterv1beta1.GroupVersion.WithKind("MemberCluster"), placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"),
-		placementv1beta1.GroupVersion.WithKind("ResourcePlacement"), placementv1beta1.GroupVersion.WithKind("ClusterStagedUpdateRun"),
-		placementv1beta1.GroupVersion.WithKind("StagedUpdateRun"),
-	} {
+	lists := []client.ObjectList{&clusterv1beta1.MemberClusterList{}}
+	for _, kind := range []string{"ClusterResourcePlacement", "ResourcePlacement", "ClusterStagedUpdateRun", "StagedUpdateRun"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind + "List"))
+		lists = append(lists, list)
+	}
+	for _, list := range lists {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				c.follow(ctx, kind)
+				c.follow(ctx, list)
 				wait(ctx, watchAgain)
 			}
 		})
@@ -78,17 +83,58 @@ func (c *Console) watch(ctx context.Context) {
 
 // follow tells of changes until the watch ends. A kind that the user may not watch is not
 // live; what keeps it from being read its page says.
-func (c *Console) follow(ctx context.Context, kind schema.GroupVersionKind) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+func (c *Console) follow(ctx context.Context, list client.ObjectList) {
 	watched, err := c.Hub.Watch(ctx, list)
 	if err != nil {
 		return
 	}
 	defer watched.Stop()
-	for range watched.ResultChan() {
-		c.live.tell()
+	shown := map[string]*clusterv1beta1.MemberCluster{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-watched.ResultChan():
+			if !open {
+				return
+			}
+			if isNews(shown, event) {
+				c.live.tell()
+			}
+		}
 	}
+}
+
+// isNews is false for a member of which pages show what they show already: each reports every
+// few minutes, and of a thousand there is always one.
+func isNews(shown map[string]*clusterv1beta1.MemberCluster, event watch.Event) bool {
+	member, ok := event.Object.(*clusterv1beta1.MemberCluster)
+	if !ok {
+		return true
+	}
+	now := withoutTimes(member)
+	before := shown[member.Name]
+	if shown[member.Name] = now; event.Type == watch.Deleted {
+		delete(shown, member.Name)
+		return true
+	}
+	return before == nil || !equality.Semantic.DeepEqual(before, now)
+}
+
+// withoutTimes is a member without when it was heard of and looked at, and without what no
+// page shows.
+func withoutTimes(member *clusterv1beta1.MemberCluster) *clusterv1beta1.MemberCluster {
+	m := member.DeepCopy()
+	m.ResourceVersion, m.ManagedFields = "", nil
+	m.Status.ResourceUsage = clusterv1beta1.ResourceUsage{}
+	for name, property := range m.Status.Properties {
+		property.ObservationTime = metav1.Time{}
+		m.Status.Properties[name] = property
+	}
+	for i := range m.Status.AgentStatus {
+		m.Status.AgentStatus[i].LastReceivedHeartbeat = metav1.Time{}
+	}
+	return m
 }
 
 // followLook tells one page of changes of what it looks at, until the context ends.

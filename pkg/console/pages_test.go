@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -31,6 +33,12 @@ const hostile = "<script>alert(1)</script>\"'>\u202eevil\x1b[2J&amp;"
 // over is a console over objects; tables of placements and of members are answered with text.
 func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 	t.Helper()
+	return overHub(t, table, interceptor.Funcs{}, objects...)
+}
+
+// overHub is over with functions that see what is asked of the hub.
+func overHub(t *testing.T, table string, functions interceptor.Funcs, objects ...client.Object) http.Handler {
+	t.Helper()
 	scheme, err := hub.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +48,7 @@ func over(t *testing.T, table string, objects ...client.Object) http.Handler {
 		_, _ = w.Write([]byte(table))
 	}))
 	t.Cleanup(server.Close)
-	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).Build(), Config: &rest.Config{Host: server.URL}}
+	h := &hub.Hub{WithWatch: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(kindsOf(scheme)).WithStatusSubresource(&placementv1beta1.ClusterApprovalRequest{}).WithObjects(objects...).WithInterceptorFuncs(functions).Build(), Config: &rest.Config{Host: server.URL}}
 	handler, err := (&Console{Hub: h, Clock: clock.RealClock{}, form: "form"}).handler()
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +110,91 @@ func TestWhatOthersWriteIsTextOnEveryPage(t *testing.T) {
 	}
 	if body := get(handler, "/placement?name=shop").Body.String(); !strings.Contains(body, "&lt;script&gt;alert(1)") {
 		t.Errorf("a drift is not shown:\n%s", body)
+	}
+}
+
+func TestWhatIsWrongNamesSickMembersOnWhichAPlacementFailsToo(t *testing.T) {
+	sick, lent := joined("sick", nil), joined("lent", nil)
+	sick.Status.AgentStatus[0].Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: "NotReady", Message: "etcd is slow"}}
+	placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	for _, member := range []string{"sick", "lent"} {
+		placement.Status.PlacementStatuses = append(placement.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{
+			ClusterName: member, Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse, Message: "exceeded quota"}},
+		})
+	}
+	body := get(over(t, tableOf("shop"), sick, lent, placement), "/wrong").Body.String()
+	for text, want := range map[string]bool{"Member sick": true, "etcd is slow": true, "Member lent": false, "Placement shop": true} {
+		if strings.Contains(body, text) != want {
+			t.Errorf("%q is there: %v, in\n%s", text, !want, body)
+		}
+	}
+}
+
+// tableOf is the hub's columns of a placement that is scheduled and not known to be available.
+func tableOf(name string) string {
+	return fmt.Sprintf(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[{"name":"Scheduled"},{"name":"Available"}],"rows":[{"cells":["True",null],"object":{"metadata":{"name":%q}}}]}`, name)
+}
+
+func TestPlacementsThatAreNeverAvailableAreWellAllTheSame(t *testing.T) {
+	scheduled := metav1.Condition{Type: "ClusterResourcePlacementScheduled", Status: metav1.ConditionTrue}
+	compared := metav1.Condition{Type: "ClusterResourcePlacementDiffReported", Status: metav1.ConditionTrue}
+	reports := &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	members := []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "m", Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionDiffReported, Status: metav1.ConditionTrue}}}}
+	for name, test := range map[string]struct {
+		strategy *placementv1beta1.ApplyStrategy
+		status   placementv1beta1.PlacementStatus
+		well     bool
+	}{
+		"ReportDiff that has compared":                              {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, true},
+		"ReportDiff that has yet to compare":                        {reports, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"PickAll of no member":                                      {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}, true},
+		"one that is applied, not available":                        {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}, PlacementStatuses: members}, false},
+		"one that nobody has decided so far":                        {nil, placementv1beta1.PlacementStatus{}, false},
+		"one that is scheduled and compared, but was to be applied": {nil, placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled, compared}, PlacementStatuses: members}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Status: test.status}
+			placement.Spec.Strategy.ApplyStrategy = test.strategy
+			handler := over(t, tableOf("shop"), placement)
+			if wrong := get(handler, "/wrong").Body.String(); strings.Contains(wrong, "Placement shop") == test.well {
+				t.Errorf("what is wrong has\n%s", wrong)
+			}
+			if all := get(handler, "/placements").Body.String(); strings.Contains(all, "not well") == test.well {
+				t.Errorf("the placements are\n%s", all)
+			}
+		})
+	}
+}
+
+func TestAHeartbeatIsNoNews(t *testing.T) {
+	shown := map[string]*clusterv1beta1.MemberCluster{}
+	news := func(kind watch.EventType, change func(*clusterv1beta1.MemberCluster)) bool {
+		m := joined("m", nil)
+		change(m)
+		return isNews(shown, watch.Event{Type: kind, Object: m})
+	}
+	if !news(watch.Added, func(*clusterv1beta1.MemberCluster) {}) {
+		t.Error("a member that comes is no news")
+	}
+	if news(watch.Modified, func(m *clusterv1beta1.MemberCluster) {
+		m.ResourceVersion = "2"
+		m.Status.AgentStatus[0].LastReceivedHeartbeat = metav1.Now()
+		m.Status.ResourceUsage.ObservationTime = metav1.Now()
+		m.Status.Properties[clusterv1beta1.PropertyNodeCount] = clusterv1beta1.PropertyValue{Value: "5", ObservationTime: metav1.Now()}
+	}) {
+		t.Error("a heartbeat is news")
+	}
+	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Labels = map[string]string{"region": "eu"} }) {
+		t.Error("a label is no news")
+	}
+	if !news(watch.Modified, func(m *clusterv1beta1.MemberCluster) { m.Status.Conditions[1].Status = metav1.ConditionUnknown }) {
+		t.Error("a member that falls silent is no news")
+	}
+	if !news(watch.Deleted, func(*clusterv1beta1.MemberCluster) {}) || len(shown) != 0 {
+		t.Error("a member that goes is no news, or is kept")
+	}
+	if !isNews(shown, watch.Event{Type: watch.Modified, Object: &metav1.PartialObjectMetadata{}}) {
+		t.Error("a placement that changes is no news")
 	}
 }
 

@@ -4,15 +4,11 @@
 package console
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
@@ -50,48 +46,10 @@ func TestABarIsAsWideAsItsMembersAreMany(t *testing.T) {
 	}
 	available := metav1.Condition{Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue}
 	refused := metav1.Condition{Type: placementv1beta1.ConditionApplied, Status: metav1.ConditionFalse}
-	b := barOfStatus(&placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}})
+	b := barOfStatus(&placementv1beta1.ClusterResourcePlacement{Status: placementv1beta1.PlacementStatus{PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{of("a", available), of("b", refused), of("c"), of("")}}})
 	want := bar{Well: 1, Waiting: 1, Failing: 1, WellWidth: 334, WaitingWidth: 333, FailingWidth: 333, Text: "1 have it, 1 wait, 1 fail"}
 	if b != want || b.FailingAt()+b.FailingWidth != barWidth {
 		t.Errorf("got %+v", b)
-	}
-}
-
-// waiting is a run that asks for approval.
-func waiting() []client.Object {
-	run := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	approval := &placementv1beta1.ClusterApprovalRequest{ObjectMeta: metav1.ObjectMeta{Name: "r-canary", Labels: map[string]string{placementv1beta1.TargetUpdateRunLabel: "r"}}}
-	return []client.Object{run, approval}
-}
-
-func post(handler http.Handler, path string, form url.Values) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodPost, path, strings.NewReader(form.Encode()))
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, request)
-	return w
-}
-
-func TestAButtonSendsWhatWasShownAndNothingElse(t *testing.T) {
-	handler := over(t, noTable, waiting()...)
-	shown := get(handler, "/runs/confirm?what=approve&run=r").Body.String()
-	for _, want := range []string{"PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterapprovalrequests/r-canary/status\n", "merge-patch", "ApprovedByUser", `name="shown" value="r-canary"`} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("%q is missing in\n%s", want, shown)
-		}
-	}
-	if stop := get(handler, "/runs/confirm?what=stop&run=r").Body.String(); !strings.Contains(stop, "/clusterstagedupdateruns/r\n") || !strings.Contains(stop, "{&#34;spec&#34;:{&#34;state&#34;:&#34;Stop&#34;}}") {
-		t.Errorf("stop shows\n%s", stop)
-	}
-	// One that has come since is not approved.
-	if w := post(handler, "/runs/approve", url.Values{"run": {"r"}, "shown": {"another"}}); w.Code != http.StatusSeeOther {
-		t.Errorf("%d: %s", w.Code, w.Body)
-	}
-	if again := get(handler, "/runs/confirm?what=approve&run=r"); again.Code != http.StatusOK {
-		t.Error("it was approved though it was not shown")
-	}
-	if w := post(handler, "/runs/approve", url.Values{"run": {"r"}, "shown": {"r-canary"}}); w.Code != http.StatusSeeOther {
-		t.Errorf("%d: %s", w.Code, w.Body)
 	}
 }
 

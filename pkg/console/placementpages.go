@@ -52,21 +52,21 @@ func (c *Console) placements(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	unwell, err := c.Hub.ReadUnwell(r.Context(), rows)
+	read, err := c.Hub.ReadUnavailable(r.Context(), rows)
 	if err != nil {
 		c.failed(w, err)
 		return
 	}
-	bars := map[string]bar{}
-	for _, placement := range unwell {
-		bars[hub.NameOf(placement)] = barOfStatus(placement.GetStatus())
+	whole := map[string]placementv1beta1.PlacementObject{}
+	for _, placement := range read {
+		whole[hub.NameOf(placement)] = placement
 	}
 	var all []placementRow
 	for _, row := range rows {
-		one := placementRow{row, bars[row.Name]}
-		if row.Well {
-			// What is available is so on all members, however many they are.
-			one.Bar = bar{WellWidth: barWidth, Text: "all have it"}
+		// What is available is so on all members, however many they are.
+		one := placementRow{row, bar{WellWidth: barWidth, Text: "all have it"}}
+		if placement := whole[row.Name]; placement != nil {
+			one.Bar, one.Well = barOfStatus(placement), hub.WellPlacement(placement)
 		}
 		all = append(all, one)
 	}
@@ -99,15 +99,16 @@ func (b bar) drawn() bar {
 // FailingAt is where the last part begins.
 func (b bar) FailingAt() int { return b.WellWidth + b.WaitingWidth }
 
-func barOfStatus(status *placementv1beta1.PlacementStatus) bar {
+func barOfStatus(placement placementv1beta1.PlacementObject) bar {
 	var b bar
-	for i := range status.PlacementStatuses {
-		of := &status.PlacementStatuses[i]
+	statuses, last := placement.GetStatus().PlacementStatuses, why.LastStage(placement)
+	for i := range statuses {
+		of := &statuses[i]
 		switch {
 		case of.ClusterName == "":
 		case !hub.Well(of):
 			b.Failing++
-		case meta.IsStatusConditionTrue(of.Conditions, placementv1beta1.ConditionAvailable):
+		case meta.IsStatusConditionTrue(of.Conditions, last):
 			b.Well++
 		default:
 			b.Waiting++
@@ -160,8 +161,12 @@ type refused struct{ Member, Reason string }
 
 // placement is one as a picture: why, members, objects, who is not picked, what differs.
 func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
-	facts, err := c.Hub.WhyPlacement(r.Context(), r.URL.Query().Get("name"), "", c.Clock)
+	facts, err := c.Hub.WhyPlacement(r.Context(), r.URL.Query().Get("name"), "")
 	if err != nil {
+		c.failed(w, err)
+		return
+	}
+	if err := hub.Refuse(facts, c.Clock); err != nil {
 		c.failed(w, err)
 		return
 	}
@@ -182,7 +187,7 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 		notPicked = append(notPicked, refused{member, facts.Refusals[member].Reason})
 	}
 	c.render(w, "placement", http.StatusOK, page{Title: "Placement " + facts.Name, Here: "placements", Data: map[string]any{
-		"First": first, "Others": others, "Bar": barOfStatus(facts.Placement.GetStatus()), "Tree": root, "Refused": notPicked, "Drifts": driftsOf(facts.Bindings),
+		"First": first, "Others": others, "Bar": barOfStatus(facts.Placement), "Tree": root, "Refused": notPicked, "Drifts": driftsOf(facts.Bindings),
 		"Rollout": lastHour(facts.Bindings, c.Clock.Now()),
 	}})
 }

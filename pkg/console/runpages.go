@@ -6,8 +6,8 @@ package console
 import (
 	"fmt"
 	"net/http"
-	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -119,25 +119,31 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 		}
 		requests = append(requests, shown{change.Name(), request})
 	}
-	c.render(w, "confirm", http.StatusOK, page{Title: "Run " + name, Here: "runs", Data: map[string]any{"What": what, "Run": name, "Requests": requests}})
+	id, err := c.waiting.keep(what, changes, c.Clock.Now())
+	if err != nil {
+		c.failed(w, err)
+		return
+	}
+	c.render(w, "confirm", http.StatusOK, page{Title: "Run " + name, Here: "runs", Data: map[string]any{"What": what, "Shown": id, "Requests": requests}})
 }
 
-// approve and stop do what confirm has shown, and nothing that has come since.
+// approve and stop send what confirm has shown, and nothing else.
 func (c *Console) approve(w http.ResponseWriter, r *http.Request) { c.send(w, r, "approve") }
 
 func (c *Console) stop(w http.ResponseWriter, r *http.Request) { c.send(w, r, "stop") }
 
 func (c *Console) send(w http.ResponseWriter, r *http.Request, what string) {
-	changes, err := c.changes(r, what, r.PostFormValue("run"))
+	changes, err := c.waiting.take(what, r.PostFormValue("shown"), c.Clock.Now())
 	if err != nil {
 		c.failed(w, err)
 		return
 	}
 	for _, change := range changes {
-		if !slices.Contains(r.PostForm["shown"], change.Name()) {
-			continue
+		err := c.Hub.Send(r.Context(), change)
+		if apierrors.IsConflict(err) {
+			err = fmt.Errorf("%s is not what it was when you were shown the request: go back to the runs, and look again: %w", change.Name(), err)
 		}
-		if err := c.Hub.Send(r.Context(), change); err != nil {
+		if err != nil {
 			c.failed(w, err)
 			return
 		}

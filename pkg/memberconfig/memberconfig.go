@@ -147,8 +147,8 @@ func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clie
 	return made, nil
 }
 
-// AddTo adds contexts to a file, which keeps its current one. A user that is
-// there already must be the same.
+// AddTo adds contexts to a file, which keeps its current one. Users, clusters and
+// contexts that are there already must be the same; of a context its namespace stays.
 func AddTo(path string, made *clientcmdapi.Config) error {
 	present, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -174,10 +174,22 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 		}
 	}
 	for name, cluster := range made.Clusters {
-		present.Clusters[name] = cluster
+		before, ok := resolved.Clusters[name]
+		if ok && !sameCluster(before, cluster) {
+			return fmt.Errorf("%[1]s has another cluster %[2]q: choose another file, or remove it first: kubectl config delete-cluster %[2]s --kubeconfig %[1]s", path, name)
+		}
+		if !ok {
+			present.Clusters[name] = cluster
+		}
 	}
 	for name, context := range made.Contexts {
-		present.Contexts[name] = context
+		before, ok := resolved.Contexts[name]
+		if ok && (before.Cluster != context.Cluster || before.AuthInfo != context.AuthInfo) {
+			return fmt.Errorf("%[1]s has another context %[2]q: choose another file, or give it another name first: kubectl config rename-context %[2]s NAME --kubeconfig %[1]s", path, name)
+		}
+		if !ok {
+			present.Contexts[name] = context
+		}
 	}
 	if present.CurrentContext == "" {
 		present.CurrentContext = made.CurrentContext
@@ -186,4 +198,13 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// sameCluster is true for clusters that lead to the same server in the same way.
+func sameCluster(a, b *clientcmdapi.Cluster) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	for _, c := range []*clientcmdapi.Cluster{a, b} {
+		c.LocationOfOrigin, c.Extensions = "", nil
+	}
+	return equality.Semantic.DeepEqual(a, b)
 }

@@ -46,6 +46,11 @@ func (o *diffOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if o.Member != "" {
+		if err := isMember(ctx, h, o.Member); err != nil {
+			return err
+		}
+	}
 	slices.SortFunc(bindings, func(a, b placementv1beta1.BindingObject) int {
 		return cmp.Compare(a.GetSpec().TargetCluster, b.GetSpec().TargetCluster)
 	})

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -80,7 +82,7 @@ type draining struct {
 	left  map[string]string
 }
 
-// asked is an eviction, and when it was made.
+// asked is an eviction, and when it was made; zero until it was.
 type asked struct {
 	eviction string
 	at       time.Time
@@ -124,14 +126,20 @@ func (d *draining) evict(ctx context.Context, placement string) (waitsFor string
 	}
 	a := d.asked[placement]
 	if a == nil {
+		// It has a name before it is made: one that was made without our hearing of it is not
+		// made twice.
+		a = &asked{eviction: "drain-" + d.member + "-" + rand.String(8)}
+		d.asked[placement] = a
+	}
+	if a.at.IsZero() {
 		eviction := &placementv1beta1.ClusterResourcePlacementEviction{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "drain-" + d.member + "-"},
+			ObjectMeta: metav1.ObjectMeta{Name: a.eviction},
 			Spec:       placementv1beta1.PlacementEvictionSpec{PlacementName: placement, ClusterName: d.member},
 		}
-		if err := d.hub.Create(ctx, eviction); err != nil {
+		if err := d.hub.Create(ctx, eviction); err != nil && !apierrors.IsAlreadyExists(err) {
 			return "", fmt.Errorf("evicting placement %q from member %q: %w", placement, d.member, err)
 		}
-		d.asked[placement] = &asked{eviction: eviction.Name, at: d.Clock.Now()}
+		a.at = d.Clock.Now()
 		return "the gateway has not answered", nil
 	}
 	if a.done {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
+
+// agentAnswers is how long the cluster has to say how the agent's Pods are.
+const agentAnswers = 5 * time.Second
 
 type joinOptions struct {
 	*session
@@ -90,17 +95,24 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	objects, err := o.manifests(ctx, h, name)
+	underWay, err := o.underWay(ctx, h, name)
 	if err != nil {
 		return err
 	}
-	if o.Print {
-		return o.print(objects)
+	if !underWay {
+		objects, err := o.manifests(ctx, h, name)
+		if err != nil {
+			return err
+		}
+		if o.Print {
+			return o.print(objects)
+		}
+		if err := o.install(ctx, config, objects); err != nil {
+			return err
+		}
 	}
-	if err := o.install(ctx, config, objects); err != nil {
-		return err
-	}
-	if err := o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) { return o.joined(ctx, h, name) }); err != nil {
+	agent := &agentPods{config: config}
+	if err := o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) { return o.joined(ctx, h, agent, name) }); err != nil {
 		return err
 	}
 	o.say("member %s has joined\n", name)
@@ -118,11 +130,24 @@ func (o *joinOptions) memberConfig() (*rest.Config, error) {
 	return config, nil
 }
 
+// underWay is true if an earlier join has come as far as a member that has not joined yet: its
+// agent is installed, and has used its token. There is nothing to make again then. Any other
+// member of that name is an error.
+func (o *joinOptions) underWay(ctx context.Context, h *hub.Hub, name string) (bool, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	if err := h.Get(ctx, client.ObjectKey{Name: name}, member); err != nil {
+		return false, nil // Who may not read members may still make one join.
+	}
+	registered := h.Get(ctx, client.ObjectKey{Namespace: o.token.Registration, Name: name}, &registrationv1alpha1.Cluster{}) == nil
+	if o.Print || !registered || meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
+		return false, fmt.Errorf("member %q is there already: choose another name, or see how it is with kubectl fleetgate why member/%s", name, name)
+	}
+	o.note("the agent of %s is installed and has registered: going on to wait\n", name)
+	return true, nil
+}
+
 // manifests makes Cluster and token on the hub, and of these what is installed.
 func (o *joinOptions) manifests(ctx context.Context, h *hub.Hub, name string) ([]*unstructured.Unstructured, error) {
-	if member := (&clusterv1beta1.MemberCluster{}); h.Get(ctx, client.ObjectKey{Name: name}, member) == nil {
-		return nil, fmt.Errorf("member %q is there already: choose another name, or see how it is with kubectl fleetgate why member/%s", name, name)
-	}
 	o.token.For = name
 	// The namespace has to be there before the Cluster, which has to be there before the token.
 	if err := o.token.ensureNamespace(ctx, h); err != nil {
@@ -235,7 +260,7 @@ func (o *joinOptions) install(ctx context.Context, config *rest.Config, objects 
 }
 
 // joined says whether a member has joined, and what is in the way.
-func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, name string) (bool, string, error) {
+func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, pods *agentPods, name string) (bool, string, error) {
 	facts, err := h.WhyMember(ctx, name)
 	if err != nil {
 		return false, "", err
@@ -243,7 +268,7 @@ func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, name string) (bool
 	if facts.Member != nil && meta.IsStatusConditionTrue(facts.Member.Status.Conditions, clusterv1beta1.ConditionJoined) {
 		return true, "", nil
 	}
-	const agent = "see what its agent says: kubectl logs -n fleet-system -l app=fleet-agent, on the cluster itself"
+	agent := "see what its agent says: kubectl logs -n fleet-system -l app=fleet-agent, on the cluster itself" + pods.whyNot(ctx)
 	for i := range facts.Registrations {
 		r := &facts.Registrations[i]
 		c := meta.FindStatusCondition(r.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
@@ -259,4 +284,26 @@ func (o *joinOptions) joined(ctx context.Context, h *hub.Hub, name string) (bool
 		return false, fmt.Sprintf("member %s has not joined: %s", name, agent), nil
 	}
 	return false, answers[0].String(), nil
+}
+
+// agentPods looks at the agent's Pods on the cluster itself.
+type agentPods struct{ config *rest.Config }
+
+// whyNot is what holds them up, to be appended to a sentence; empty if nothing does, or if the
+// cluster does not say.
+func (a *agentPods) whyNot(ctx context.Context) string {
+	cluster, err := kubernetes.NewForConfig(a.config)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentAnswers)
+	defer cancel()
+	list, err := cluster.CoreV1().Pods(clusterv1beta1.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app=fleet-agent"})
+	if err != nil {
+		return ""
+	}
+	if reason := availability.WhyNot(list.Items); reason != "" {
+		return "; " + why.Plain(reason)
+	}
+	return ""
 }

@@ -30,8 +30,8 @@ file, which keeps its current context.`,
   kubectl fleetgate kubeconfig --fleet --into fleet.kubeconfig`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
-		RunE: func(_ *cobra.Command, args []string) error {
-			to, err := targetOf(o.Fleet, args)
+		RunE: func(command *cobra.Command, args []string) error {
+			to, err := o.targetOf(command.Context(), o.Fleet, args)
 			if err != nil {
 				return err
 			}

@@ -88,13 +88,7 @@ func (r *reach) adopt(command *cobra.Command, example string, readOnly bool) {
 
 // leading are the session's flags, with the hub's URL changed when it is known where to.
 func (r *reach) leading() *genericclioptions.ConfigFlags {
-	own := r.session.flags
-	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(r.IOStreams)
-	flags.CacheDir, flags.KubeConfig, flags.ClusterName, flags.AuthInfoName, flags.Context = own.CacheDir, own.KubeConfig, own.ClusterName, own.AuthInfoName, own.Context
-	flags.Namespace, flags.APIServer, flags.TLSServerName, flags.Insecure = own.Namespace, own.APIServer, own.TLSServerName, own.Insecure
-	flags.CertFile, flags.KeyFile, flags.CAFile, flags.BearerToken = own.CertFile, own.KeyFile, own.CAFile, own.BearerToken
-	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup, flags.ImpersonateUserExtra = own.Impersonate, own.ImpersonateUID, own.ImpersonateGroup, own.ImpersonateUserExtra
-	flags.Timeout, flags.DisableCompression, flags.ProxyURL = own.Timeout, own.DisableCompression, own.ProxyURL
+	flags := r.copyFlags()
 	flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
 		to, err := r.target()
 		if err != nil {
@@ -137,10 +131,15 @@ func (r *reach) prepare(ctx context.Context) error {
 	if r.Member == "" {
 		return nil
 	}
+	return isMember(ctx, h, r.Member)
+}
+
+// isMember is an error for a name that no member has.
+func isMember(ctx context.Context, h *hub.Hub, name string) error {
 	// Who may use a member without listing them is told by the member's way in.
 	names, err := h.Names(ctx, memberKind(), "")
-	if err == nil && !slices.Contains(names, r.Member) {
-		return nearest.NotFound("member", r.Member, names, "kubectl fleetgate members")
+	if err == nil && !slices.Contains(names, name) {
+		return nearest.NotFound("member", name, names, "kubectl fleetgate members")
 	}
 	return nil
 }

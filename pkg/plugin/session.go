@@ -60,16 +60,26 @@ func (s *session) chooseHub() error {
 	}
 	if from := madeFrom(current); from != "" {
 		// Flags that were read once are not read again: these are a copy with another context.
-		fresh := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50)
-		fresh.KubeConfig, fresh.CacheDir, fresh.Namespace, fresh.Context = s.flags.KubeConfig, s.flags.CacheDir, s.flags.Namespace, &from
-		fresh.Impersonate, fresh.ImpersonateGroup, fresh.Timeout = s.flags.Impersonate, s.flags.ImpersonateGroup, s.flags.Timeout
-		s.flags = fresh
+		s.flags = s.copyFlags()
+		s.flags.Context = &from
 		return nil
 	}
 	if cluster := own.Clusters[current.Cluster]; cluster != nil && memberconfig.LeadsToMember(cluster.Server) {
 		return fmt.Errorf("context %q leads to a member: choose the hub's with --context", own.CurrentContext)
 	}
 	return nil
+}
+
+// copyFlags is all flags that the user has given, for another connection.
+func (s *session) copyFlags() *genericclioptions.ConfigFlags {
+	own := s.flags
+	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(s.IOStreams)
+	flags.CacheDir, flags.KubeConfig, flags.ClusterName, flags.AuthInfoName, flags.Context = own.CacheDir, own.KubeConfig, own.ClusterName, own.AuthInfoName, own.Context
+	flags.Namespace, flags.APIServer, flags.TLSServerName, flags.Insecure = own.Namespace, own.APIServer, own.TLSServerName, own.Insecure
+	flags.CertFile, flags.KeyFile, flags.CAFile, flags.BearerToken = own.CertFile, own.KeyFile, own.CAFile, own.BearerToken
+	flags.Impersonate, flags.ImpersonateUID, flags.ImpersonateGroup, flags.ImpersonateUserExtra = own.Impersonate, own.ImpersonateUID, own.ImpersonateGroup, own.ImpersonateUserExtra
+	flags.Timeout, flags.DisableCompression, flags.ProxyURL = own.Timeout, own.DisableCompression, own.ProxyURL
+	return flags
 }
 
 // extensionMadeFrom is the extension of a context that `use` has made: its hub's context.
@@ -91,11 +101,14 @@ func madeFrom(of *clientcmdapi.Context) string {
 }
 
 // await asks until an answer is there, and says after two seconds, and whenever it changes,
-// what it waits for.
+// what it waits for. A hub that does not answer for a moment is waited for, too.
 func (s *session) await(ctx context.Context, timeout time.Duration, done func(context.Context) (ok bool, waitsFor string, err error)) error {
 	started, last := s.Clock.Now(), ""
 	for {
 		ok, waitsFor, err := done(ctx)
+		if err != nil && ctx.Err() == nil && hub.MayPass(err) {
+			waitsFor, err = "the hub does not answer: "+err.Error(), nil
+		}
 		if ok || err != nil {
 			return err
 		}

@@ -4,7 +4,9 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -38,11 +40,11 @@ use has added. The plugin's own commands go on to work on the hub meanwhile.`,
   kubectl fleetgate use -`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: s.completeNames(false, memberNames),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] == back {
 				return o.back()
 			}
-			to, err := targetOf(o.Fleet, args)
+			to, err := o.targetOf(command.Context(), o.Fleet, args)
 			if err != nil {
 				return err
 			}
@@ -53,17 +55,26 @@ use has added. The plugin's own commands go on to work on the hub meanwhile.`,
 	return command
 }
 
-// targetOf is what the arguments of use and kubeconfig name.
-func targetOf(fleet bool, args []string) (memberconfig.Target, error) {
+// targetOf is what the arguments of use and kubeconfig name. A member has to be one that the
+// hub has.
+func (s *session) targetOf(ctx context.Context, fleet bool, args []string) (memberconfig.Target, error) {
 	switch {
 	case fleet && len(args) == 0:
 		return memberconfig.View("")
 	case len(args) == 0:
-		return memberconfig.Target{}, fmt.Errorf("name a member, or give --fleet")
+		return memberconfig.Target{}, errors.New("name a member, or give --fleet")
 	case fleet:
 		return memberconfig.View(args[0])
 	}
-	return memberconfig.Member(args[0])
+	to, err := memberconfig.Member(args[0])
+	if err != nil {
+		return to, err
+	}
+	h, err := s.hub()
+	if err != nil {
+		return to, err
+	}
+	return to, isMember(ctx, h, to.Name)
 }
 
 func (o *useOptions) use(to memberconfig.Target) error {
@@ -78,6 +89,9 @@ func (o *useOptions) use(to memberconfig.Target) error {
 	mark, err := json.Marshal(map[string]string{"context": hubContext})
 	if err != nil {
 		return fmt.Errorf("encoding the kubeconfig: %w", err)
+	}
+	if err := notTheirs(own, made.CurrentContext); err != nil {
+		return err
 	}
 	context := made.Contexts[made.CurrentContext]
 	context.Extensions = maps.Clone(context.Extensions)
@@ -94,6 +108,19 @@ func (o *useOptions) use(to memberconfig.Target) error {
 	return nil
 }
 
+// notTheirs makes sure that a name in the user's kubeconfig is free, or is of a context that use
+// has made: what the user has made is not overwritten, and not taken away by use -.
+func notTheirs(own *clientcmdapi.Config, name string) error {
+	present := own.Contexts[name]
+	switch {
+	case present != nil && madeFrom(present) == "":
+		return fmt.Errorf("your kubeconfig has a context %[1]q that use did not make: choose it with kubectl config use-context %[1]s, or give it another name with kubectl config rename-context", name)
+	case present == nil && own.Clusters[name] != nil:
+		return fmt.Errorf("your kubeconfig has a cluster %[1]q that use did not make: if nothing needs it, remove it with kubectl config delete-cluster %[1]s", name)
+	}
+	return nil
+}
+
 // back removes what use has made. Its current context becomes the hub's from which it was.
 func (o *useOptions) back() error {
 	own, hubContext, err := o.own()
@@ -104,7 +131,8 @@ func (o *useOptions) back() error {
 	for name, context := range own.Contexts {
 		if madeFrom(context) != "" {
 			delete(own.Contexts, name)
-			delete(own.Clusters, context.Cluster)
+			// Its cluster has its name; another is one that somebody has given it.
+			delete(own.Clusters, name)
 			removed++
 		}
 	}

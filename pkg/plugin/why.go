@@ -68,15 +68,28 @@ func (o *whyOptions) run(ctx context.Context, what string) error {
 		return o.member(ctx, h, name)
 	case slashed && slices.Contains(placementKinds, strings.ToLower(kind)):
 		what = name
-	case slashed && o.Member != "":
+	case slashed && (o.Member != "" || h.Knows(kind)):
 		// A ResourcePlacement has a slash, too: of the two it is what is there.
-		if _, err := h.Placement(ctx, what); err != nil {
-			return o.object(ctx, h, kind, name)
+		if _, err := h.Placement(ctx, what); err == nil {
+			break
 		}
+		if o.Member == "" {
+			return fmt.Errorf("%s is an object: say with --member on which member, or ask for the placement that brings it there", what)
+		}
+		return o.object(ctx, h, kind, name)
 	}
-	facts, err := h.WhyPlacement(ctx, what, o.Member, o.Clock)
+	return o.placement(ctx, h, what)
+}
+
+func (o *whyOptions) placement(ctx context.Context, h *hub.Hub, name string) error {
+	facts, err := h.WhyPlacement(ctx, name, o.Member)
 	if err != nil {
 		return err
+	}
+	if o.Member != "" || !facts.Scheduled() {
+		if err := hub.Refuse(facts, o.Clock); err != nil {
+			return err
+		}
 	}
 	answers := why.Placement(facts)
 	if len(answers) > 0 {
@@ -108,7 +121,12 @@ func (o *whyOptions) member(ctx context.Context, h *hub.Hub, name string) error 
 }
 
 func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) error {
-	facts, err := h.WhyObject(ctx, kind, *o.flags.Namespace, name, o.Member)
+	// As for kubectl that of --namespace, or else of the context.
+	namespace, _, err := o.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return fmt.Errorf("reading your kubeconfig: %w", err)
+	}
+	facts, err := h.WhyObject(ctx, kind, namespace, name, o.Member)
 	if err != nil {
 		return err
 	}

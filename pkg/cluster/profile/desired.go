@@ -95,6 +95,10 @@ func healthOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
 		return condition(metav1.ConditionUnknown, multiclusterv1alpha1.ReasonAgentReportedNoHealthInfo, "the member's agent has not said how its API server is")
 	case health.Status != metav1.ConditionTrue:
 		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAPIServerUnhealthy, "the member's agent finds its API server not ready")
+	case meta.IsStatusConditionFalse(agent.Conditions, clusterv1beta1.ConditionTunnelConnected):
+		// Consumers reach it through the tunnel, and some let no other member in as long as
+		// one that is said to be well does not answer.
+		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonTunnelDown, "the member's agent has no tunnel to the hub")
 	default:
 		return condition(metav1.ConditionTrue, multiclusterv1alpha1.ReasonAPIServerHealthy, "the member's API server is ready")
 	}

@@ -76,7 +76,11 @@ func TestHealthOf(t *testing.T) {
 			multiclusterv1alpha1.ReasonAgentHeartbeatLost},
 		"not ready": {agent(is(joined, metav1.ConditionTrue), is(healthy, metav1.ConditionFalse)), metav1.ConditionTrue,
 			multiclusterv1alpha1.ReasonAPIServerUnhealthy},
+		"without a tunnel": {agent(is(joined, metav1.ConditionTrue), is(healthy, metav1.ConditionTrue), is(clusterv1beta1.ConditionTunnelConnected, metav1.ConditionFalse)), metav1.ConditionTrue,
+			multiclusterv1alpha1.ReasonTunnelDown},
 		"well": {agent(is(joined, metav1.ConditionTrue), is(healthy, metav1.ConditionTrue)), metav1.ConditionTrue,
+			multiclusterv1alpha1.ReasonAPIServerHealthy},
+		"well, with a tunnel": {agent(is(joined, metav1.ConditionTrue), is(healthy, metav1.ConditionTrue), is(clusterv1beta1.ConditionTunnelConnected, metav1.ConditionTrue)), metav1.ConditionTrue,
 			multiclusterv1alpha1.ReasonAPIServerHealthy},
 	}
 	for name, tc := range tests {

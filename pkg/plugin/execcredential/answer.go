@@ -43,6 +43,10 @@ func Answer(ctx context.Context, info []byte, hub *Hub, own *rest.Config) (*clie
 	if err := hub.Check(asked.Spec.Cluster); err != nil {
 		return nil, err
 	}
+	if as := own.Impersonate; as.UserName != "" || as.UID != "" || len(as.Groups)+len(as.Extra) > 0 {
+		// A credential cannot say that: the program would be the one who acts, who may more.
+		return nil, fmt.Errorf("your configuration for the hub acts as user %q, which no credential can hand on: choose a context without `as` for programs", as.UserName)
+	}
 	status, err := credentialOf(ctx, own)
 	if err != nil {
 		return nil, err

@@ -136,3 +136,15 @@ func TestNoAnswerSaysWhatToDo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestWhoActsAsAnotherHandsOutNoStrongerCredential(t *testing.T) {
+	hub := &Hub{URLs: []string{"https://hub:6443"}}
+	for name, as := range map[string]rest.ImpersonationConfig{
+		"user": {UserName: "reader"}, "uid": {UID: "1"}, "groups": {Groups: []string{"readers"}}, "extra": {Extra: map[string][]string{"scope": {"read"}}},
+	} {
+		own := &rest.Config{BearerToken: "secret-token", Impersonate: as}
+		if got, err := Answer(t.Context(), info(t, way), hub, own); err == nil || got != nil || !strings.Contains(err.Error(), "choose a context without") {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}

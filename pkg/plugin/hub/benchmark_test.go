@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -47,7 +46,7 @@ func BenchmarkAThousandMembersAndAHundredPlacements(b *testing.B) {
 	})
 	b.Run("command=why", func(b *testing.B) {
 		for b.Loop() {
-			f, err := h.WhyPlacement(b.Context(), "placement-0", "", clock.RealClock{})
+			f, err := h.WhyPlacement(b.Context(), "placement-0", "")
 			if err != nil || len(why.Placement(f)) == 0 {
 				b.Fatal(err)
 			}

@@ -9,7 +9,10 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -156,6 +160,18 @@ func (h *Hub) PlacementNames(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return append(wide, narrow...), nil
+}
+
+// MayPass says whether an error of a request may be gone a moment later: the hub is busy,
+// starts again, or is not reached just now.
+func MayPass(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout() || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err)
 }
 
 // together runs functions, a few at a time, and returns the first error.

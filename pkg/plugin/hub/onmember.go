@@ -11,10 +11,12 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -145,21 +147,9 @@ func (h *Hub) evidence(ctx context.Context, a *why.Answer) (why.Evidence, error)
 
 // podsOf are the Pods of a workload that have come, of which there may be none.
 func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
-	if a.Of.Group != "apps" {
-		return nil, nil
-	}
-	asker, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
-	if err != nil {
-		return nil, fmt.Errorf("reaching member %q: %w", a.Member, err)
-	}
-	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: a.Of.Group, Version: a.Of.Version, Kind: a.Of.Kind})
-	object, err := asker.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
-	}
-	selector := availability.SelectorOf(object)
-	if selector == "" {
-		return nil, nil
+	selector, err := h.podSelector(ctx, a)
+	if err != nil || selector == "" {
+		return nil, err
 	}
 	client, err := h.onMember(a.Member)
 	if err != nil {
@@ -170,4 +160,24 @@ func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
 		return nil, fmt.Errorf("reading the Pods of %s on member %q: %w", a.Object, a.Member, err)
 	}
 	return list.Items, nil
+}
+
+// podSelector selects the Pods of a workload; empty if the object is none.
+func (h *Hub) podSelector(ctx context.Context, a *why.Answer) (string, error) {
+	if a.Of.Group == "batch" && a.Of.Kind == "Job" {
+		return labels.Set{batchv1.JobNameLabel: a.Of.Name}.String(), nil
+	}
+	if a.Of.Group != "apps" {
+		return "", nil
+	}
+	asker, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
+	if err != nil {
+		return "", fmt.Errorf("reaching member %q: %w", a.Member, err)
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: a.Of.Group, Version: a.Of.Version, Kind: a.Of.Kind})
+	object, err := asker.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
+	}
+	return availability.SelectorOf(object), nil
 }

@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
 // Tunnel is what the gateway says of a member's way in.
@@ -103,17 +104,32 @@ func NameOf(placement metav1.Object) string {
 	return placement.GetNamespace() + "/" + placement.GetName()
 }
 
-// UnwellPlacements are those of both scopes that are not scheduled and available, by name.
+// WellPlacement is true for one that is scheduled and through the last stage of its strategy on
+// all its members, of which there may be none.
+func WellPlacement(placement placementv1beta1.PlacementObject) bool {
+	conditions := placement.GetStatus().Conditions
+	if !meta.IsStatusConditionTrue(conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
+		return false
+	}
+	if len(placement.GetStatus().PlacementStatuses) == 0 {
+		return true
+	}
+	return meta.IsStatusConditionTrue(conditions, placement.ConditionType(why.LastStage(placement)))
+}
+
+// UnwellPlacements are those of both scopes that are not well, by name.
 func (h *Hub) UnwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
 	rows, err := h.PlacementRows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return h.ReadUnwell(ctx, rows)
+	read, err := h.ReadUnavailable(ctx, rows)
+	return slices.DeleteFunc(read, WellPlacement), err
 }
 
-// ReadUnwell reads those of the placements that are not well, in their order.
-func (h *Hub) ReadUnwell(ctx context.Context, rows []PlacementRow) ([]placementv1beta1.PlacementObject, error) {
+// ReadUnavailable reads those of the placements of which the hub's columns do not say that they
+// are available, in their order. Some are well all the same: only the whole object says so.
+func (h *Hub) ReadUnavailable(ctx context.Context, rows []PlacementRow) ([]placementv1beta1.PlacementObject, error) {
 	rows = slices.DeleteFunc(slices.Clone(rows), func(r PlacementRow) bool { return r.Well })
 	all := make([]placementv1beta1.PlacementObject, len(rows))
 	var reads []func(context.Context) error
@@ -136,7 +152,8 @@ type PlacementRow struct {
 	Name string
 	// Scheduled and Available are the statuses of these conditions; empty if not set.
 	Scheduled, Applied, Available string
-	// Well is true if it is scheduled and available.
+	// Well is true if the columns say that it is scheduled and available. Others may be well,
+	// too, see WellPlacement.
 	Well bool
 }
 
@@ -212,6 +229,8 @@ type MemberState struct {
 	Failing int
 	// WhyNot is empty if the member is well.
 	WhyNot string
+	// OnlyPlacements is true if nothing is wrong but what placements have failed there.
+	OnlyPlacements bool
 }
 
 // Values of MemberState.Connected.
@@ -242,12 +261,18 @@ func (o *Overview) State(member *clusterv1beta1.MemberCluster) MemberState {
 			s.Connected = NotConnected
 		}
 	}
-	s.WhyNot = o.whyNot(member, &s)
+	s.WhyNot = o.whyNot(member)
+	if s.WhyNot == "" && s.Failing > 0 {
+		first := o.Failing[member.Name][0]
+		s.WhyNot = fmt.Sprintf("placements that are not well there: %d, first %s: kubectl fleetgate why %s --member %s", s.Failing, first, first, member.Name)
+		s.OnlyPlacements = true
+	}
 	return s
 }
 
-// whyNot is the first thing that is wrong with a member, the cause before what follows of it.
-func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster, s *MemberState) string {
+// whyNot is the first thing that is wrong with a member itself, the cause before what follows
+// of it.
+func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster) string {
 	if !member.IsApproved() {
 		return "waits for approval: kubectl fleetgate approve " + member.Name
 	}
@@ -268,10 +293,6 @@ func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster, s *MemberState) 
 			return said(clusterv1beta1.ConditionTunnelConnected, c)
 		}
 		return cmp.Or(string(status.HealthyReason), "the way into it does not work")
-	}
-	if s.Failing > 0 {
-		return fmt.Sprintf("placements that are not well there: %d, first %s: kubectl fleetgate why %s --member %s",
-			s.Failing, o.Failing[member.Name][0], o.Failing[member.Name][0], member.Name)
 	}
 	return ""
 }

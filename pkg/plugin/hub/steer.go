@@ -4,31 +4,63 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
+	"unicode"
+	"unicode/utf16"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// Change is a request that changes one object: it can be shown before it is sent.
+// Change is a request that changes one object: it can be shown before it is sent, and what is
+// sent is what was shown, byte for byte.
 type Change struct {
-	before, after client.Object
+	object client.Object
+	// body is a merge patch in letters that all show.
+	body []byte
 	// status is true if it changes the status alone.
 	status bool
 }
 
+// changeOf is what leads from before to after.
+func changeOf(before, after client.Object, status bool, options ...client.MergeFromOption) (Change, error) {
+	body, err := client.MergeFromWithOptions(before, options...).Data(after)
+	if err != nil {
+		return Change{}, fmt.Errorf("making the change of %s: %w", NameOf(after), err)
+	}
+	return Change{after, visible(body), status}, nil
+}
+
+// visible writes what does not show, or turns what is beside it, as JSON's escapes: it means
+// the same, and who is to approve of it sees it.
+func visible(text []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.Bytes()
+}
+
 // Name is that of the object, with the namespace in front where there is one.
-func (c Change) Name() string { return NameOf(c.after) }
+func (c Change) Name() string { return NameOf(c.object) }
 
 // Request is the change as it is sent: method, path and body.
 func (h *Hub) Request(c Change) (string, error) {
-	kind, err := apiutil.GVKForObject(c.after, h.Scheme())
+	kind, err := apiutil.GVKForObject(c.object, h.Scheme())
 	if err != nil {
 		return "", err
 	}
@@ -36,26 +68,24 @@ func (h *Hub) Request(c Change) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking the hub for kind %s: %w", kind.Kind, err)
 	}
-	body, err := client.MergeFrom(c.before).Data(c.after)
-	if err != nil {
-		return "", err
-	}
 	path := "/apis/" + kind.GroupVersion().String()
-	if namespace := c.after.GetNamespace(); namespace != "" {
+	if namespace := c.object.GetNamespace(); namespace != "" {
 		path += "/namespaces/" + namespace
 	}
-	path += "/" + mapping.Resource.Resource + "/" + c.after.GetName()
+	path += "/" + mapping.Resource.Resource + "/" + c.object.GetName()
 	if c.status {
 		path += "/status"
 	}
-	return fmt.Sprintf("PATCH %s\nContent-Type: application/merge-patch+json\n\n%s", path, body), nil
+	return fmt.Sprintf("PATCH %s\nContent-Type: %s\n\n%s", path, types.MergePatchType, c.body), nil
 }
 
-// Send makes the change, as the user.
+// Send makes the change, as the user. It is a conflict if the object is not what it was when
+// the change was made.
 func (h *Hub) Send(ctx context.Context, c Change) error {
-	send := func() error { return h.Patch(ctx, c.after, client.MergeFrom(c.before)) }
+	patch := client.RawPatch(types.MergePatchType, c.body)
+	send := func() error { return h.Patch(ctx, c.object, patch) }
 	if c.status {
-		send = func() error { return h.Status().Patch(ctx, c.after, client.MergeFrom(c.before)) }
+		send = func() error { return h.Status().Patch(ctx, c.object, patch) }
 	}
 	if err := send(); err != nil {
 		return fmt.Errorf("changing %s: %w", c.Name(), err)
@@ -84,7 +114,12 @@ func (h *Hub) Approvals(ctx context.Context, name, stage, with string) ([]Change
 			Type: placementv1beta1.ConditionApprovalRequestApproved, Status: metav1.ConditionTrue, Reason: "ApprovedByUser",
 			Message: "approved with " + with, ObservedGeneration: request.GetGeneration(),
 		})
-		changes = append(changes, Change{before, request, true})
+		// The list of conditions is sent as a whole: what others add meanwhile is not lost.
+		change, err := changeOf(before, request, true, client.MergeFromWithOptimisticLock{})
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, change)
 	}
 	return changes, nil
 }
@@ -97,7 +132,10 @@ func (h *Hub) Steering(ctx context.Context, name string, state placementv1beta1.
 	}
 	before := run.DeepCopyObject().(client.Object)
 	run.GetSpec().State = state
-	return Change{before, run, false}, nil
+	// The run's status changes all the time, which is no reason not to stop it. It has to be
+	// this run, and not one that has got its name since.
+	before.SetUID("")
+	return changeOf(before, run, false)
 }
 
 // WaitingApprovals are what a run asks for and nobody has approved.

@@ -5,15 +5,11 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +24,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
-// WhyPlacement reads what package why wants to know of a placement, or of it on one member.
-func (h *Hub) WhyPlacement(ctx context.Context, name, member string, clock clock.PassiveClock) (*why.Facts, error) {
+// WhyPlacement reads what package why wants to know of a placement, or of it on one member, but
+// for refusals.
+func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts, error) {
 	placement, err := h.Placement(ctx, name)
 	if err != nil {
 		return nil, err
@@ -51,15 +48,19 @@ func (h *Hub) WhyPlacement(ctx context.Context, name, member string, clock clock
 		return nil, err
 	}
 	if member != "" && !slices.ContainsFunc(f.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == member }) {
-		_, err := h.Member(ctx, member)
-		return nil, errors.Join(err)
+		late, err := h.Member(ctx, member)
+		if err != nil {
+			return nil, err
+		}
+		f.Members = append(f.Members, *late) // It has come since they were listed.
 	}
 	f.Evictions = evictions.Items
-	return f, refuse(f, clock)
+	return f, nil
 }
 
-// refuse asks the scheduler's own rules why members are not picked.
-func refuse(f *why.Facts, clock clock.PassiveClock) error {
+// Refuse asks the scheduler's own rules why members are not picked. Of many members that
+// takes a while.
+func Refuse(f *why.Facts, clock clock.PassiveClock) error {
 	input := &simulate.Input{Placements: []placementv1beta1.PlacementObject{f.Placement}, Members: f.Members, Bindings: f.Bindings}
 	results, err := simulate.Run(scheduler.Profile(), input, simulate.Options{Now: clock.Now()})
 	if err != nil {
@@ -105,37 +106,6 @@ func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, err
 		}
 	}
 	return f, nil
-}
-
-// WhyObject reads what package why wants to know of an object on a member: from the hub
-// where it comes from, from the member itself who wrote it.
-func (h *Hub) WhyObject(ctx context.Context, kind, namespace, name, member string) (*why.ObjectFacts, error) {
-	if _, err := h.Member(ctx, member); err != nil {
-		return nil, err
-	}
-	var works placementv1beta1.WorkList
-	if err := h.List(ctx, &works, client.InNamespace(clusterv1beta1.MemberNamespace(member))); err != nil {
-		return nil, fmt.Errorf("listing the Works of member %q: %w", member, err)
-	}
-	f := &why.ObjectFacts{Kind: kind, Namespace: namespace, Name: name, Member: member, Works: works.Items, PlacementOf: PlacementOfWork}
-	if finds := f.Finds(); len(finds) > 0 {
-		id := finds[0].Manifest.Identifier
-		f.Fields, f.Unread = h.fieldsOf(ctx, member, &id)
-	}
-	return f, nil
-}
-
-// fieldsOf asks the member itself, through the hub, who has written an object.
-func (h *Hub) fieldsOf(ctx context.Context, member string, id *placementv1beta1.WorkResourceIdentifier) ([]metav1.ManagedFieldsEntry, error) {
-	asker, err := metadata.NewForConfig(h.MemberConfig(member))
-	if err != nil {
-		return nil, err
-	}
-	object, err := asker.Resource(schema.GroupVersionResource{Group: id.Group, Version: id.Version, Resource: id.Resource}).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return object.ManagedFields, nil
 }
 
 // MemberConfig leads to a member, through the hub, as the same user.

@@ -19,6 +19,15 @@ var way = [...]string{
 	placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable,
 }
 
+// LastStage is the condition that is True of a placement, or of it on a member, once it is
+// where it is wanted.
+func LastStage(placement placementv1beta1.PlacementObject) string {
+	if s := placement.GetSpec().Strategy.ApplyStrategy; s != nil && s.Type == placementv1beta1.ReportDiff {
+		return placementv1beta1.ConditionDiffReported
+	}
+	return placementv1beta1.ConditionAvailable
+}
+
 // ofBinding is what is wrong on the member of a binding, the cause first.
 func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 	member, status := b.GetSpec().TargetCluster, b.GetStatus()
@@ -43,7 +52,11 @@ func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 		found = append(found, f.failed(b, c)...)
 		break // What follows of it is no reason of its own.
 	}
-	return append(found, f.drifted(b)...)
+	if found = append(found, f.drifted(b)...); len(found) > 0 || meta.IsStatusConditionTrue(status.Conditions, LastStage(f.Placement)) {
+		return found
+	}
+	return []Answer{{Object: f.object(), Member: member, Reason: "it is on its way, the member has not said how it is",
+		Remedy: "wait; if it lasts, see whether the member is there: kubectl fleetgate members " + member}}
 }
 
 // failed are the objects that a condition is False for; without any, the condition itself.

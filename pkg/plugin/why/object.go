@@ -5,11 +5,13 @@ package why
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,10 +20,13 @@ import (
 
 // ObjectFacts are what was read about an object on a member.
 type ObjectFacts struct {
-	// Kind is the object's kind or resource, as somebody has written it; Namespace may be
-	// empty.
-	Kind, Namespace, Name string
-	Member                string
+	// Kind is the object's kind or resource, as somebody has written it. Mapping is what is
+	// meant; nil if nobody could be asked.
+	Kind    string
+	Mapping *meta.RESTMapping
+	// Namespace is where it is, if its kind has namespaces.
+	Namespace, Name string
+	Member          string
 	// Works are those of the member, or those that could have the object.
 	Works []placementv1beta1.Work
 	// Fields are the live object's managedFields; Unread is why it could not be read.
@@ -33,29 +38,55 @@ type ObjectFacts struct {
 
 // Find is where an object comes from.
 type Find struct {
-	Work     *placementv1beta1.Work
+	Work *placementv1beta1.Work
+	// Manifest is what the member says of it; without conditions if it has said nothing.
 	Manifest *placementv1beta1.ManifestCondition
 }
 
-// Matches says whether a manifest is of the object that is asked about.
-func (f *ObjectFacts) Matches(id *placementv1beta1.WorkResourceIdentifier) bool {
-	kind := strings.ToLower(f.Kind)
-	kind, _, _ = strings.Cut(kind, ".")
-	return (kind == strings.ToLower(id.Kind) || kind == strings.ToLower(id.Resource)) && id.Name == f.Name &&
-		(f.Namespace == "" || id.Namespace == "" || id.Namespace == f.Namespace)
+// isKind says whether a manifest is of the kind that is asked about.
+func (f *ObjectFacts) isKind(id *placementv1beta1.WorkResourceIdentifier) bool {
+	if f.Mapping != nil {
+		return id.Group == f.Mapping.GroupVersionKind.Group && (id.Kind == f.Mapping.GroupVersionKind.Kind || id.Resource == f.Mapping.Resource.Resource)
+	}
+	kind, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")
+	return kind == strings.ToLower(id.Kind) || kind == strings.ToLower(id.Resource)
 }
 
 // Finds are the Works that have the object.
 func (f *ObjectFacts) Finds() []Find {
+	return slices.DeleteFunc(f.named(), func(find Find) bool {
+		namespace := find.Manifest.Identifier.Namespace
+		return namespace != "" && namespace != f.Namespace
+	})
+}
+
+// named are the Works that have one of that kind and name, in whatever namespace.
+func (f *ObjectFacts) named() []Find {
 	var finds []Find
 	for i := range f.Works {
+		reported := map[int]bool{}
 		for j := range f.Works[i].Status.ManifestConditions {
-			if m := &f.Works[i].Status.ManifestConditions[j]; f.Matches(&m.Identifier) {
+			m := &f.Works[i].Status.ManifestConditions[j]
+			reported[m.Identifier.Ordinal] = true
+			if f.isKind(&m.Identifier) && m.Identifier.Name == f.Name {
 				finds = append(finds, Find{&f.Works[i], m})
+			}
+		}
+		for j := range f.Works[i].Spec.Workload.Manifests {
+			if id := identified(&f.Works[i].Spec.Workload.Manifests[j], j); !reported[j] && f.isKind(&id) && id.Name == f.Name {
+				finds = append(finds, Find{&f.Works[i], &placementv1beta1.ManifestCondition{Identifier: id}})
 			}
 		}
 	}
 	return finds
+}
+
+// identified reads what a manifest is; what cannot be read is nothing that somebody asks for.
+func identified(manifest *placementv1beta1.Manifest, ordinal int) placementv1beta1.WorkResourceIdentifier {
+	var object metav1.PartialObjectMetadata
+	_ = json.Unmarshal(manifest.Raw, &object)
+	kind := object.GroupVersionKind()
+	return placementv1beta1.WorkResourceIdentifier{Ordinal: ordinal, Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: object.Namespace, Name: object.Name}
 }
 
 // Object says where an object on a member comes from and how it is: first what is wrong, or
@@ -63,25 +94,16 @@ func (f *ObjectFacts) Finds() []Find {
 func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	finds := f.Finds()
 	if len(finds) == 0 {
-		return Answer{Object: RefOf(f.Kind, f.Namespace, f.Name), Member: f.Member, Reason: "no placement brings it there",
-			Remedy: "see what is placed: kubectl fleetgate tree PLACEMENT --member " + f.Member, Details: f.writers()}, true
+		return f.foreign(), true
 	}
 	find := finds[0]
 	id := &find.Manifest.Identifier
-	a = Answer{Object: RefOf(id.Kind, id.Namespace, id.Name), Member: f.Member}
+	a = Answer{
+		Object: RefOf(id.Kind, id.Namespace, id.Name), Member: f.Member,
+		Of: &placementv1beta1.ResourceIdentifier{Group: id.Group, Version: id.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name},
+	}
 	placement := f.PlacementOf(find.Work)
-	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
-		if c := meta.FindStatusCondition(find.Manifest.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			a.Reason, wrong = verb(kind)+c.Message, true
-			a.Remedy, a.vague = remedyFor(c.Reason, c.Message, a, placement), remedyOfMessage(c.Message) == ""
-			a.Of, a.Live = &placementv1beta1.ResourceIdentifier{Group: id.Group, Version: id.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}, kind == placementv1beta1.ConditionAvailable
-			break
-		}
-	}
-	if !wrong && find.Manifest.DriftDetails != nil {
-		a.Reason, wrong = "it was changed on the member", true
-		a.Remedy = remedyFor(placementv1beta1.ReasonFoundDrifts, "", a, placement)
-	}
+	wrong = a.judge(find.Manifest, placement)
 	a.Reason = cmp.Or(a.Reason, "it is as it should be")
 	a.Details = append(a.Details, fmt.Sprintf("placed by %s, snapshot %s, in Work %s/%s", cmp.Or(placement, "nobody that is known"),
 		cmp.Or(find.Work.Labels[placementv1beta1.ParentResourceSnapshotIndexLabel], "?"), find.Work.Namespace, find.Work.Name))
@@ -92,8 +114,52 @@ func Object(f *ObjectFacts) (a Answer, wrong bool) {
 	return a, wrong
 }
 
+// maxElsewhere is of how many other namespaces an answer tells.
+const maxElsewhere = 3
+
+// foreign is the answer for an object that no Work has.
+func (f *ObjectFacts) foreign() Answer {
+	namespace := f.Namespace
+	if f.Mapping != nil && f.Mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespace = ""
+	}
+	a := Answer{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement brings it there",
+		Remedy: "see what is placed: kubectl fleetgate tree PLACEMENT --member " + f.Member}
+	elsewhere := f.named()
+	for _, find := range elsewhere[:min(len(elsewhere), maxElsewhere)] {
+		a.Details = append(a.Details, fmt.Sprintf("%s brings one to namespace %s: ask for that with -n %[2]s", f.PlacementOf(find.Work), find.Manifest.Identifier.Namespace))
+	}
+	a.Details = append(a.Details, f.writers()...)
+	return a
+}
+
+// judge says in an answer what is wrong with a manifest, if something is.
+func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) (wrong bool) {
+	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
+		if c := meta.FindStatusCondition(m.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+			a.Reason, a.Live = verb(kind)+c.Message, kind == placementv1beta1.ConditionAvailable
+			a.Remedy, a.vague = remedyFor(c.Reason, c.Message, *a, placement), remedyOfMessage(c.Message) == ""
+			return true
+		}
+	}
+	switch {
+	case m.DriftDetails != nil:
+		a.Reason = "it was changed on the member"
+		a.Remedy = remedyFor(placementv1beta1.ReasonFoundDrifts, "", *a, placement)
+	case len(m.Conditions) == 0:
+		a.Reason = "it is on its way, the member has not said how it is"
+		a.Remedy = "wait; if it lasts, see whether the member is there: kubectl fleetgate members " + a.Member
+	default:
+		return false
+	}
+	return true
+}
+
 // writers are who has written the object, the last first.
 func (f *ObjectFacts) writers() []string {
+	if apierrors.IsNotFound(f.Unread) {
+		return []string{"it is not on the member"}
+	}
 	if f.Unread != nil {
 		return []string{"the member could not be asked for it: " + Plain(f.Unread.Error())}
 	}

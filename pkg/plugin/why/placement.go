@@ -31,6 +31,7 @@ type Facts struct {
 	// Member is the one that is asked about; empty: all.
 	Member string
 	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
+	// They are read for one member, and where the policy lacks members.
 	Refusals map[string]Refusal
 	// Evictions are those of the placement.
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
@@ -66,7 +67,7 @@ func (f *Facts) whole() []Answer {
 	switch {
 	case f.Placement.GetDeletionTimestamp() != nil:
 		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("it is being deleted, and %d members have to take it away first", len(f.Bindings)),
-			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave"}}
+			Remedy: "wait; a member that is away for good has to leave: kubectl fleetgate leave MEMBER"}}
 	case scheduled == nil:
 		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
@@ -121,10 +122,10 @@ func merged(all []Answer) []Answer {
 
 // notPicked is the answer for a policy that wants more members than fit.
 func (f *Facts) notPicked() []Answer {
-	scheduled := meta.FindStatusCondition(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
-	if scheduled.Status == metav1.ConditionTrue {
+	if f.Scheduled() {
 		return nil
 	}
+	scheduled := meta.FindStatusCondition(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
 	a := Answer{Object: f.object(), Reason: scheduled.Message, Remedy: "see what stands against each member: kubectl fleetgate simulate " + f.Name}
 	var first string
 	for _, name := range slices.Sorted(maps.Keys(f.Refusals)) {
@@ -169,7 +170,7 @@ func (f *Facts) unasked(a Answer) Answer {
 	switch {
 	case policy != nil && policy.PlacementType == placementv1beta1.PickFixed:
 		a.Reason, a.Remedy = "the member is not picked: it is not among clusterNames of the policy", "name it there"
-	case m != nil && slices.ContainsFunc(m.Spec.Taints, func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintCordoned }):
+	case m != nil && cordoned(m):
 		a.Reason, a.Remedy = "the member is not picked, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
 	case policy != nil && policy.PlacementType == placementv1beta1.PickN:
 		a.Reason = fmt.Sprintf("the member is not picked: the policy wants %d members, and has %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
@@ -196,17 +197,42 @@ func remedyOfRule(refused Refusal, member, placement string) string {
 	return "see how it is decided: kubectl fleetgate simulate " + placement
 }
 
-// blocked says of a member from which the placement was to go that it may not.
+// blocked says of a member that is cordoned, and from which the placement was to go, that it
+// may not. What was asked for in an earlier drain, or before the last question, says nothing
+// any more.
 func (f *Facts) blocked(member string) []Answer {
+	m := f.member(member)
+	if m == nil || !cordoned(m) {
+		return nil
+	}
+	var newest *placementv1beta1.ClusterResourcePlacementEviction
 	for i := range f.Evictions {
 		e := &f.Evictions[i]
-		executed := meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionEvictionExecuted)
-		if e.Spec.ClusterName == member && e.Spec.PlacementName == f.Placement.GetName() && executed != nil && executed.Status == metav1.ConditionFalse {
-			return []Answer{{Object: f.object(), Member: member, Reason: executed.Message,
-				Remedy: fmt.Sprintf("wait until more members have it, or change ClusterResourcePlacementDisruptionBudget %s; then kubectl fleetgate drain %s", e.Spec.PlacementName, member)}}
+		if e.Spec.ClusterName != member || e.Spec.PlacementName != f.Placement.GetName() {
+			continue
+		}
+		if newest == nil || newest.CreationTimestamp.Before(&e.CreationTimestamp) {
+			newest = e
 		}
 	}
-	return nil
+	if newest == nil {
+		return nil
+	}
+	executed := meta.FindStatusCondition(newest.Status.Conditions, placementv1beta1.ConditionEvictionExecuted)
+	if executed == nil || executed.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return []Answer{{Object: f.object(), Member: member, Reason: executed.Message,
+		Remedy: fmt.Sprintf("wait until more members have it, or change ClusterResourcePlacementDisruptionBudget %s; then kubectl fleetgate drain %s", newest.Spec.PlacementName, member)}}
+}
+
+func cordoned(m *clusterv1beta1.MemberCluster) bool {
+	return slices.ContainsFunc(m.Spec.Taints, func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintCordoned })
+}
+
+// Scheduled is true if the policy has all the members that it wants.
+func (f *Facts) Scheduled() bool {
+	return meta.IsStatusConditionTrue(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
 }
 
 func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {

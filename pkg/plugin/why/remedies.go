@@ -6,6 +6,7 @@ package why
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -14,7 +15,8 @@ import (
 // remedy is what to do about what a message says.
 type remedy struct {
 	says *regexp.Regexp
-	// do has {object}, {member} and {placement} for what the answer is about.
+	// do has {object}, {member} and {placement} for what the answer is about, {get} and {logs}
+	// for the commands that show it.
 	do string
 }
 
@@ -36,7 +38,7 @@ var byMessage = []remedy{
 	{regexp.MustCompile(`ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull|pull(ing)? image`),
 		"correct the image of {object} on the hub, or give member {member} access to the registry"},
 	{regexp.MustCompile(`CrashLoopBackOff|back-off .*restarting|exited with|OOMKilled|RunContainerError|CreateContainerError|CreateContainerConfigError`),
-		"read its log: kubectl fleetgate logs --member {member}"},
+		"read its log: {logs}"},
 	{regexp.MustCompile(`nodes are available|Unschedulable|Insufficient (cpu|memory|ephemeral)|no node`),
 		"give member {member} nodes that fit, or have {object} ask for less"},
 	{regexp.MustCompile(`because it is being terminated|is being deleted|finalizer`),
@@ -65,19 +67,19 @@ var byReason = map[string]string{
 	placementv1beta1.ReasonFoundGenerateName:              "give {object} a name",
 	placementv1beta1.ReasonDuplicated:                     "select {object} only once",
 	placementv1beta1.ReasonReserved:                       "take {object} out of the placement: that place is kept for fleetgate",
-	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "see whether the API server of member {member} answers for this kind: kubectl fleetgate get --member {member}",
-	placementv1beta1.ReasonFailed:                         "look at {object} on member {member}: kubectl fleetgate get --member {member}",
+	placementv1beta1.ReasonFailedToFindObjInMemberCluster: "see whether the API server of member {member} answers for this kind: {get}",
+	placementv1beta1.ReasonFailed:                         "look at {object} on member {member}: {get}",
 	placementv1beta1.ReasonRepairsReverted:                "stop whoever writes {object} on member {member}, or take it out of the placement",
 	placementv1beta1.ReasonOverriddenFailed:               "correct the override that is named",
 	placementv1beta1.ReasonInvalidResourceSelectors:       "correct spec.resourceSelectors of placement {placement}",
-	placementv1beta1.ReasonManifestNotAvailableYet:        "wait, or look at it: kubectl fleetgate get --member {member}",
+	placementv1beta1.ReasonManifestNotAvailableYet:        "wait, or look at it: {get}",
 	placementv1beta1.ReasonRolloutNotStartedYet:           "wait until the members that are updated now are available, or raise maxUnavailable: kubectl fleetgate tree {placement} --unwell",
 	placementv1beta1.ReasonApplyInProgress:                "wait; if it lasts, see whether the member is there: kubectl fleetgate members {member}",
 	placementv1beta1.ReasonSyncWorkFailed:                 "correct what the message names on the hub",
 }
 
 // defaultRemedy is for reasons that nobody has thought of.
-const defaultRemedy = "look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get --member {member}"
+const defaultRemedy = "look the reason up in docs/reasons.md, and at the object: {get}"
 
 // remedyOfMessage is what to do about a message; empty if it gives nothing away.
 func remedyOfMessage(message string) string {
@@ -99,7 +101,41 @@ func filled(do string, a Answer, placement string) string {
 	if a.Member == "" {
 		do = strings.ReplaceAll(do, "member {member}", "the member")
 	}
-	return strings.NewReplacer("{object}", Plain(a.Object), "{member}", Plain(a.Member), "{placement}", placement).Replace(do)
+	return strings.NewReplacer("{object}", Plain(a.Object), "{member}", Plain(a.Member), "{placement}", placement,
+		"{get}", a.shownBy("get", placement), "{logs}", a.shownBy("logs", placement)).Replace(do)
+}
+
+// loggers are the kinds whose logs kubectl finds.
+var loggers = []string{"Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"}
+
+// harmless is what can stand in a command line as it is: members say what their objects are
+// called.
+var harmless = regexp.MustCompile(`^[A-Za-z0-9][-.:A-Za-z0-9]*$`)
+
+// shownBy is the command that shows the object of an answer, as it can be run; the placement's
+// tree where there is no such command.
+func (a *Answer) shownBy(verb, placement string) string {
+	switch {
+	case a.Of != nil && a.Member != "" && harmless.MatchString(a.Of.Kind+a.Of.Group) && harmless.MatchString(a.Of.Name) && harmless.MatchString("n"+a.Of.Namespace):
+	case placement != "" && a.Member != "":
+		return "kubectl fleetgate tree " + placement + " --member " + a.Member
+	case placement != "":
+		return "kubectl fleetgate tree " + placement
+	default:
+		return "kubectl fleetgate members " + a.Member
+	}
+	if !slices.Contains(loggers, a.Of.Kind) {
+		verb = "get"
+	}
+	kind := strings.ToLower(a.Of.Kind)
+	if a.Of.Group != "" {
+		kind += "." + a.Of.Group
+	}
+	command := "kubectl fleetgate " + verb + " " + kind + "/" + a.Of.Name
+	if a.Of.Namespace != "" {
+		command += " -n " + a.Of.Namespace
+	}
+	return command + " --member " + a.Member
 }
 
 // Remedy is what to do about a message of a placement's status; where that gives nothing away,

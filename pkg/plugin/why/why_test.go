@@ -10,7 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
@@ -28,6 +32,7 @@ func placed(change func(*Facts, *placementv1beta1.ClusterResourcePlacement, *pla
 	p.Status.Conditions = []metav1.Condition{condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "", "")}
 	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 	b.Spec.TargetCluster, b.Spec.State = "m", placementv1beta1.BindingBound
+	b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionAvailable, metav1.ConditionTrue, "", "")}
 	f := &Facts{Placement: p, Name: "shop", Bindings: []placementv1beta1.BindingObject{b}, Member: "m"}
 	if change != nil {
 		change(f, p, b)
@@ -65,12 +70,12 @@ func TestAnswers(t *testing.T) {
 		"all is well": {placed(nil), ""},
 		"a wrong image": {failing(available, "ManifestNotAvailableYet", `0 of 1 replicas are available; Pod "web-1": ImagePullBackOff: Back-off pulling image "web:none"`),
 			"Deployment shop/web on member m: not available: 0 of 1 replicas are available; Pod \"web-1\": ImagePullBackOff: Back-off pulling image \"web:none\". To do: correct the image of Deployment shop/web on the hub, or give member m access to the registry"},
-		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs --member m"},
+		"a crash": {failing(available, "ManifestNotAvailableYet", `Pod "web-1": CrashLoopBackOff: back-off 10s restarting failed container`), "To do: read its log: kubectl fleetgate logs deployment/web -n shop --member m"},
 		"a right that the agent lacks": {failing(applied, "ManifestApplyFailed", `the agent may not create deployments of the member: its role lacks the rule {apiGroups: ["apps"]}`),
 			"To do: give the agent's role on member m the right that is named"},
 		"a co-owner":                 {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "To do: see whenToTakeOver and allowCoOwnership"},
 		"a reserved place":           {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "To do: take Deployment shop/web out of the placement"},
-		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md"},
+		"what nobody has thought of": {failing(applied, "Strange", "it is strange"), "To do: look the reason up in docs/reasons.md, and at the object: kubectl fleetgate get deployment/web -n shop --member m"},
 		"the member is silent": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Members = []clusterv1beta1.MemberCluster{silent("m")}
 		}), "placement shop on member m: not delivered: the member's agent is silent: no heartbeat since noon. To do: start the member's agent"},
@@ -89,6 +94,13 @@ func TestAnswers(t *testing.T) {
 		"its turn has not come": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionRolloutStarted, metav1.ConditionFalse, "RolloutNotStartedYet", "others first")}
 		}), "not rolled out: others first. To do: wait until the members that are updated now are available"},
+		"nothing is known yet": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+			b.Status.Conditions = []metav1.Condition{condition(applied, metav1.ConditionTrue, "", "")}
+		}), "placement shop on member m: it is on its way, the member has not said how it is. To do: wait"},
+		"ReportDiff is through once it has compared": {placed(func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
+			p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+			b.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, "", "")}
+		}), ""},
 		"it is to go": {placed(func(_ *Facts, _ *placementv1beta1.ClusterResourcePlacement, b *placementv1beta1.ClusterResourceBinding) {
 			b.Spec.State = placementv1beta1.BindingUnscheduled
 		}), "the policy does not pick the member any more"},
@@ -123,6 +135,30 @@ func TestWhatManyMembersHaveIsToldOnce(t *testing.T) {
 	answers := Placement(f)
 	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. To do: raise") {
 		t.Errorf("got %v", answers)
+	}
+}
+
+func TestRemediesAreCommandsThatCanBeRun(t *testing.T) {
+	of := func(group, kind, namespace, name string) *placementv1beta1.ResourceIdentifier {
+		return &placementv1beta1.ResourceIdentifier{Group: group, Kind: kind, Namespace: namespace, Name: name}
+	}
+	for name, test := range map[string]struct {
+		answer    Answer
+		verb      string
+		placement string
+		want      string
+	}{
+		"a workload":              {Answer{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
+		"what has no log":         {Answer{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
+		"what has no namespace":   {Answer{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
+		"no object":               {Answer{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"neither object nor site": {Answer{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
+		"a name with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"a kind with a trap":      {Answer{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
+	} {
+		if got := test.answer.shownBy(test.verb, test.placement); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
 	}
 }
 
@@ -192,6 +228,38 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// eviction is one of placement shop from member m, some seconds ago.
+func eviction(ago int, executed metav1.ConditionStatus) placementv1beta1.ClusterResourcePlacementEviction {
+	e := placementv1beta1.ClusterResourcePlacementEviction{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Unix(int64(1000-ago), 0))}}
+	e.Spec = placementv1beta1.PlacementEvictionSpec{PlacementName: "shop", ClusterName: "m"}
+	e.Status.Conditions = []metav1.Condition{condition(placementv1beta1.ConditionEvictionExecuted, executed, "", "Eviction is blocked")}
+	return e
+}
+
+func TestABudgetThatSaidNoLongAgoIsNoReason(t *testing.T) {
+	held := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1beta1.MemberClusterSpec{Taints: []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintCordoned}}}}
+	free := clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	for name, test := range map[string]struct {
+		member    clusterv1beta1.MemberCluster
+		evictions []placementv1beta1.ClusterResourcePlacementEviction
+		blocked   bool
+	}{
+		"a drain that may not go on":          {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, true},
+		"a member that was uncordoned since":  {free, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse)}, false},
+		"a no before a yes":                   {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(9, metav1.ConditionFalse), eviction(5, metav1.ConditionTrue)}, false},
+		"a yes before a no, in another order": {held, []placementv1beta1.ClusterResourcePlacementEviction{eviction(5, metav1.ConditionFalse), eviction(9, metav1.ConditionTrue)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
+				f.Members, f.Evictions = []clusterv1beta1.MemberCluster{test.member}, test.evictions
+			})
+			if answers := Placement(f); (len(answers) > 0) != test.blocked {
+				t.Errorf("got %v", answers)
+			}
+		})
+	}
+}
+
 func TestAnObjectComesFromAPlacement(t *testing.T) {
 	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m", Name: "shop-work", Labels: map[string]string{placementv1beta1.ParentResourceSnapshotIndexLabel: "3"}}}
 	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
@@ -213,5 +281,59 @@ func TestAnObjectComesFromAPlacement(t *testing.T) {
 	f.Name = "other"
 	if got, wrong := Object(f); !wrong || !strings.Contains(got.Reason, "no placement brings it there") {
 		t.Errorf("wrong %v: %s", wrong, got)
+	}
+}
+
+// aboutWeb asks about Deployment web of namespace shop, of which a Work has the manifest.
+func aboutWeb(t *testing.T) *ObjectFacts {
+	t.Helper()
+	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m", Name: "shop-work"}}
+	work.Spec.Workload.Manifests = []placementv1beta1.Manifest{
+		{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`)}},
+		{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"}}`)}},
+	}
+	return &ObjectFacts{
+		Kind: "deploy", Namespace: "shop", Name: "web", Member: "m", Works: []placementv1beta1.Work{work}, PlacementOf: func(metav1.Object) string { return "shop" },
+		Mapping: &meta.RESTMapping{
+			Resource:         schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+			GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Scope: meta.RESTScopeNamespace,
+		},
+	}
+}
+
+func TestAnObjectOfWhichTheMemberHasNotReportedIsAPlacementsToo(t *testing.T) {
+	f := aboutWeb(t)
+	got, wrong := Object(f)
+	if text := strings.Join(got.Details, "\n"); !wrong || !strings.HasPrefix(got.String(), "Deployment shop/web on member m: it is on its way, the member has not said how it is. To do: wait") || !strings.Contains(text, "placed by shop") {
+		t.Errorf("wrong %v: %s\n%s", wrong, got, text)
+	}
+	// Once it has, that is told once.
+	f.Works[0].Status.ManifestConditions = []placementv1beta1.ManifestCondition{{
+		Identifier: placementv1beta1.WorkResourceIdentifier{Ordinal: 1, Group: "apps", Kind: "Deployment", Resource: "deployments", Namespace: "shop", Name: "web"},
+		Conditions: []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionTrue, "", "")},
+	}}
+	if got, wrong := Object(f); wrong || len(f.Finds()) != 1 {
+		t.Errorf("wrong %v: %s, %d finds", wrong, got, len(f.Finds()))
+	}
+}
+
+func TestAnObjectOfAnotherNamespaceIsAnother(t *testing.T) {
+	f := aboutWeb(t)
+	f.Namespace = "default"
+	f.Fields = []metav1.ManagedFieldsEntry{{Manager: "helm", Time: &metav1.Time{Time: time.Unix(1000, 0)}}}
+	got, wrong := Object(f)
+	text := strings.Join(got.Details, "\n")
+	if !wrong || got.Reason != "no placement brings it there" || !strings.Contains(text, "shop brings one to namespace shop: ask for that with -n shop") || !strings.Contains(text, "last written by helm") {
+		t.Errorf("wrong %v: %s\n%s", wrong, got, text)
+	}
+	f.Unread = apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+	if got, _ := Object(f); !strings.Contains(strings.Join(got.Details, "\n"), "it is not on the member") {
+		t.Errorf("got %v", got.Details)
+	}
+	// One of another group is none either.
+	f = aboutWeb(t)
+	f.Mapping.GroupVersionKind.Group = "example.com"
+	if finds := f.Finds(); len(finds) != 0 {
+		t.Errorf("got %v", finds)
 	}
 }

@@ -217,7 +217,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		hub(ctx, strings.ReplaceAll(run, "to-2026-11", "again"), "apply", "--filename=-")
 		Eventually(func() string { b.show("/runs"); return b.main() }).Should(ContainSubstring("again"))
 		b.show("/runs/confirm?what=stop&run=again")
-		Expect(b.main()).To(And(ContainSubstring("PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterstagedupdateruns/again\n"), ContainSubstring(`{"spec":{"state":"Stop"}}`)))
+		Expect(b.main()).To(And(ContainSubstring("PATCH /apis/placement.kubernetes-fleet.io/v1beta1/clusterstagedupdateruns/again\n"), MatchRegexp(`\{"metadata":\{"uid":"[^"]+"\},"spec":\{"state":"Stop"\}\}`)))
 		b.press("Send it")
 		Eventually(func() string {
 			return hub(ctx, "", "get", "clusterstagedupdaterun", "again", "--output=jsonpath={.spec.state}")

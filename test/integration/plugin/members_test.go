@@ -18,6 +18,16 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 )
 
+// nowhere is a placement of which there is nothing to see.
+const nowhere = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: nowhere}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: nowhere}]
+  policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {nowhere: "true"}}}]}}}}
+`
+
 var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 	It("are told in one table, by label, by name and as objects", func(ctx SpecContext) {
 		Eventually(says(ctx, "members", "-o", "wide")).Should(And(
@@ -51,6 +61,13 @@ var _ = Describe("Members by the plugin", Ordered, ContinueOnFailure, func() {
 		_, code, stderr = tries(ctx, "tree", "no-such-placement")
 		Expect(code).To(Equal(1))
 		Expect(stderr).To(ContainSubstring(`no placement "no-such-placement"`))
+		hub(ctx, nowhere, "apply", "--filename=-")
+		DeferCleanup(func(ctx SpecContext) { hub(ctx, "", "delete", "clusterresourceplacement", "nowhere", "--wait=false") })
+		for _, args := range [][]string{{"diff", "nowhere", "--member", "membre-1"}, {"use", "membre-1"}, {"kubeconfig", "membre-1"}} {
+			out, code, stderr := tries(ctx, args...)
+			Expect(code).To(Equal(1), out)
+			Expect(stderr).To(ContainSubstring(`no member "membre-1": did you mean member-1`))
+		}
 	})
 
 	It("are cordoned, tainted and approved", func(ctx SpecContext) {
@@ -126,6 +143,10 @@ spec: {minAvailable: 1}
 		out, code, _ := tries(ctx, "why", "moving", "--member", second)
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(HavePrefix("placement moving on member member-2: Eviction is blocked"), ContainSubstring("To do: wait until more members have it, or change ClusterResourcePlacementDisruptionBudget moving")))
+
+		// Who has given up, and uncordoned it, has no budget in the way any more.
+		plugin(ctx, "uncordon", second)
+		Expect(plugin(ctx, "why", "moving", "--member", second)).To(Equal("placement moving is as it should be\n"))
 
 		hub(ctx, "", "delete", "clusterresourceplacementdisruptionbudget", "moving")
 		Expect(plugin(ctx, "drain", second)).To(And(ContainSubstring("placement moving evicted"), ContainSubstring("member member-2 drained")))

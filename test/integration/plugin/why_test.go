@@ -5,11 +5,19 @@ package plugin_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"fleetgate.io/fleetgate/test/build"
 )
@@ -23,6 +31,8 @@ type breakage struct {
 	policy string
 	// spec is more of the placement's spec.
 	spec string
+	// prepare is done before anything is made.
+	prepare func(ctx context.Context, name string)
 	// then breaks it once it was there.
 	then func(ctx context.Context, name string)
 	// ask is what the plugin is asked; empty: why NAME --member member-1.
@@ -86,6 +96,8 @@ webhooks:
   namespaceSelector: {matchLabels: {breakage: webhook}}
   rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}]
 `, onHub: settings, object: "ConfigMap webhook/settings", reason: "failed calling webhook", remedy: "repair the webhook"},
+		{name: "refusal", prepare: refuseSettings, onHub: settings,
+			object: "ConfigMap refusal/settings", reason: "no settings on Fridays", remedy: "as the member's admission demands"},
 		// One that was there before is taken over, as far as its fields may change.
 		{name: "immutable", onMember: namespaceText + "\n" + build.DeploymentText("immutable", "web", "other"), onHub: build.DeploymentText("immutable", "web", "web"),
 			object: "Deployment immutable/web", reason: "immutable", remedy: "fleetgate.io/immutable-change=Recreate"},
@@ -94,11 +106,11 @@ webhooks:
 			onMember(ctx, first, "", "patch", "configmap", "settings", "--namespace="+name, "--type=merge", "--patch", `{"data":{"a":"three"}}`)
 		}, object: "ConfigMap drift/settings", reason: "/data/a", remedy: "undo the change on member member-1"},
 		{name: "taken", spec: "strategy: {applyStrategy: {whenToTakeOver: Never}}", onMember: namespaceText + settings, onHub: settings,
-			object: "Namespace taken", reason: "", remedy: "choose another whenToTakeOver than Never"},
+			object: "Namespace taken", reason: "was on the member before", remedy: "choose another whenToTakeOver than Never"},
 		{name: "terminating", onMember: namespaceText + strings.Replace(settings, "name: settings,", "name: held, finalizers: [example.com/held],", 1), onHub: settings,
 			then: func(ctx context.Context, name string) {
 				onMember(ctx, first, "", "delete", "namespace", name, "--wait=false")
-			}, object: "terminating", reason: "", remedy: "what holds the one that is being deleted"},
+			}, object: "terminating", reason: "being terminated", remedy: "what holds the one that is being deleted"},
 		{name: "unschedulable", onHub: `
 apiVersion: apps/v1
 kind: Deployment
@@ -136,7 +148,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: web, namespace: balancer}
 spec: {type: LoadBalancer, ports: [{port: 80}]}
-`, object: "Service balancer/web", reason: "not available", remedy: "kubectl fleetgate get --member member-1"},
+`, object: "Service balancer/web", reason: "not available", remedy: "kubectl fleetgate get service/web -n balancer --member member-1"},
 		{name: "toolong", policy: "-", onHub: `
 apiVersion: cluster.kubernetes-fleet.io/v1beta1
 kind: MemberCluster
@@ -155,7 +167,7 @@ apiVersion: fleet.cattle.io/v1alpha1
 kind: Cluster
 metadata: {name: waiting, namespace: clusters}
 spec: {clientID: nobody}
-`, ask: []string{"why", "member/waiting"}, object: "member waiting", reason: "", remedy: "kubectl fleetgate join waiting"},
+`, ask: []string{"why", "member/waiting"}, object: "member waiting", reason: "waits in namespace clusters for an agent that registers", remedy: "kubectl fleetgate join waiting"},
 	}
 }
 
@@ -179,6 +191,38 @@ func object(kind string) string {
 	return fmt.Sprintf("\napiVersion: example.com/v1\nkind: %s\nmetadata: {name: one, namespace: %s}\nspec: {size: large}\n", kind, strings.ToLower(kind))
 }
 
+// refuseSettings has a webhook of the first member refuse the ConfigMaps of a namespace.
+func refuseSettings(ctx context.Context, name string) {
+	GinkgoHelper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+			http.Error(w, "this is no review", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Result: &metav1.Status{Message: "no settings on Fridays"}}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review) // The API server says so if it did not get it.
+	}))
+	DeferCleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	onMember(ctx, first, fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: %[1]s}
+webhooks:
+- name: fridays.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: %[2]q, caBundle: %[3]s}
+  namespaceSelector: {matchLabels: {breakage: %[1]s}}
+  rules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}]
+`, name, server.URL, base64.StdEncoding.EncodeToString(ca)), "apply", "--filename=-")
+}
+
+// looking are the plugin's commands in a line that change nothing and have no word to fill in.
+var looking = regexp.MustCompile(`kubectl fleetgate (get|logs|tree|diff|why|members|simulate|run list|diagnose)( [-a-z0-9./=]+)*`)
+
 // make breaks it.
 func (b *breakage) make(ctx context.Context) {
 	GinkgoHelper()
@@ -187,6 +231,9 @@ func (b *breakage) make(ctx context.Context) {
 			return fmt.Sprintf(of, b.name)
 		}
 		return of
+	}
+	if b.prepare != nil {
+		b.prepare(ctx, b.name)
 	}
 	if b.onMember != "" {
 		onMember(ctx, first, text(b.onMember), "apply", "--filename=-")
@@ -225,6 +272,7 @@ func apply(ctx context.Context, text string) {
 
 var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx SpecContext) {
+		onMember(ctx, first, allowed, "apply", "--filename=-")
 		plugin(ctx, "taint", second, "broken:NoSchedule")
 		DeferCleanup(func(ctx SpecContext) { plugin(ctx, "taint", second, "broken-") })
 		// All are broken at once: they do not meet, and each takes its time.
@@ -253,6 +301,15 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 			if b.ask == nil {
 				Expect(firstLine()).To(ContainSubstring(first))
 			}
+			line := firstLine()
+			for _, at := range looking.FindAllStringIndex(line, -1) {
+				command, rest := line[at[0]:at[1]], line[at[1]:]
+				if regexp.MustCompile(`^ [A-Z]`).MatchString(rest) {
+					continue // Who reads it has to say which.
+				}
+				_, code, stderr := tries(ctx, strings.Fields(strings.TrimPrefix(command, "kubectl fleetgate "))...)
+				Expect(code).NotTo(Equal(1), "%s: %s", command, stderr)
+			}
 		})
 	}
 
@@ -276,6 +333,22 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		Expect(says(ctx, "why", "member/late")()).To(ContainSubstring(`no member "late"`), "while the token is good nothing is known of it")
 		Eventually(says(ctx, "why", "member/late")).Should(HavePrefix(
 			"member late: no cluster of that name has registered, and no registration token is valid: those that there were have expired, or are used up. To do: make another: kubectl fleetgate token"))
+	})
+
+	It("knows an object by its short name, in the namespace of the context", func(ctx SpecContext) {
+		Eventually(says(ctx, "why", "cm/settings", "-n", "other", "--member", first)).Should(HavePrefix("ConfigMap other/settings on member member-1: it is as it should be"))
+		out, code, _ := tries(ctx, "why", "cm/settings", "--member", first)
+		Expect(code).To(Equal(2))
+		Expect(out).To(And(HavePrefix("cm default/settings on member member-1: no placement brings it there"),
+			MatchRegexp(`\n  (\S+) brings one to namespace \S+: ask for that with -n \S+\n`), ContainSubstring("it is not on the member")))
+		out, _, _ = tries(ctx, "why", "cm/kube-root-ca.crt", "--member", first)
+		Expect(out).To(And(ContainSubstring("no placement brings it there"), ContainSubstring("last written by ")))
+		_, code, stderr := tries(ctx, "why", "cm/settings")
+		Expect(code).To(Equal(1))
+		Expect(stderr).To(ContainSubstring("cm/settings is an object: say with --member on which member"))
+		_, code, stderr = tries(ctx, "why", "depoly/web", "--member", first)
+		Expect(code).To(Equal(1))
+		Expect(stderr).To(ContainSubstring(`neither member "member-1" nor the hub has a kind "depoly"`))
 	})
 
 	It("asks the member itself about what is there and not available", func(ctx SpecContext) {

@@ -51,6 +51,8 @@ const (
 	ReasonAgentHeartbeatLost = "MemberAgentHeartbeatLost"
 	// ReasonAPIServerUnhealthy goes with False.
 	ReasonAPIServerUnhealthy = "MemberClusterAPIServerUnhealthy"
+	// ReasonTunnelDown goes with False.
+	ReasonTunnelDown = "MemberClusterTunnelDown"
 	// ReasonAPIServerHealthy goes with True.
 	ReasonAPIServerHealthy = "MemberClusterAPIServerHealthy"
 )
