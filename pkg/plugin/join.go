@@ -135,8 +135,12 @@ func (o *joinOptions) memberConfig() (*rest.Config, error) {
 // member of that name is an error.
 func (o *joinOptions) underWay(ctx context.Context, h *hub.Hub, name string) (bool, error) {
 	member := &clusterv1beta1.MemberCluster{}
-	if err := h.Get(ctx, client.ObjectKey{Name: name}, member); err != nil {
+	err := h.Get(ctx, client.ObjectKey{Name: name}, member)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return false, nil // Who may not read members may still make one join.
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
 	}
 	registered := h.Get(ctx, client.ObjectKey{Namespace: o.token.Registration, Name: name}, &registrationv1alpha1.Cluster{}) == nil
 	if o.Print || !registered || meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionJoined) {
