@@ -110,7 +110,7 @@ webhooks:
 		{name: "terminating", onMember: namespaceText + strings.Replace(settings, "name: settings,", "name: held, finalizers: [example.com/held],", 1), onHub: settings,
 			then: func(ctx context.Context, name string) {
 				onMember(ctx, first, "", "delete", "namespace", name, "--wait=false")
-			}, object: "terminating", reason: "being terminated", remedy: "what holds the one that is being deleted"},
+			}, object: "terminating", reason: "being deleted on the member", remedy: "what holds the one that is being deleted"},
 		{name: "unschedulable", onHub: `
 apiVersion: apps/v1
 kind: Deployment
