@@ -32,14 +32,17 @@ const atATime = 64
 
 // listing answers lists from memory: of so many pods, each of about 2 KiB, or of none where a
 // field is selected by.
-func listing(pods int) http.HandlerFunc {
+func listing(pods int) http.HandlerFunc { return listingOf(pods, 1800) }
+
+// listingOf is the same, of pods that have so much text.
+func listingOf(pods, size int) http.HandlerFunc {
 	var body bytes.Buffer
 	body.WriteString(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`)
 	for n := range pods {
 		if n > 0 {
 			body.WriteByte(',')
 		}
-		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", 1800))
+		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", size))
 	}
 	body.WriteString(`]}`)
 	const none = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`

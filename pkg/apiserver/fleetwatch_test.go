@@ -182,7 +182,6 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, watched(events, asked)), "c": newMember(t, http.HandlerFunc(silent))}
 	g := newGateway(t, members)
-	const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	w := g.watch(t, watchList+"&memberTimeoutSeconds=1")
 	w.wants("ADDED Pod a/x", "ADDED Pod a/y")
 	annotations, version := w.bookmark()

@@ -29,8 +29,9 @@ type follower struct {
 	question question
 	version  string
 	out      *splice.Member
-	told     bool
-	cancel   context.CancelFunc
+	// told is true once it was told how the member began, well once that was a success.
+	told, well bool
+	cancel     context.CancelFunc
 	// left is closed once it follows no more.
 	left chan struct{}
 
@@ -185,8 +186,8 @@ func (f *follower) ask(ctx context.Context, changes ...string) *reply {
 	return f.watch.fanout.start(ctx, q)
 }
 
-// begun waits for a status line. How the member began is told once: when it has refused, or
-// with the last that it is asked.
+// begun waits for a status line. How the member began is told when it has refused, or with the
+// last that it is asked.
 func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.Duration, ok bool) {
 	select {
 	case <-r.begun:
@@ -208,13 +209,15 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 	return againAfter, false
 }
 
-// outcome tells how the member began, the first time.
+// outcome tells how the member began, the first time, and the first success after failures:
+// nothing that a member has is told before the watch knows that it has begun.
 func (f *follower) outcome(ctx context.Context, r *reply) bool {
-	if f.told {
+	good := r.code == http.StatusOK && r.err == nil
+	if f.well || f.told && !good {
 		return true
 	}
-	f.told = true
-	if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
+	f.told, f.well = true, good
+	if r.body != nil && !good {
 		r.said = r.status() // It is read before the reply ends.
 	}
 	return f.tell(ctx, told{began: r})

@@ -50,6 +50,13 @@ func (t *tally) say(of http.Header) {
 	}
 }
 
+// recovered takes back what was noted of a member that has answered by now.
+func (t *tally) recovered(member string) {
+	for _, of := range []*[]string{&t.silent, &t.refused, &t.failing} {
+		*of = slices.DeleteFunc(*of, func(m string) bool { return m == member })
+	}
+}
+
 // warn says in headers what an answer does not hold.
 func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
 	for _, text := range t.warnings(deadline, what) {

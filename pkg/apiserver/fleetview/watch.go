@@ -73,7 +73,8 @@ type watchOptions struct {
 // told is what a follower tells the one who writes.
 type told struct {
 	by *follower
-	// began is how the member answered first; it is told once.
+	// began is how the member answered first, and its first success if that was none. It is
+	// told before anything else that the member says.
 	began *reply
 	// event is passed on.
 	event *splice.Event
@@ -175,7 +176,7 @@ func (wa *watch) begin(ctx context.Context) error {
 	for len(wa.outcomes) < len(wa.followed) {
 		select {
 		case event := <-wa.events:
-			if event.compacted {
+			if event.compacted && !event.by.memory.whole {
 				return errExpired(event.by.question.member, "has compacted what it would go on with")
 			}
 			if wa.began(event) {
@@ -203,7 +204,8 @@ func (wa *watch) begin(ctx context.Context) error {
 	return wa.h.none(wa.x, &wa.tally, failure, forbidden, missing)
 }
 
-// began notes how a member answered first, and reports whether it has something to tell.
+// began notes how a member answered first, or that it does by now, and reports whether it has
+// something to tell.
 func (wa *watch) began(event told) bool {
 	of := event.began
 	if of == nil {
@@ -214,6 +216,7 @@ func (wa *watch) began(event told) bool {
 	wa.tally.asked = len(wa.followed)
 	switch code := of.code; {
 	case code == http.StatusOK && of.err == nil:
+		wa.tally.recovered(member)
 		wa.tally.say(of.header)
 		return true
 	case code == http.StatusForbidden:
