@@ -6,6 +6,7 @@ package apiserver_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,5 +60,29 @@ func TestAMemberThatRecoversBeforeOthersAnswerIsToldWhole(t *testing.T) {
 	}
 	if annotations, _ := w.bookmark(); annotations[metav1.InitialEventsAnnotationKey] != "true" || annotations[viewv1alpha1.AnnotationSilent] != "" {
 		t.Errorf("got %v", annotations)
+	}
+}
+
+// What was read of a member with the pages before is not all it has: who watches from such a
+// list is told of the rest.
+func TestAMemberThatIsLostBetweenPagesIsListedByTheWatch(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	for name, lost := range map[string]http.HandlerFunc{
+		"silent": silent, "refusing": refusing, "without the kind": http.NotFound,
+		"failing": func(w http.ResponseWriter, _ *http.Request) { refuseWith(w, http.StatusInternalServerError, "etcd") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			well := watched(events, asked, "x", "y", "z")
+			members := map[string]*member{"a": newMember(t, watched(events, asked)), "b": newMember(t, well)}
+			g := newGateway(t, members)
+			_, next := read(t, g.do(http.MethodGet, podsOfAll+"?limit=2", "u", nil))
+			members["b"].serve(lost)
+			list := listOf(t, g.do(http.MethodGet, podsOfAll+"?limit=2&memberTimeoutSeconds=3&continue="+url.QueryEscape(next), "u", nil))
+			if len(list.Items) > 0 || list.Continue != "" {
+				t.Fatalf("got %v", list)
+			}
+			members["b"].serve(well)
+			g.watch(t, "timeoutSeconds=20&resourceVersion="+list.ResourceVersion).wants("ADDED Pod b/x", "ADDED Pod b/y", "ADDED Pod b/z")
+		})
 	}
 }

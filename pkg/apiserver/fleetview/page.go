@@ -215,11 +215,17 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 }
 
 // without notes a member that gave nothing. A token that it does not take any more is the
-// end of the list, as it is of one member's.
+// end of the list, as it is of one member's. One that gave a part with the page before, and
+// says nothing more, was not read: whoever watches then has to be told what it has.
 func (p *page) without(reply *reply) error {
+	if p.from != "" {
+		delete(p.read, reply.member)
+	}
 	switch code := reply.code; {
 	case code == http.StatusGone && p.from != "":
 		return errExpired(reply.member, "has compacted what it would go on with")
+	case code == http.StatusBadRequest && p.from != "":
+		return errExpired(reply.member, "does not know any more what it would go on with")
 	case code == http.StatusForbidden:
 		p.t.refused = append(p.t.refused, reply.member)
 		p.forbidden = first(p.forbidden, reply)
