@@ -5,18 +5,33 @@ package apiserver_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 )
 
 const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+// hanging begins to answer, and says no more until its caller has gone.
+func hanging(code int, beginning string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, beginning)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+}
 
 // listedBy answers watches as one handler does, and lists as another.
 func listedBy(lists, watches http.HandlerFunc) http.HandlerFunc {
@@ -61,6 +76,85 @@ func TestAMemberThatRecoversBeforeOthersAnswerIsToldWhole(t *testing.T) {
 	if annotations, _ := w.bookmark(); annotations[metav1.InitialEventsAnnotationKey] != "true" || annotations[viewv1alpha1.AnnotationSilent] != "" {
 		t.Errorf("got %v", annotations)
 	}
+}
+
+func TestARefusalWithoutEndHoldsNobodyUp(t *testing.T) {
+	members := map[string]*member{"good": newMember(t, pods("x"))}
+	for _, code := range []int{http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest} {
+		members[fmt.Sprint("a", code)] = newMember(t, hanging(code, `{"kind":"Status"`))
+	}
+	g := newGateway(t, members)
+	for _, query := range []string{"", "&limit=5", "&stream=true"} {
+		began := time.Now()
+		res := g.do(http.MethodGet, podsOfAll+"?memberTimeoutSeconds=3"+query, "u", nil)
+		if got := rows(t, res); !slices.Equal(got, []string{"good/x"}) {
+			t.Errorf("%s: got %v", query, got)
+		}
+		// Not by a limit of the server: that is a minute.
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("%s: it took %v", query, took)
+		}
+	}
+}
+
+func TestAListThatStallsDoesNotHoldUpTheBeginningOfAWatch(t *testing.T) {
+	for name, beginning := range map[string]string{
+		"before its first item":  ``,
+		"in its items":           `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[{"metadata":{"name":"half"`,
+		"with its version later": `{"kind":"PodList","apiVersion":"v1","items":[`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, asked := make(chan string), make(chan string, 10)
+			stalls := newMember(t, listedBy(hanging(http.StatusOK, beginning), watched(events, asked)))
+			g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": stalls})
+			w := g.watch(t, watchList+"&memberTimeoutSeconds=3&timeoutSeconds=40")
+			w.wants("ADDED Pod a/x")
+			annotations, _ := w.bookmark()
+			if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true", viewv1alpha1.AnnotationSilent: "b"}, annotations); diff != "" {
+				t.Error(diff)
+			}
+			stalls.serve(watched(events, asked, "y"))
+			stalls.disconnect()
+			stalls.connected.Store(true)
+			for said := ""; said != "ADDED Pod b/y"; {
+				if said, _ = w.next(); said != "BOOKMARK Pod" && said != "ADDED Pod b/y" {
+					t.Fatalf("got %q", said)
+				}
+			}
+		})
+	}
+}
+
+// The one that everybody waited for leaves: nobody is waited for any more.
+func TestTheBeginningIsCompleteWhenTheLastMissingMemberLeaves(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	stalls := listedBy(hanging(http.StatusOK, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`), watched(nil, asked))
+	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, stalls)}, oftenReviewed)
+	w := g.watch(t, watchList+"&memberTimeoutSeconds=30&timeoutSeconds=20")
+	w.wants("ADDED Pod a/x")
+	_, _ = <-asked, <-asked
+	events <- podEvent("ADDED", "x2", 7)
+	w.wants("ADDED Pod a/x2") // So all that a had has been told, and b is waited for.
+	g.inform.handler.OnDelete(memberCluster("b", 60))
+	annotations, _ := w.bookmark()
+	if diff := cmp.Diff(map[string]string{metav1.InitialEventsAnnotationKey: "true"}, annotations); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A list that takes longer than the watch's deadline is waited for once others are served.
+func TestAMemberWithASlowListEntersTheWatch(t *testing.T) {
+	events, asked := make(chan string), make(chan string, 10)
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(4 * time.Second):
+			pods("y")(w, r)
+		case <-r.Context().Done():
+		}
+	}
+	g := newGateway(t, map[string]*member{"a": newMember(t, watched(events, asked, "x")), "b": newMember(t, listedBy(slow, watched(events, asked)))})
+	w := g.watch(t, "memberTimeoutSeconds=3&timeoutSeconds=40")
+	w.wants("ADDED Pod a/x", "ADDED Pod b/y")
 }
 
 // What was read of a member with the pages before is not all it has: who watches from such a

@@ -79,7 +79,7 @@ func passOn(w http.ResponseWriter, of *reply) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "sandbox")
 	w.WriteHeader(of.code)
-	_, err := io.Copy(w, of.body)
+	_, err := io.Copy(w, of)
 	return ignoreGone(err)
 }
 
@@ -111,7 +111,7 @@ func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) e
 	votes := map[string]map[string]int{}
 	for _, reply := range good {
 		var said openAPIPaths
-		if err := json.NewDecoder(io.LimitReader(reply.body, maxDocument)).Decode(&said); err != nil {
+		if err := json.NewDecoder(io.LimitReader(reply, maxDocument)).Decode(&said); err != nil {
 			t.failing, t.why = append(t.failing, reply.member), "their OpenAPI cannot be read"
 			continue
 		}

@@ -190,7 +190,7 @@ func (h *Handler) documentOf(ctx context.Context, reply *reply, path string, kno
 	case reply.code != http.StatusOK:
 		return nil, fmt.Errorf("it answered %d", reply.code)
 	}
-	content, err := io.ReadAll(io.LimitReader(reply.body, maxDocument))
+	content, err := io.ReadAll(io.LimitReader(reply, maxDocument))
 	if err != nil {
 		return nil, err
 	}

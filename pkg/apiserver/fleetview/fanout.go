@@ -4,6 +4,7 @@
 package fleetview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,7 +17,8 @@ import (
 )
 
 const (
-	// DefaultDeadline is how long a member may take until its status line.
+	// DefaultDeadline is how long a member may take until its status line, and until the end
+	// of its reply if it refuses.
 	DefaultDeadline = 2 * time.Second
 	// MaxDeadline is how long a request may have it be.
 	MaxDeadline = 30 * time.Second
@@ -68,13 +70,18 @@ type question struct {
 	body []byte
 	// narrow has little of the reply wait in the gateway.
 	narrow bool
+	// deadline is until when its status line is waited for; 0 is as long as for all.
+	deadline time.Duration
+	// idle is how long it may say nothing in the middle of its reply; 0 is for ever.
+	idle time.Duration
 }
 
 // ask asks members, and returns their replies in that order, not yet begun.
 func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 	replies := make([]*reply, len(all))
 	for i, q := range all {
-		q.narrow = len(all) > wide
+		q.narrow = q.narrow || len(all) > wide
+		q.idle = max(f.deadline, stalledAfter)
 		replies[i] = f.start(ctx, q)
 	}
 	f.mu.Lock()
@@ -86,7 +93,7 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 // start asks one member. Whoever does closes the reply, or ends the context.
 func (f *fanout) start(ctx context.Context, q question) *reply {
 	asked, cancel := context.WithCancelCause(ctx)
-	r := newReply(q.member, cancel)
+	r := newReply(q.member, q.idle, cancel)
 	f.group.Go(func() { f.serve(asked, q, r) })
 	return r
 }
@@ -116,10 +123,10 @@ func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	into.onBegin = release
 	slot := time.AfterFunc(slotFor, release)
 	defer slot.Stop()
-	late := time.AfterFunc(f.deadline, func() {
+	late := time.AfterFunc(cmp.Or(q.deadline, f.deadline), func() {
 		into.begin(http.StatusGatewayTimeout, errSilent)
-		if into.err != nil {
-			into.cancel(into.err)
+		if !into.gives() {
+			into.cancel(errSilent) // What it refuses with is not waited for any longer either.
 		}
 	})
 	defer late.Stop()

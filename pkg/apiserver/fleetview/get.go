@@ -216,7 +216,7 @@ func ambiguous(x *exchange, having []*reply) error {
 
 // object answers with one object, marked.
 func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
-	content, err := io.ReadAll(io.LimitReader(of.body, splice.MaxItem+1))
+	content, err := io.ReadAll(io.LimitReader(of, splice.MaxItem+1))
 	if err == nil && len(content) > splice.MaxItem {
 		err = splice.ErrTooLarge
 	}

@@ -107,7 +107,7 @@ func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions 
 			return nil, nil, ctx.Err()
 		}
 		switch code := reply.code; {
-		case (code == http.StatusOK || code == http.StatusCreated) && reply.err == nil:
+		case reply.gives() && reply.err == nil:
 			good = append(good, reply)
 			t.say(reply.header)
 		case code == http.StatusForbidden:
@@ -185,7 +185,7 @@ func plainHeaders(h http.Header) {
 const reasonBadGateway metav1.StatusReason = "BadGateway"
 
 func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
-	in := splice.NewReader(reply.body)
+	in := splice.NewReader(reply)
 	if err := in.Open(); err != nil {
 		return "", err
 	}

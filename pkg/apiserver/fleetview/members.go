@@ -21,6 +21,7 @@ func (wa *watch) follow(ctx context.Context, q question) {
 	version := wa.versions.of(q.member)
 	f := &follower{
 		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
+		patience: wa.x.deadline, pause: againAfter,
 		memory: newMemory(&wa.h.remembered, version == ""),
 	}
 	wa.followed[q.member] = f
@@ -94,7 +95,7 @@ func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
 			wa.follow(ctx, q)
 		}
 	}
-	return lines, nil
+	return append(lines, wa.beginning()...), nil
 }
 
 // leave ends the following of a member, and tells that what it had is gone. A watch that went

@@ -179,7 +179,7 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 		return false, p.without(reply)
 	}
 	p.t.say(reply.header)
-	in := splice.NewReader(reply.body)
+	in := splice.NewReader(reply)
 	if err := in.Open(); err != nil {
 		return false, badGateway(reply.member, err)
 	}

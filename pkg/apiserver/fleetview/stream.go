@@ -112,7 +112,7 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 		//lint:ignore nilerr It is said at the end of the answer.
 		return nil
 	}
-	in := splice.NewReader(from.body)
+	in := splice.NewReader(from)
 	if err := in.Open(); err != nil {
 		return err
 	}

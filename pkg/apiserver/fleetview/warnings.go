@@ -50,6 +50,13 @@ func (t *tally) say(of http.Header) {
 	}
 }
 
+// late notes a member whose list broke off.
+func (t *tally) late(member string) {
+	if !slices.Contains(t.silent, member) {
+		t.silent = append(t.silent, member)
+	}
+}
+
 // recovered takes back what was noted of a member that has answered by now.
 func (t *tally) recovered(member string) {
 	for _, of := range []*[]string{&t.silent, &t.refused, &t.failing} {

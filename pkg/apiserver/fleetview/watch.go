@@ -297,8 +297,11 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 		by.memory.round++
 	case event.listing < 0:
 		by.listing, by.tried = false, true
-		if member := by.question.member; !event.listed && !slices.Contains(wa.tally.silent, member) {
-			wa.tally.silent = append(wa.tally.silent, member)
+		if !event.listed {
+			wa.tally.late(by.question.member)
+		}
+		if !event.listed && !by.memory.whole {
+			return nil, errExpired(by.question.member, "has broken off, and of which is not known what it had")
 		}
 	}
 	if event.event != nil {
@@ -314,7 +317,10 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 			return nil, err
 		}
 	}
-	return append(lines, wa.beginning(event)...), nil
+	if event.began != nil || event.listing < 0 {
+		lines = append(lines, wa.beginning()...)
+	}
+	return lines, nil
 }
 
 // line is an event as it is passed on. What is listed again was sent before.
@@ -329,11 +335,8 @@ func (wa *watch) line(by *follower, event *splice.Event) ([]byte, error) {
 
 // beginning is the bookmark that says that all that was there has been sent, once every
 // member was listed that answered.
-func (wa *watch) beginning(event told) []byte {
-	if !wa.initial || event.began == nil && event.listing >= 0 {
-		return nil
-	}
-	if len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
+func (wa *watch) beginning() []byte {
+	if !wa.initial || len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
 		return nil
 	}
 	for _, f := range wa.followed {
