@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -234,6 +235,45 @@ func TestTheMemberCanBeSelectedBy(t *testing.T) {
 		t.Errorf("the member is asked for %q", selector)
 	}
 	wantCode(t, get("view.fleetgate.io/member in ("), http.StatusBadRequest)
+}
+
+// A view that qualifies names has fields that hold one be the member's own; where none is
+// its, it is not asked, and where it is nobody's, there is nothing.
+func TestNamesInFieldSelectorsAreOfOneMember(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]string{}
+	noting := func(member string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			seen[member] = r.URL.Query().Get("fieldSelector")
+			mu.Unlock()
+			if r.URL.Query().Get("labelSelector") != "" {
+				pods()(w, r)
+				return
+			}
+			pods("x")(w, r)
+		}
+	}
+	g := newGateway(t, map[string]*member{"a": newMember(t, noting("a")), "b": newMember(t, noting("b"))})
+	list := func(selector, more string) []string {
+		return rows(t, g.do(http.MethodGet, viewPrefix+"qualified:/proxy/api/v1/namespaces/shop/pods?fieldSelector="+url.QueryEscape(selector)+more, "u", nil))
+	}
+	for _, more := range []string{"", "&limit=500", "&stream=true"} {
+		if got := list("metadata.name=web", more); len(got) > 0 {
+			t.Errorf("%s: of a name that is nobody's got %v", more, got)
+		}
+	}
+	for selector, want := range map[string]map[string]string{
+		"metadata.name=a.web,status.phase!=Running":       {"a": "metadata.name=web,status.phase!=Running"},
+		"metadata.name!=a.web":                            {"a": "metadata.name!=web", "b": ""},
+		"metadata.name=b.web.1,involvedObject.name=b.web": {"b": "involvedObject.name=web,metadata.name=web.1"},
+	} {
+		clear(seen)
+		list(selector, "")
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("%s: %s", selector, diff)
+		}
+	}
 }
 
 func TestGettingByName(t *testing.T) {
