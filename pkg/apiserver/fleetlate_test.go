@@ -180,3 +180,39 @@ func TestAMemberThatIsLostBetweenPagesIsListedByTheWatch(t *testing.T) {
 		})
 	}
 }
+
+// Members that wait for each other are asked without waiting for them one after the other.
+func TestAPageDoesNotWaitForEachMemberInTurn(t *testing.T) {
+	const count = 40
+	var arrived sync.WaitGroup
+	arrived.Add(count)
+	all := make(chan struct{})
+	go func() {
+		arrived.Wait()
+		close(all)
+	}()
+	members := map[string]*member{}
+	for n := range count {
+		var once sync.Once
+		wait := released(all, pods("x"))
+		members[fmt.Sprintf("m%02d", n)] = newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			once.Do(arrived.Done)
+			wait(w, r)
+		}))
+	}
+	t.Cleanup(func() {
+		select {
+		case <-all:
+		default: // Some were never asked.
+			t.Error("not all members were asked")
+		}
+	})
+	g := newGateway(t, members)
+	res := g.do(http.MethodGet, podsOfAll+"?limit=500&memberTimeoutSeconds=5", "u", nil)
+	if got := rows(t, res); len(got) != count || !slices.IsSorted(got) {
+		t.Errorf("got %v", got)
+	}
+	if warning := res.Header.Values("Warning"); len(warning) > 0 {
+		t.Errorf("got %q", warning)
+	}
+}
