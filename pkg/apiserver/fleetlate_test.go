@@ -4,11 +4,13 @@
 package apiserver_test
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -215,4 +217,19 @@ func TestAPageDoesNotWaitForEachMemberInTurn(t *testing.T) {
 	if warning := res.Header.Values("Warning"); len(warning) > 0 {
 		t.Errorf("got %q", warning)
 	}
+}
+
+// slowly reads a watch slower than members could write, until so many objects came.
+func slowly(t *testing.T, res *http.Response, objects int) (size int64) {
+	t.Helper()
+	lines := bufio.NewReaderSize(res.Body, 64<<10)
+	for range objects {
+		line, err := lines.ReadString('\n')
+		if err != nil || !strings.Contains(line, "ADDED") {
+			t.Fatalf("%v: got %.100q", err, line)
+		}
+		size += int64(len(line))
+		time.Sleep(3 * time.Millisecond)
+	}
+	return size
 }

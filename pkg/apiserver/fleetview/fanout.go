@@ -50,15 +50,17 @@ type fanout struct {
 	request  *http.Request
 	view     string
 	deadline time.Duration
-	slots    chan struct{}
-	group    sync.WaitGroup
+	// slots are the places of those that are asked at once, bodies of those whose replies
+	// keep theirs to their end.
+	slots, bodies chan struct{}
+	group         sync.WaitGroup
 
 	mu      sync.Mutex
 	replies []*reply
 }
 
 func (h *Handler) newFanout(r *http.Request, view string, deadline time.Duration) *fanout {
-	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel)}
+	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel), bodies: make(chan struct{}, h.parallel)}
 }
 
 // question is what one member is asked.
@@ -72,6 +74,9 @@ type question struct {
 	narrow bool
 	// deadline is until when its status line is waited for; 0 is as long as for all.
 	deadline time.Duration
+	// large has it keep its place until its reply has ended, unless it is silent: it may be
+	// long until all of it is read.
+	large bool
 	// idle is how long it may say nothing in the middle of its reply; 0 is for ever.
 	idle time.Duration
 }
@@ -111,18 +116,25 @@ func (f *fanout) close() {
 // serve asks one member: by the same way as its caller would alone.
 func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	defer into.cancel(nil)
+	places := f.slots
+	if q.large {
+		places = f.bodies
+	}
 	select {
-	case f.slots <- struct{}{}:
+	case places <- struct{}{}:
 	case <-ctx.Done():
 		into.end(context.Cause(ctx))
 		return
 	}
 	var once sync.Once
-	release := func() { once.Do(func() { <-f.slots }) }
+	release := func() { once.Do(func() { <-places }) }
 	defer release()
-	into.onBegin = release
 	slot := time.AfterFunc(slotFor, release)
 	defer slot.Stop()
+	into.onBegin = release
+	if q.large {
+		into.onBegin = func() { slot.Stop() }
+	}
 	late := time.AfterFunc(cmp.Or(q.deadline, f.deadline), func() {
 		into.begin(http.StatusGatewayTimeout, errSilent)
 		if !into.gives() {

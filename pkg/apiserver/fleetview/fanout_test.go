@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,4 +84,51 @@ func TestAReplyThatIsReadSlowlyIsNotBrokenOff(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of many members few are asked at once; those whose replies are long keep their places to the
+// end, and those that say nothing do not.
+func TestFewMembersAreAskedAtOnce(t *testing.T) {
+	const members, tick = 4 * atOnce, slotFor / 2
+	for name, c := range map[string]struct {
+		before, after time.Duration
+		large         bool
+		want          int
+	}{
+		"until they have answered":       {before: tick, after: time.Hour, want: atOnce},
+		"until all of them was read":     {before: tick, after: time.Hour, large: true, want: atOnce},
+		"but for those that say nothing": {before: time.Hour, large: true, want: members},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				now, most := 0, 0
+				count := func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					now += n
+					most = max(most, now)
+				}
+				f := fanoutOver(t, func(w http.ResponseWriter, _ *http.Request) {
+					count(1)
+					time.Sleep(c.before)
+					if !c.large {
+						count(-1)
+					}
+					w.WriteHeader(http.StatusOK)
+					time.Sleep(c.after)
+					if c.large {
+						count(-1)
+					}
+				})
+				for range members {
+					f.start(t.Context(), question{member: "a", url: &url.URL{}, large: c.large, deadline: 24 * time.Hour})
+				}
+				f.group.Wait()
+				if most != c.want {
+					t.Errorf("got %d at once, want %d", most, c.want)
+				}
+			})
+		})
+	}
 }

@@ -200,7 +200,7 @@ func (f *follower) ask(ctx context.Context, idle time.Duration, changes ...strin
 	inner := *f.question.url
 	inner.RawQuery = copied(inner.Query(), changes...).Encode()
 	q := f.question
-	q.url, q.deadline, q.idle = &inner, f.patience, idle
+	q.url, q.deadline, q.idle, q.large = &inner, f.patience, idle, idle > 0
 	return f.watch.fanout.start(ctx, q)
 }
 

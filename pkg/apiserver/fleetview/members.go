@@ -19,6 +19,7 @@ import (
 func (wa *watch) follow(ctx context.Context, q question) {
 	ctx, cancel := context.WithCancel(ctx)
 	version := wa.versions.of(q.member)
+	q.narrow = len(wa.x.members) > wide
 	f := &follower{
 		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
 		patience: wa.x.deadline, pause: againAfter,
