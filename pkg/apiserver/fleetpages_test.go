@@ -5,6 +5,7 @@ package apiserver_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -125,7 +126,13 @@ func TestTokensThatLeadNowhere(t *testing.T) {
 	follow := func(path, token string) *http.Response {
 		return g.do(http.MethodGet, path+"continue="+url.QueryEscape(token), "u", nil)
 	}
+	content, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := strings.Replace(string(content), `"kind":"PodList"`, `"kind":"Table","columns":1`, 1)
 	for name, res := range map[string]*http.Response{
+		"with columns":   follow(podsOfAll+"?", base64.RawURLEncoding.EncodeToString([]byte(made))),
 		"garbage":        follow(podsOfAll+"?", "!!"),
 		"of a member":    follow(podsOfAll+"?", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MX0"),
 		"huge":           follow(podsOfAll+"?", strings.Repeat("a", 40<<10)),

@@ -127,11 +127,30 @@ func TestASilentMemberIsNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"a/x"}, rows(t, res)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`299 - "2 of 3 members did not answer within 1s: b, c"`}, res.Header.Values("Warning")); diff != "" {
+	want := []string{
+		`299 - "1 of 3 members did not answer within 1s: b"`,
+		`299 - "1 of 3 members could not answer (503, member \"c\" is not connected: its agent has no tunnel to this hub): c"`,
+	}
+	if diff := cmp.Diff(want, res.Header.Values("Warning")); diff != "" {
 		t.Error(diff)
 	}
 	members["a"].serve(silent)
 	wantCode(t, g.do(http.MethodGet, path, "u", nil), http.StatusServiceUnavailable)
+}
+
+// What a member answers is not told as silence.
+func TestAMemberThatIsOverloadedIsNotCalledSilent(t *testing.T) {
+	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuseWith(w, http.StatusTooManyRequests, "too many requests")
+	})
+	g := newGateway(t, map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, busy)})
+	want := []string{`299 - "1 of 2 members could not answer (429, too many requests): b"`}
+	for _, query := range []string{"", "?limit=5"} {
+		res := g.do(http.MethodGet, podsOfAll+query, "u", nil)
+		if diff := cmp.Diff(want, res.Header.Values("Warning")); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
 }
 
 func TestOfMembersOutOfReachNothingIsTold(t *testing.T) {
@@ -168,6 +187,8 @@ func TestWhatAViewRefuses(t *testing.T) {
 		"a malformed selector": {method: http.MethodGet, path: "labels:a=b=c/proxy/api/v1/pods", code: 400, message: "is no selector of labels"},
 		"a path with dots":     {method: http.MethodGet, path: "all/proxy/api/v1/../pods", code: 400, message: `".."`},
 		"a view with a slash":  {method: http.MethodGet, path: "labels:a%2Fb=c/proxy/api/v1/pods", code: 404},
+		"a version of nothing": {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods?resourceVersion=garbage", code: 400, message: "invalid resource version"},
+		"a forged version":     {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods?resourceVersion=v1.!", code: 400, message: "invalid resource version"},
 		"a timeout of hours":   {method: http.MethodGet, path: "all/proxy/api/v1/pods?memberTimeoutSeconds=3600", code: 400, message: "up to 30"},
 		"protobuf alone":       {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods", change: []func(*http.Request){header("Accept", "application/vnd.kubernetes.protobuf")}, code: 406},
 		"a kind of nobody":     {method: http.MethodGet, path: "all/proxy/apis/a.b/v1/cs", code: 404, message: "could not find"},

@@ -191,6 +191,7 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	g.watch(t, "resourceVersion="+version)
 	for query, code := range map[string]int{
 		"sendInitialEvents=true&allowWatchBookmarks=true": 422, "resourceVersionMatch=NotOlderThan": 422,
+		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan": 422,
 	} {
 		wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&"+query, "u", nil), code)
 	}

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
@@ -153,7 +156,8 @@ func (f *fanout) forward(ctx context.Context, q question, into *reply) (err erro
 		if v := recover(); v != nil {
 			//lint:ignore errorlint It is panicked with as it is, by net/http.
 			if v != http.ErrAbortHandler {
-				panic(v)
+				// No server is above this goroutine that would end the request alone.
+				klog.FromContext(ctx).Error(nil, "Panic while a member was asked", "member", q.member, "panic", v, "stack", string(debug.Stack()))
 			}
 			err = fmt.Errorf("the reply of member %q broke off", q.member)
 		}

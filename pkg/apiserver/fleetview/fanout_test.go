@@ -35,6 +35,17 @@ func fanoutOver(t *testing.T, does http.HandlerFunc) *fanout {
 	return h.newFanout(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), "all", DefaultDeadline)
 }
 
+// What panics while a member is asked ends that request, not the gateway.
+func TestAPanicEndsTheReplyOfItsMember(t *testing.T) {
+	f := fanoutOver(t, func(http.ResponseWriter, *http.Request) { panic("a defect") })
+	defer f.close()
+	reply := f.ask(t.Context(), []question{{member: "a", url: &url.URL{}}})[0]
+	<-reply.begun
+	if reply.err == nil || reply.code != http.StatusBadGateway {
+		t.Errorf("got %d, %v", reply.code, reply.err)
+	}
+}
+
 func TestAReplyThatStopsInTheMiddleIsBrokenOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause time.Duration

@@ -238,7 +238,7 @@ func (f *follower) outcome(ctx context.Context, r *reply) bool {
 	}
 	f.told, f.well = true, good
 	if r.body != nil && !good {
-		r.said = r.status() // It is read before the reply ends.
+		r.status() // It is read before the reply ends.
 	}
 	return f.tell(ctx, told{began: r})
 }

@@ -287,11 +287,10 @@ func badGateway(member string, err error) error {
 	}}
 }
 
-// silence is the error of members that said nothing, where that is not known to be nothing.
+// silence is the error of members that gave nothing, where that is not known to be nothing.
 func silence(x *exchange, t *tally) error {
-	err := apierrors.NewServiceUnavailable(fmt.Sprintf("%d of %d members did not answer within %v, and no other has anything: %s",
-		len(t.silent), t.asked, x.deadline, named(t.silent)))
-	if len(t.silent) < t.asked {
+	err := apierrors.NewServiceUnavailable(strings.Join(t.unanswered(x.deadline), "; ") + "; no other has anything")
+	if len(t.unread()) < t.asked {
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
 	}
 	return err

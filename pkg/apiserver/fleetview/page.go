@@ -16,7 +16,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
@@ -57,8 +56,7 @@ type page struct {
 	from string
 	// late is true if a member has to be told of in a header, and headers are out: the next
 	// page begins with it.
-	late                        bool
-	forbidden, missing, failure *metav1.Status
+	late bool
 }
 
 // pending is what a member was asked for a page, with the most that it was asked for.
@@ -122,7 +120,10 @@ func (p *page) goOn(at *token) error {
 			return err
 		}
 	}
-	return p.out.Continue(at.Shape)
+	if err := p.out.Continue(at.Shape); err != nil {
+		return apierrors.NewBadRequest("continue key is not valid: it has other columns than any that a view of the fleet gave")
+	}
+	return nil
 }
 
 // broken ends a page that cannot be gone on with. What has begun to flow ends with an
@@ -260,18 +261,8 @@ func (p *page) without(reply *reply) error {
 		return errExpired(reply.member, "has compacted what it would go on with")
 	case code == http.StatusBadRequest && p.from != "":
 		return errExpired(reply.member, "does not know any more what it would go on with")
-	case code == http.StatusForbidden:
-		p.t.refused = append(p.t.refused, reply.member)
-		p.forbidden = first(p.forbidden, reply)
-	case code == http.StatusNotFound:
-		p.missing = first(p.missing, reply)
-	case code >= 500 || code == http.StatusTooManyRequests:
-		p.t.silent = append(p.t.silent, reply.member)
-	default:
-		p.t.failing = append(p.t.failing, reply.member)
-		p.failure = first(p.failure, reply)
-		p.t.why = p.failure.Message
 	}
+	p.t.without(reply)
 	return nil
 }
 
@@ -327,7 +318,7 @@ func (p *page) end() error {
 		return p.broken(apierrors.NewInternalError(err))
 	}
 	if shape.Kind == "" {
-		return p.h.none(p.x, &p.t, p.failure, p.forbidden, p.missing)
+		return p.x.none(&p.t)
 	}
 	var metadata splice.Metadata
 	if p.read != nil {

@@ -154,6 +154,8 @@ func (x *exchange) watchOptions(header http.Header) (watchOptions, error) {
 		// Members are read as they are now: older than any version they are not.
 		o.initial = o.bookmarks
 		return o, nil
+	case sends == "false" && (version == "" || version == "0"):
+		return o, invalidWatch("sendInitialEvents: Forbidden: a view leaves out what is there only from a resourceVersion on: list first")
 	case version == "" || version == "0":
 		return o, nil
 	}
@@ -189,19 +191,7 @@ func (wa *watch) begin(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	var forbidden, missing, failure *metav1.Status
-	for _, member := range wa.x.members {
-		switch of := wa.outcomes[member]; {
-		case of == nil:
-		case of.code == http.StatusForbidden:
-			forbidden = first(forbidden, of)
-		case of.code == http.StatusNotFound:
-			missing = first(missing, of)
-		case of.code < 500 && of.code != http.StatusTooManyRequests:
-			failure = first(failure, of)
-		}
-	}
-	return wa.h.none(wa.x, &wa.tally, failure, forbidden, missing)
+	return wa.x.none(&wa.tally)
 }
 
 // began notes how a member answered first, or that it does by now, and reports whether it has
@@ -214,20 +204,13 @@ func (wa *watch) began(event told) bool {
 	member := event.by.question.member
 	wa.outcomes[member] = of
 	wa.tally.asked = len(wa.followed)
-	switch code := of.code; {
-	case code == http.StatusOK && of.err == nil:
-		wa.tally.recovered(member)
-		wa.tally.say(of.header)
-		return true
-	case code == http.StatusForbidden:
-		wa.tally.refused = append(wa.tally.refused, member)
-	case code == http.StatusNotFound:
-	case code >= 500 || code == http.StatusTooManyRequests:
-		wa.tally.silent = append(wa.tally.silent, member)
-	default:
-		wa.tally.failing, wa.tally.why = append(wa.tally.failing, member), of.status().Message
+	if of.code != http.StatusOK || of.err != nil {
+		wa.tally.without(of)
+		return false
 	}
-	return false
+	wa.tally.recovered(member)
+	wa.tally.say(of.header)
+	return true
 }
 
 // write passes events on until the watch ends. It is the only one that writes. Whoever is
@@ -379,7 +362,7 @@ func (wa *watch) mark(annotations map[string]string) []byte {
 // late are the members of which nothing was read yet.
 func (wa *watch) late() []string {
 	var late []string
-	for _, member := range wa.tally.silent {
+	for _, member := range wa.tally.unread() {
 		if _, known := wa.versions[member]; !known && wa.followed[member] != nil {
 			late = append(late, member)
 		}
