@@ -297,6 +297,42 @@ func TestNamesInFieldSelectorsAreOfOneMember(t *testing.T) {
 	}
 }
 
+// described serves a description of one group as API servers do: by its hash, to which they
+// redirect whoever has another.
+func described(hash string) http.HandlerFunc {
+	const path = "/openapi/v3/apis/apps/v1"
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		asked := r.URL.Query().Get("hash")
+		switch {
+		case r.URL.Path == "/openapi/v3":
+			_, _ = fmt.Fprintf(w, `{"paths":{"apis/apps/v1":{"serverRelativeURL":"%s?hash=%s"}}}`, path, hash)
+		case r.URL.Path == path && asked != "" && asked != hash:
+			http.Redirect(w, r, path+"?hash="+hash, http.StatusMovedPermanently)
+		case r.URL.Path == path:
+			_, _ = fmt.Fprintf(w, `{"info":{"title":%q}}`, hash)
+		default:
+			http.NotFound(w, r)
+		}
+	}
+}
+
+func TestADescriptionIsTheOneThatMostMembersHave(t *testing.T) {
+	g := newGateway(t, map[string]*member{"a": newMember(t, described("ODD")), "b": newMember(t, described("EVEN")), "c": newMember(t, described("EVEN"))})
+	const root = viewPrefix + "all/proxy"
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.NewDecoder(g.do(http.MethodGet, root+"/openapi/v3", "u", nil).Body).Decode(&index); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{index.Paths["apis/apps/v1"].ServerRelativeURL: "EVEN", "/openapi/v3/apis/apps/v1?hash=GONE": "ODD"} {
+		if got := text(t, g.do(http.MethodGet, root+path, "u", nil)); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestGettingByName(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "a.b": newMember(t, pods("x"))}
 	g := newGateway(t, members)

@@ -28,9 +28,7 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 	case path == openAPIRoot:
 		return h.openAPI(w, r, x)
 	case strings.HasPrefix(path, "/openapi/"):
-		// A hash is of the description that one member has; another is as good.
-		x.query.Del("hash")
-		return h.anyOf(w, r, x)
+		return h.description(w, r, x)
 	case slices.Contains([]string{"/version", "/healthz", "/livez", "/readyz"}, path):
 		return h.anyOf(w, r, x)
 	}
@@ -43,6 +41,19 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 func isDiscovery(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+}
+
+// description passes on how a group is written: as it has the hash that the list of descriptions
+// named, which is that of most members. Those that have it otherwise redirect, which is not
+// followed. Where nobody has it any more, another is as good.
+func (h *Handler) description(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	if x.query.Has("hash") {
+		if err := h.anyOf(w, r, x); err == nil {
+			return nil
+		}
+		x.query.Del("hash")
+	}
+	return h.anyOf(w, r, x)
 }
 
 // anyOf passes on what the first member in the order of their names says that says
