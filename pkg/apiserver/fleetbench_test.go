@@ -32,14 +32,17 @@ const atATime = 64
 
 // listing answers lists from memory: of so many pods, each of about 2 KiB, or of none where a
 // field is selected by.
-func listing(pods int) http.HandlerFunc {
+func listing(pods int) http.HandlerFunc { return listingOf(pods, 1800) }
+
+// listingOf is the same, of pods that have so much text.
+func listingOf(pods, size int) http.HandlerFunc {
 	var body bytes.Buffer
 	body.WriteString(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`)
 	for n := range pods {
 		if n > 0 {
 			body.WriteByte(',')
 		}
-		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", 1800))
+		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", size))
 	}
 	body.WriteString(`]}`)
 	const none = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`
@@ -247,7 +250,7 @@ func TestALargeListNeedsLittleMemory(t *testing.T) {
 	const bound = 32 << 20
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	g := newGateway(t, crowdOf(t, 20, listing(1100)), unbounded)
-	for _, query := range []string{"", "?stream=true", "?limit=60000"} {
+	for _, query := range []string{"?memberTimeoutSeconds=30", "?memberTimeoutSeconds=30&stream=true", "?memberTimeoutSeconds=30&limit=60000"} {
 		var size int64
 		var err error
 		peak := peakOf(func() { size, _, err = reads(t.Context(), g.client, "https://"+g.address+podsOfAll+query, "u") })
@@ -258,5 +261,21 @@ func TestALargeListNeedsLittleMemory(t *testing.T) {
 		if size < bound*5/4 || peak > bound {
 			t.Errorf("%q: %d bytes are answered with %d more in use", query, size, peak)
 		}
+	}
+}
+
+// Of a watch that begins with what is there the same holds, however slow its reader is.
+func TestABeginningThatIsLargeNeedsLittleMemory(t *testing.T) {
+	const bound, members, pods, size = 32 << 20, 20, 70, 32 << 10
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	g := newGateway(t, crowdOf(t, members, listedBy(listingOf(pods, size), watched(nil, make(chan string, members)))), unbounded)
+	var told int64
+	peak := peakOf(func() {
+		res := g.do(http.MethodGet, podsOfAll+"?watch=true&memberTimeoutSeconds=30", "u", nil)
+		told = slowly(t, res, members*pods)
+	})
+	t.Logf("%d MiB told with %d MiB more", told>>20, peak>>20)
+	if told < bound*5/4 || peak > bound {
+		t.Errorf("%d bytes are told with %d more in use", told, peak)
 	}
 }

@@ -5,6 +5,7 @@ package apiserver_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -28,15 +29,21 @@ import (
 // read is one answer: its items, as member/name, and the token of what comes next.
 func read(t *testing.T, res *http.Response) (items []string, next string) {
 	t.Helper()
-	wantCode(t, res, http.StatusOK)
-	var list metav1.PartialObjectMetadataList
-	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
-		t.Fatal(err)
-	}
+	list := listOf(t, res)
 	for _, item := range list.Items {
 		items = append(items, item.Labels[viewv1alpha1.LabelMember]+"/"+item.Name)
 	}
 	return items, list.Continue
+}
+
+// listOf is an answer that is a list.
+func listOf(t *testing.T, res *http.Response) (list metav1.PartialObjectMetadataList) {
+	t.Helper()
+	wantCode(t, res, http.StatusOK)
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 const podsOfAll = viewPrefix + "all/proxy/api/v1/namespaces/shop/pods"
@@ -119,7 +126,13 @@ func TestTokensThatLeadNowhere(t *testing.T) {
 	follow := func(path, token string) *http.Response {
 		return g.do(http.MethodGet, path+"continue="+url.QueryEscape(token), "u", nil)
 	}
+	content, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := strings.Replace(string(content), `"kind":"PodList"`, `"kind":"Table","columns":1`, 1)
 	for name, res := range map[string]*http.Response{
+		"with columns":   follow(podsOfAll+"?", base64.RawURLEncoding.EncodeToString([]byte(made))),
 		"garbage":        follow(podsOfAll+"?", "!!"),
 		"of a member":    follow(podsOfAll+"?", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MX0"),
 		"huge":           follow(podsOfAll+"?", strings.Repeat("a", 40<<10)),
@@ -135,6 +148,10 @@ func TestTokensThatLeadNowhere(t *testing.T) {
 		t.Errorf("got %v, %q", items, next)
 	}
 	members["a"].serve(func(w http.ResponseWriter, _ *http.Request) { refuseWith(w, http.StatusGone, "compacted") })
+	wantCode(t, follow(podsOfAll+"?", token), http.StatusGone)
+	members["a"].serve(func(w http.ResponseWriter, _ *http.Request) {
+		refuseWith(w, http.StatusBadRequest, "continue key is not valid")
+	})
 	wantCode(t, follow(podsOfAll+"?", token), http.StatusGone)
 	wantCode(t, g.do(http.MethodGet, podsOfAll+"?limit=many", "u", nil), http.StatusBadRequest)
 }

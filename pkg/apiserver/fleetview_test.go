@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,11 +127,30 @@ func TestASilentMemberIsNamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"a/x"}, rows(t, res)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`299 - "2 of 3 members did not answer within 1s: b, c"`}, res.Header.Values("Warning")); diff != "" {
+	want := []string{
+		`299 - "1 of 3 members did not answer within 1s: b"`,
+		`299 - "1 of 3 members could not answer (503, member \"c\" is not connected: its agent has no tunnel to this hub): c"`,
+	}
+	if diff := cmp.Diff(want, res.Header.Values("Warning")); diff != "" {
 		t.Error(diff)
 	}
 	members["a"].serve(silent)
 	wantCode(t, g.do(http.MethodGet, path, "u", nil), http.StatusServiceUnavailable)
+}
+
+// What a member answers is not told as silence.
+func TestAMemberThatIsOverloadedIsNotCalledSilent(t *testing.T) {
+	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuseWith(w, http.StatusTooManyRequests, "too many requests")
+	})
+	g := newGateway(t, map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, busy)})
+	want := []string{`299 - "1 of 2 members could not answer (429, too many requests): b"`}
+	for _, query := range []string{"", "?limit=5"} {
+		res := g.do(http.MethodGet, podsOfAll+query, "u", nil)
+		if diff := cmp.Diff(want, res.Header.Values("Warning")); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
 }
 
 func TestOfMembersOutOfReachNothingIsTold(t *testing.T) {
@@ -167,6 +187,8 @@ func TestWhatAViewRefuses(t *testing.T) {
 		"a malformed selector": {method: http.MethodGet, path: "labels:a=b=c/proxy/api/v1/pods", code: 400, message: "is no selector of labels"},
 		"a path with dots":     {method: http.MethodGet, path: "all/proxy/api/v1/../pods", code: 400, message: `".."`},
 		"a view with a slash":  {method: http.MethodGet, path: "labels:a%2Fb=c/proxy/api/v1/pods", code: 404},
+		"a version of nothing": {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods?resourceVersion=garbage", code: 400, message: "invalid resource version"},
+		"a forged version":     {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods?resourceVersion=v1.!", code: 400, message: "invalid resource version"},
 		"a timeout of hours":   {method: http.MethodGet, path: "all/proxy/api/v1/pods?memberTimeoutSeconds=3600", code: 400, message: "up to 30"},
 		"protobuf alone":       {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods", change: []func(*http.Request){header("Accept", "application/vnd.kubernetes.protobuf")}, code: 406},
 		"a kind of nobody":     {method: http.MethodGet, path: "all/proxy/apis/a.b/v1/cs", code: 404, message: "could not find"},
@@ -234,6 +256,81 @@ func TestTheMemberCanBeSelectedBy(t *testing.T) {
 		t.Errorf("the member is asked for %q", selector)
 	}
 	wantCode(t, get("view.fleetgate.io/member in ("), http.StatusBadRequest)
+}
+
+// A view that qualifies names has fields that hold one be the member's own; where none is
+// its, it is not asked, and where it is nobody's, there is nothing.
+func TestNamesInFieldSelectorsAreOfOneMember(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]string{}
+	noting := func(member string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			seen[member] = r.URL.Query().Get("fieldSelector")
+			mu.Unlock()
+			if r.URL.Query().Get("labelSelector") != "" {
+				pods()(w, r)
+				return
+			}
+			pods("x")(w, r)
+		}
+	}
+	g := newGateway(t, map[string]*member{"a": newMember(t, noting("a")), "b": newMember(t, noting("b"))})
+	list := func(selector, more string) []string {
+		return rows(t, g.do(http.MethodGet, viewPrefix+"qualified:/proxy/api/v1/namespaces/shop/pods?fieldSelector="+url.QueryEscape(selector)+more, "u", nil))
+	}
+	for _, more := range []string{"", "&limit=500", "&stream=true"} {
+		if got := list("metadata.name=web", more); len(got) > 0 {
+			t.Errorf("%s: of a name that is nobody's got %v", more, got)
+		}
+	}
+	for selector, want := range map[string]map[string]string{
+		"metadata.name=a.web,status.phase!=Running":       {"a": "metadata.name=web,status.phase!=Running"},
+		"metadata.name!=a.web":                            {"a": "metadata.name!=web", "b": ""},
+		"metadata.name=b.web.1,involvedObject.name=b.web": {"b": "involvedObject.name=web,metadata.name=web.1"},
+	} {
+		clear(seen)
+		list(selector, "")
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("%s: %s", selector, diff)
+		}
+	}
+}
+
+// described serves a description of one group as API servers do: by its hash, to which they
+// redirect whoever has another.
+func described(hash string) http.HandlerFunc {
+	const path = "/openapi/v3/apis/apps/v1"
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		asked := r.URL.Query().Get("hash")
+		switch {
+		case r.URL.Path == "/openapi/v3":
+			_, _ = fmt.Fprintf(w, `{"paths":{"apis/apps/v1":{"serverRelativeURL":"%s?hash=%s"}}}`, path, hash)
+		case r.URL.Path == path && asked != "" && asked != hash:
+			http.Redirect(w, r, path+"?hash="+hash, http.StatusMovedPermanently)
+		case r.URL.Path == path:
+			_, _ = fmt.Fprintf(w, `{"info":{"title":%q}}`, hash)
+		default:
+			http.NotFound(w, r)
+		}
+	}
+}
+
+func TestADescriptionIsTheOneThatMostMembersHave(t *testing.T) {
+	g := newGateway(t, map[string]*member{"a": newMember(t, described("ODD")), "b": newMember(t, described("EVEN")), "c": newMember(t, described("EVEN"))})
+	const root = viewPrefix + "all/proxy"
+	var index struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.NewDecoder(g.do(http.MethodGet, root+"/openapi/v3", "u", nil).Body).Decode(&index); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{index.Paths["apis/apps/v1"].ServerRelativeURL: "EVEN", "/openapi/v3/apis/apps/v1?hash=GONE": "ODD"} {
+		if got := text(t, g.do(http.MethodGet, root+path, "u", nil)); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
 }
 
 func TestGettingByName(t *testing.T) {

@@ -182,7 +182,6 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	events, asked := make(chan string), make(chan string, 10)
 	members := map[string]*member{"a": newMember(t, watched(events, asked, "x", "y")), "b": newMember(t, watched(events, asked)), "c": newMember(t, http.HandlerFunc(silent))}
 	g := newGateway(t, members)
-	const watchList = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	w := g.watch(t, watchList+"&memberTimeoutSeconds=1")
 	w.wants("ADDED Pod a/x", "ADDED Pod a/y")
 	annotations, version := w.bookmark()
@@ -192,6 +191,7 @@ func TestAWatchListTellsWhenItsBeginningIsComplete(t *testing.T) {
 	g.watch(t, "resourceVersion="+version)
 	for query, code := range map[string]int{
 		"sendInitialEvents=true&allowWatchBookmarks=true": 422, "resourceVersionMatch=NotOlderThan": 422,
+		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan": 422,
 	} {
 		wantCode(t, g.do(http.MethodGet, podsOfAll+"?watch=true&"+query, "u", nil), code)
 	}

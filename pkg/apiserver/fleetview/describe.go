@@ -28,9 +28,7 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 	case path == openAPIRoot:
 		return h.openAPI(w, r, x)
 	case strings.HasPrefix(path, "/openapi/"):
-		// A hash is of the description that one member has; another is as good.
-		x.query.Del("hash")
-		return h.anyOf(w, r, x)
+		return h.description(w, r, x)
 	case slices.Contains([]string{"/version", "/healthz", "/livez", "/readyz"}, path):
 		return h.anyOf(w, r, x)
 	}
@@ -43,6 +41,19 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 func isDiscovery(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+}
+
+// description passes on how a group is written: as it has the hash that the list of descriptions
+// named, which is that of most members. Those that have it otherwise redirect, which is not
+// followed. Where nobody has it any more, another is as good.
+func (h *Handler) description(w http.ResponseWriter, r *http.Request, x *exchange) error {
+	if x.query.Has("hash") {
+		if err := h.anyOf(w, r, x); err == nil {
+			return nil
+		}
+		x.query.Del("hash")
+	}
+	return h.anyOf(w, r, x)
 }
 
 // anyOf passes on what the first member in the order of their names says that says
@@ -79,7 +90,7 @@ func passOn(w http.ResponseWriter, of *reply) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Security-Policy", "sandbox")
 	w.WriteHeader(of.code)
-	_, err := io.Copy(w, of.body)
+	_, err := io.Copy(w, of)
 	return ignoreGone(err)
 }
 
@@ -111,7 +122,7 @@ func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) e
 	votes := map[string]map[string]int{}
 	for _, reply := range good {
 		var said openAPIPaths
-		if err := json.NewDecoder(io.LimitReader(reply.body, maxDocument)).Decode(&said); err != nil {
+		if err := json.NewDecoder(io.LimitReader(reply, maxDocument)).Decode(&said); err != nil {
 			t.failing, t.why = append(t.failing, reply.member), "their OpenAPI cannot be read"
 			continue
 		}

@@ -149,7 +149,6 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 	}
 	t := &tally{asked: len(questions)}
 	var all []*apidiscoveryv2.APIGroupDiscoveryList
-	var forbidden *metav1.Status
 	for _, reply := range f.ask(r.Context(), questions) {
 		document, err := h.documentOf(r.Context(), reply, path, known[reply.member])
 		switch {
@@ -157,11 +156,8 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 			return nil, nil, r.Context().Err()
 		case err == nil:
 			all = append(all, document)
-		case reply.code == http.StatusForbidden:
-			t.refused = append(t.refused, reply.member)
-			forbidden = first(forbidden, reply)
-		case reply.code >= 500 || reply.code == http.StatusTooManyRequests:
-			t.silent = append(t.silent, reply.member)
+		case reply.code == http.StatusForbidden, reply.code >= 500, reply.code == http.StatusTooManyRequests:
+			t.without(reply)
 		default:
 			t.failing, t.why = append(t.failing, reply.member), printable(err.Error())
 		}
@@ -169,11 +165,10 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 	if len(all) > 0 {
 		return all, t, nil
 	}
-	failure := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway, Message: t.why}
-	if len(t.failing) == 0 {
-		failure = nil
+	if len(t.failing) > 0 {
+		t.failure = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway, Message: t.why}
 	}
-	return nil, nil, h.none(x, t, failure, forbidden, nil)
+	return nil, nil, x.none(t)
 }
 
 func (h *Handler) documentOf(ctx context.Context, reply *reply, path string, known *apidiscoveryv2.APIGroupDiscoveryList) (*apidiscoveryv2.APIGroupDiscoveryList, error) {
@@ -190,7 +185,7 @@ func (h *Handler) documentOf(ctx context.Context, reply *reply, path string, kno
 	case reply.code != http.StatusOK:
 		return nil, fmt.Errorf("it answered %d", reply.code)
 	}
-	content, err := io.ReadAll(io.LimitReader(reply.body, maxDocument))
+	content, err := io.ReadAll(io.LimitReader(reply, maxDocument))
 	if err != nil {
 		return nil, err
 	}

@@ -4,19 +4,24 @@
 package fleetview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/klog/v2"
 
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 const (
-	// DefaultDeadline is how long a member may take until its status line.
+	// DefaultDeadline is how long a member may take until its status line, and until the end
+	// of its reply if it refuses.
 	DefaultDeadline = 2 * time.Second
 	// MaxDeadline is how long a request may have it be.
 	MaxDeadline = 30 * time.Second
@@ -48,15 +53,17 @@ type fanout struct {
 	request  *http.Request
 	view     string
 	deadline time.Duration
-	slots    chan struct{}
-	group    sync.WaitGroup
+	// slots are the places of those that are asked at once, bodies of those whose replies
+	// keep theirs to their end.
+	slots, bodies chan struct{}
+	group         sync.WaitGroup
 
 	mu      sync.Mutex
 	replies []*reply
 }
 
 func (h *Handler) newFanout(r *http.Request, view string, deadline time.Duration) *fanout {
-	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel)}
+	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel), bodies: make(chan struct{}, h.parallel)}
 }
 
 // question is what one member is asked.
@@ -68,13 +75,21 @@ type question struct {
 	body []byte
 	// narrow has little of the reply wait in the gateway.
 	narrow bool
+	// deadline is until when its status line is waited for; 0 is as long as for all.
+	deadline time.Duration
+	// large has it keep its place until its reply has ended, unless it is silent: it may be
+	// long until all of it is read.
+	large bool
+	// idle is how long it may say nothing in the middle of its reply; 0 is for ever.
+	idle time.Duration
 }
 
 // ask asks members, and returns their replies in that order, not yet begun.
 func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 	replies := make([]*reply, len(all))
 	for i, q := range all {
-		q.narrow = len(all) > wide
+		q.narrow = q.narrow || len(all) > wide
+		q.idle = max(f.deadline, stalledAfter)
 		replies[i] = f.start(ctx, q)
 	}
 	f.mu.Lock()
@@ -86,7 +101,7 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 // start asks one member. Whoever does closes the reply, or ends the context.
 func (f *fanout) start(ctx context.Context, q question) *reply {
 	asked, cancel := context.WithCancelCause(ctx)
-	r := newReply(q.member, cancel)
+	r := newReply(q.member, q.idle, cancel)
 	f.group.Go(func() { f.serve(asked, q, r) })
 	return r
 }
@@ -104,22 +119,29 @@ func (f *fanout) close() {
 // serve asks one member: by the same way as its caller would alone.
 func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	defer into.cancel(nil)
+	places := f.slots
+	if q.large {
+		places = f.bodies
+	}
 	select {
-	case f.slots <- struct{}{}:
+	case places <- struct{}{}:
 	case <-ctx.Done():
 		into.end(context.Cause(ctx))
 		return
 	}
 	var once sync.Once
-	release := func() { once.Do(func() { <-f.slots }) }
+	release := func() { once.Do(func() { <-places }) }
 	defer release()
-	into.onBegin = release
 	slot := time.AfterFunc(slotFor, release)
 	defer slot.Stop()
-	late := time.AfterFunc(f.deadline, func() {
+	into.onBegin = release
+	if q.large {
+		into.onBegin = func() { slot.Stop() }
+	}
+	late := time.AfterFunc(cmp.Or(q.deadline, f.deadline), func() {
 		into.begin(http.StatusGatewayTimeout, errSilent)
-		if into.err != nil {
-			into.cancel(into.err)
+		if !into.gives() {
+			into.cancel(errSilent) // What it refuses with is not waited for any longer either.
 		}
 	})
 	defer late.Stop()
@@ -134,7 +156,8 @@ func (f *fanout) forward(ctx context.Context, q question, into *reply) (err erro
 		if v := recover(); v != nil {
 			//lint:ignore errorlint It is panicked with as it is, by net/http.
 			if v != http.ErrAbortHandler {
-				panic(v)
+				// No server is above this goroutine that would end the request alone.
+				klog.FromContext(ctx).Error(nil, "Panic while a member was asked", "member", q.member, "panic", v, "stack", string(debug.Stack()))
 			}
 			err = fmt.Errorf("the reply of member %q broke off", q.member)
 		}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// againAfter is when a member is asked again whose watch has ended; refusedAgain one
-	// that refused, or has no such kind.
+	// that refused, or has no such kind, and at the latest one that is late.
 	againAfter   = time.Second
 	refusedAgain = 30 * time.Second
 )
@@ -29,8 +29,12 @@ type follower struct {
 	question question
 	version  string
 	out      *splice.Member
-	told     bool
-	cancel   context.CancelFunc
+	// told is true once it was told how the member began, well once that was a success.
+	told, well bool
+	cancel     context.CancelFunc
+	// patience is how long the member may take until its status line, pause when it is asked
+	// again after it was late.
+	patience, pause time.Duration
 	// left is closed once it follows no more.
 	left chan struct{}
 
@@ -63,18 +67,20 @@ func (f *follower) run(ctx context.Context) {
 func (f *follower) once(ctx context.Context) (again time.Duration) {
 	var first *splice.Reader
 	if f.version == "" {
-		r := f.ask(ctx)
+		r := f.ask(ctx, min(f.patience, max(f.watch.x.deadline, stalledAfter)))
 		defer r.close()
 		var ok bool
 		if first, again, ok = f.open(ctx, r); !ok {
 			return again
 		}
 	}
-	r := f.ask(ctx, "watch", "true", "allowWatchBookmarks", "true", "resourceVersion", f.version)
+	r := f.ask(ctx, 0, "watch", "true", "allowWatchBookmarks", "true", "resourceVersion", f.version)
 	defer r.close()
 	wait, ok := f.begun(ctx, r, true)
 	if ok && first != nil {
-		wait, ok = againAfter, f.list(ctx, first)
+		if ok = f.list(ctx, first); !ok {
+			wait = f.late()
+		}
 	}
 	if !ok {
 		if first != nil {
@@ -82,7 +88,7 @@ func (f *follower) once(ctx context.Context) (again time.Duration) {
 		}
 		return wait
 	}
-	stream := splice.NewStream(r.body)
+	stream := splice.NewStream(r)
 	for {
 		event, err := stream.Next()
 		if err != nil {
@@ -117,15 +123,26 @@ func (f *follower) open(ctx context.Context, r *reply) (first *splice.Reader, ag
 	if wait, ok := f.begun(ctx, r, false); !ok {
 		return nil, wait, false
 	}
-	in := splice.NewReader(r.body)
+	in := splice.NewReader(r)
 	if err := in.Open(); err != nil {
 		f.outcome(ctx, &reply{member: r.member, code: http.StatusBadGateway, err: err})
-		return nil, againAfter, false
+		return nil, f.late(), false
 	}
 	if f.version = in.Metadata.ResourceVersion; f.version != "" {
 		return in, 0, true
 	}
-	return nil, againAfter, f.outcome(ctx, r) && f.list(ctx, in) && f.version != ""
+	if !f.outcome(ctx, r) || !f.list(ctx, in) {
+		return nil, f.late(), false
+	}
+	return nil, againAfter, f.version != ""
+}
+
+// late is when a member is asked again that was silent, or broke its list off: each time
+// later, and then it has as long as members ever have. Others do not wait for it by then.
+func (f *follower) late() (again time.Duration) {
+	again = f.pause
+	f.patience, f.pause = MaxDeadline, min(2*f.pause, refusedAgain)
+	return again
 }
 
 // list tells all that the member has.
@@ -140,6 +157,7 @@ func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 		if errors.Is(err, io.EOF) {
 			if f.version = in.Metadata.ResourceVersion; f.version != "" {
 				last.version, last.kind, last.apiVersion, last.listed = f.version, in.ItemKind(), in.APIVersion, true
+				f.pause = againAfter
 			}
 			return true
 		}
@@ -177,16 +195,17 @@ func (f *follower) tell(ctx context.Context, of told) bool {
 	}
 }
 
-func (f *follower) ask(ctx context.Context, changes ...string) *reply {
+// ask asks the member, which may say nothing for so long in the middle of its reply.
+func (f *follower) ask(ctx context.Context, idle time.Duration, changes ...string) *reply {
 	inner := *f.question.url
 	inner.RawQuery = copied(inner.Query(), changes...).Encode()
 	q := f.question
-	q.url = &inner
+	q.url, q.deadline, q.idle, q.large = &inner, f.patience, idle, idle > 0
 	return f.watch.fanout.start(ctx, q)
 }
 
-// begun waits for a status line. How the member began is told once: when it has refused, or
-// with the last that it is asked.
+// begun waits for a status line. How the member began is told when it has refused, or with the
+// last that it is asked.
 func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.Duration, ok bool) {
 	select {
 	case <-r.begun:
@@ -200,6 +219,8 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 	switch {
 	case good:
 		return 0, true
+	case errors.Is(r.err, errSilent):
+		return f.late(), false
 	case r.code == http.StatusGone:
 		return f.compacted(ctx), false
 	case r.code == http.StatusForbidden || r.code == http.StatusNotFound:
@@ -208,14 +229,16 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 	return againAfter, false
 }
 
-// outcome tells how the member began, the first time.
+// outcome tells how the member began, the first time, and the first success after failures:
+// nothing that a member has is told before the watch knows that it has begun.
 func (f *follower) outcome(ctx context.Context, r *reply) bool {
-	if f.told {
+	good := r.code == http.StatusOK && r.err == nil
+	if f.well || f.told && !good {
 		return true
 	}
-	f.told = true
-	if r.body != nil && (r.code != http.StatusOK || r.err != nil) {
-		r.said = r.status() // It is read before the reply ends.
+	f.told, f.well = true, good
+	if r.body != nil && !good {
+		r.status() // It is read before the reply ends.
 	}
 	return f.tell(ctx, told{began: r})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
@@ -52,7 +53,8 @@ func (x *exchange) named(name string) []asked {
 var nameFields = []string{"metadata.name", "involvedObject.name", "regarding.name"}
 
 // unqualified are the queries of a list, for each member that is asked. In a view that
-// qualifies names a selector for one goes to the member that it names.
+// qualifies names a selector for one goes to the member that it names. If that is none,
+// members are asked for nothing: what an empty list looks like, only they can say.
 func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	members, query, err := x.labelled(query)
 	if err != nil {
@@ -62,25 +64,25 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
 	}
-	if x.view.qualified {
-		for _, field := range nameFields {
-			name, ok := selector.RequiresExactMatch(field)
-			if !ok {
-				continue
-			}
-			all := slices.DeleteFunc(x.named(name), func(a asked) bool { return !slices.Contains(members, a.member) })
-			for i := range all {
-				all[i].query = withName(query, selector, all[i].name)
-			}
-			return all, nil
-		}
-	}
 	all := make([]asked, 0, len(members))
 	for _, member := range members {
-		all = append(all, asked{member: member, query: query})
+		if !x.view.qualified || selector.Empty() {
+			all = append(all, asked{member: member, query: query})
+		} else if own, some := ownNames(selector, member); some {
+			all = append(all, asked{member: member, query: copied(query, "fieldSelector", own.String())})
+		}
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	for _, member := range members {
+		all = append(all, asked{member: member, query: copied(query, "labelSelector", nothing)})
 	}
 	return all, nil
 }
+
+// nothing selects what no member has.
+const nothing = viewv1alpha1.LabelMember + ",!" + viewv1alpha1.LabelMember
 
 // labelled are the members that a selector of labels leaves, and the query without what it
 // says of them: the label with the member is on every object that is shown, so it can be
@@ -109,27 +111,35 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 		}
 	}
 	if len(members) == 0 {
-		// Nothing, as members write it.
-		const nothing = viewv1alpha1.LabelMember + ",!" + viewv1alpha1.LabelMember
 		return x.members, copied(query, "labelSelector", nothing), nil
 	}
 	return members, copied(query, "labelSelector", theirs.String()), nil
 }
 
-func withName(query url.Values, selector fields.Selector, name string) url.Values {
-	changed := copied(query)
-	own, err := selector.Transform(func(field, value string) (string, string, error) {
-		for _, f := range nameFields {
-			if f == field {
+// ownNames is a selector with names as one member has them. There is none if it selects a name
+// that is not the member's; that a name is not another member's is so without being asked for.
+func ownNames(selector fields.Selector, member string) (own fields.Selector, some bool) {
+	var terms []fields.Selector
+	for _, r := range selector.Requirements() {
+		value := r.Value
+		if slices.Contains(nameFields, r.Field) {
+			name, its := strings.CutPrefix(value, member+".")
+			switch {
+			case its && name != "":
 				value = name
+			case r.Operator == selection.NotEquals:
+				continue
+			default:
+				return nil, false
 			}
 		}
-		return field, value, nil
-	})
-	if err == nil {
-		changed.Set("fieldSelector", own.String())
+		term := fields.OneTermEqualSelector
+		if r.Operator == selection.NotEquals {
+			term = fields.OneTermNotEqualSelector
+		}
+		terms = append(terms, term(r.Field, value))
 	}
-	return changed
+	return fields.AndSelectors(terms...), true
 }
 
 // get answers with the object of a name: of the one member that has it, or as rows of all
@@ -216,7 +226,7 @@ func ambiguous(x *exchange, having []*reply) error {
 
 // object answers with one object, marked.
 func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
-	content, err := io.ReadAll(io.LimitReader(of.body, splice.MaxItem+1))
+	content, err := io.ReadAll(io.LimitReader(of, splice.MaxItem+1))
 	if err == nil && len(content) > splice.MaxItem {
 		err = splice.ErrTooLarge
 	}
@@ -277,11 +287,10 @@ func badGateway(member string, err error) error {
 	}}
 }
 
-// silence is the error of members that said nothing, where that is not known to be nothing.
+// silence is the error of members that gave nothing, where that is not known to be nothing.
 func silence(x *exchange, t *tally) error {
-	err := apierrors.NewServiceUnavailable(fmt.Sprintf("%d of %d members did not answer within %v, and no other has anything: %s",
-		len(t.silent), t.asked, x.deadline, named(t.silent)))
-	if len(t.silent) < t.asked {
+	err := apierrors.NewServiceUnavailable(strings.Join(t.unanswered(x.deadline), "; ") + "; no other has anything")
+	if len(t.unread()) < t.asked {
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
 	}
 	return err

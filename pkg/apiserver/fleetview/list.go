@@ -39,6 +39,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
+	if err := checkVersion(x.query.Get("resourceVersion"), x.members); err != nil {
+		return err
+	}
 	begin, err := x.tokenOf()
 	if err != nil {
 		return err
@@ -99,55 +102,38 @@ func (x *exchange) what() string {
 func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *tally, error) {
 	t := &tally{asked: len(questions)}
 	var good []*reply
-	var forbidden, missing, failure *metav1.Status
 	for _, reply := range f.ask(ctx, questions) {
 		select {
 		case <-reply.begun:
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
-		switch code := reply.code; {
-		case (code == http.StatusOK || code == http.StatusCreated) && reply.err == nil:
+		if reply.gives() && reply.err == nil {
 			good = append(good, reply)
 			t.say(reply.header)
-		case code == http.StatusForbidden:
-			t.refused = append(t.refused, reply.member)
-			forbidden = first(forbidden, reply)
-		case code == http.StatusNotFound:
-			missing = first(missing, reply)
-		case code >= 500 || code == http.StatusTooManyRequests:
-			t.silent = append(t.silent, reply.member)
-		default:
-			t.failing = append(t.failing, reply.member)
-			failure = first(failure, reply)
-			t.why = failure.Message
+			continue
 		}
+		t.without(reply)
 	}
 	if len(good) > 0 {
 		return good, t, nil
 	}
-	return nil, nil, h.none(x, t, failure, forbidden, missing)
-}
-
-func first(before *metav1.Status, of *reply) *metav1.Status {
-	if before != nil {
-		return before
-	}
-	return of.status()
+	return nil, nil, x.none(t)
 }
 
 // none is the error of a request to which no member gave anything.
-func (h *Handler) none(x *exchange, t *tally, failure, forbidden, missing *metav1.Status) error {
+func (x *exchange) none(t *tally) error {
 	switch {
-	case failure != nil:
-		return &apierrors.StatusError{ErrStatus: *failure}
-	case len(t.silent) > 0:
+	case t.failure != nil:
+		return &apierrors.StatusError{ErrStatus: *t.failure}
+	case len(t.unread()) > 0:
 		return silence(x, t)
-	case forbidden != nil:
-		forbidden.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", forbidden.Message, len(t.refused), t.asked)
-		return &apierrors.StatusError{ErrStatus: *forbidden}
-	case missing != nil:
-		return &apierrors.StatusError{ErrStatus: *missing}
+	case t.forbidden != nil:
+		said := *t.forbidden
+		said.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", said.Message, len(t.refused), t.asked)
+		return &apierrors.StatusError{ErrStatus: said}
+	case t.missing != nil:
+		return &apierrors.StatusError{ErrStatus: *t.missing}
 	}
 	return apierrors.NewInternalError(errNobody)
 }
@@ -185,7 +171,7 @@ func plainHeaders(h http.Header) {
 const reasonBadGateway metav1.StatusReason = "BadGateway"
 
 func spliceOne(out *splice.Writer, reply *reply) (version string, err error) {
-	in := splice.NewReader(reply.body)
+	in := splice.NewReader(reply)
 	if err := in.Open(); err != nil {
 		return "", err
 	}

@@ -19,8 +19,10 @@ import (
 func (wa *watch) follow(ctx context.Context, q question) {
 	ctx, cancel := context.WithCancel(ctx)
 	version := wa.versions.of(q.member)
+	q.narrow = len(wa.x.members) > wide
 	f := &follower{
 		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
+		patience: wa.x.deadline, pause: againAfter,
 		memory: newMemory(&wa.h.remembered, version == ""),
 	}
 	wa.followed[q.member] = f
@@ -94,7 +96,7 @@ func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
 			wa.follow(ctx, q)
 		}
 	}
-	return lines, nil
+	return append(lines, wa.beginning()...), nil
 }
 
 // leave ends the following of a member, and tells that what it had is gone. A watch that went

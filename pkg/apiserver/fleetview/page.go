@@ -13,9 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
@@ -23,7 +23,7 @@ import (
 
 const (
 	// firstWave is how many members are asked first for a page; twice as many each time
-	// that they had too little.
+	// that they had too little, or that one of them says nothing for slotFor.
 	firstWave = 4
 	// heldOfPage is how much of a page waits until all its members have answered: then
 	// its headers can say who has not.
@@ -44,6 +44,11 @@ type page struct {
 	t    tally
 	// read is up to where members were; nil if that got lost in a token.
 	read versions
+	// pending are the members that were asked and not read yet, from the next on; wave is
+	// how many are asked behind them.
+	fanout  *fanout
+	pending []pending
+	wave    int
 	// left is how many items the page may still have, next the member where it goes on,
 	// with the member's token.
 	left int64
@@ -51,8 +56,14 @@ type page struct {
 	from string
 	// late is true if a member has to be told of in a header, and headers are out: the next
 	// page begins with it.
-	late                        bool
-	forbidden, missing, failure *metav1.Status
+	late bool
+}
+
+// pending is what a member was asked for a page, with the most that it was asked for.
+type pending struct {
+	reply    *reply
+	question question
+	limit    int64
 }
 
 // limitOf is how many items the caller wants at most; 0 is all.
@@ -72,22 +83,20 @@ func limitOf(query url.Values) (int64, error) {
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, questions []question, limit int64, begin *token) error {
 	held := &heldWriter{w: w}
 	p := &page{
-		h: h, x: x, ask: questions, left: limit, held: held, read: versions{},
-		out: splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified),
+		h: h, x: x, ask: questions, left: limit, held: held, read: versions{}, wave: firstWave,
+		fanout: h.newFanout(r, x.request.view, x.deadline),
+		out:    splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified),
 	}
+	defer p.fanout.close()
 	held.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
 	if begin != nil {
 		if err := p.goOn(begin); err != nil {
 			return err
 		}
 	}
-	for wave := firstWave; p.next < len(p.ask) && p.left > 0; wave = min(2*wave, h.parallel) {
-		enough, err := p.wave(r, wave)
-		if err != nil {
+	for p.next < len(p.ask) && p.left > 0 && !p.late {
+		if err := p.one(r.Context()); err != nil {
 			return p.broken(err)
-		}
-		if enough {
-			break
 		}
 	}
 	return p.end()
@@ -111,7 +120,10 @@ func (p *page) goOn(at *token) error {
 			return err
 		}
 	}
-	return p.out.Continue(at.Shape)
+	if err := p.out.Continue(at.Shape); err != nil {
+		return apierrors.NewBadRequest("continue key is not valid: it has other columns than any that a view of the fleet gave")
+	}
+	return nil
 }
 
 // broken ends a page that cannot be gone on with. What has begun to flow ends with an
@@ -123,32 +135,60 @@ func (p *page) broken(err error) error {
 	return err
 }
 
-// wave asks some members, from the next on. It is enough if the page ends there.
-func (p *page) wave(r *http.Request, members int) (enough bool, err error) {
-	f := p.h.newFanout(r, p.x.request.view, p.x.deadline)
-	defer f.close()
-	begin := p.next
-	wave := p.ask[begin:min(begin+members, len(p.ask))]
+// one reads the next member.
+func (p *page) one(ctx context.Context) error {
+	if len(p.pending) == 0 {
+		p.askMore(ctx)
+	}
+	now := p.pending[0]
+	more, err := p.member(ctx, now.reply, now.question, now.limit)
+	if err != nil {
+		return err
+	}
+	if more {
+		for _, of := range p.pending {
+			of.reply.close()
+		}
+		p.pending = nil
+		return nil
+	}
+	p.pending = p.pending[1:]
+	p.next, p.from = p.next+1, ""
+	return nil
+}
+
+// askMore asks a wave of members, behind those that were asked.
+func (p *page) askMore(ctx context.Context) {
+	begin := p.next + len(p.pending)
+	wave := p.ask[begin:min(begin+p.wave, len(p.ask))]
+	p.wave = min(2*p.wave, p.h.parallel)
 	asked := make([]question, len(wave))
-	limit := p.left
 	for i, q := range wave {
 		from := ""
-		if i == 0 {
+		if begin+i == p.next {
 			from = p.from
 		}
-		asked[i] = limited(q, limit, from)
+		asked[i] = limited(q, p.left, from)
+		asked[i].narrow = begin > p.next
 	}
-	for i, reply := range f.ask(r.Context(), asked) {
-		more, err := p.member(r.Context(), f, reply, asked[i], limit)
-		if err != nil || more {
-			return p.left <= 0 || p.late, err
-		}
-		p.next, p.from = begin+i+1, ""
-		if p.left <= 0 {
-			return true, nil
+	for i, reply := range p.fanout.ask(ctx, asked) {
+		p.pending = append(p.pending, pending{reply: reply, question: asked[i], limit: p.left})
+	}
+}
+
+// await returns when a member has begun to answer. As long as it says nothing more and more
+// of the others are asked: many that are silent cost little more than one.
+func (p *page) await(ctx context.Context, of *reply) error {
+	for {
+		select {
+		case <-of.begun:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(slotFor):
+			p.askMore(ctx)
 		}
 	}
-	return false, nil
 }
 
 // limited is the question for a part of a member's list.
@@ -165,11 +205,9 @@ func limited(q question, limit int64, from string) question {
 }
 
 // member adds what a member answered. It has more if the page, or the wave, ends within it.
-func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, limit int64) (more bool, err error) {
-	select {
-	case <-reply.begun:
-	case <-ctx.Done():
-		return false, ctx.Err()
+func (p *page) member(ctx context.Context, reply *reply, q question, limit int64) (more bool, err error) {
+	if err := p.await(ctx, reply); err != nil {
+		return false, err
 	}
 	p.t.asked++
 	if reply.code != http.StatusOK || reply.err != nil {
@@ -179,7 +217,7 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 		return false, p.without(reply)
 	}
 	p.t.say(reply.header)
-	in := splice.NewReader(reply.body)
+	in := splice.NewReader(reply)
 	if err := in.Open(); err != nil {
 		return false, badGateway(reply.member, err)
 	}
@@ -194,9 +232,9 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 		}
 		if !fits {
 			reply.close()
-			again := f.ask(ctx, []question{limited(q, p.left, "")})[0]
+			again := p.fanout.ask(ctx, []question{limited(q, p.left, "")})[0]
 			p.t.asked--
-			return p.member(ctx, f, again, q, p.left)
+			return p.member(ctx, again, q, p.left)
 		}
 	} else if err := p.flow(in, marker); err != nil {
 		return false, badGateway(reply.member, err)
@@ -208,30 +246,23 @@ func (p *page) member(ctx context.Context, f *fanout, reply *reply, q question, 
 		p.read.set(reply.member, in.Metadata.ResourceVersion)
 	}
 	p.from = in.Metadata.Continue
-	if p.from != "" {
-		p.next = slices.IndexFunc(p.ask, func(q question) bool { return q.member == reply.member })
-	}
 	return p.from != "", nil
 }
 
 // without notes a member that gave nothing. A token that it does not take any more is the
-// end of the list, as it is of one member's.
+// end of the list, as it is of one member's. One that gave a part with the page before, and
+// says nothing more, was not read: whoever watches then has to be told what it has.
 func (p *page) without(reply *reply) error {
+	if p.from != "" {
+		delete(p.read, reply.member)
+	}
 	switch code := reply.code; {
 	case code == http.StatusGone && p.from != "":
 		return errExpired(reply.member, "has compacted what it would go on with")
-	case code == http.StatusForbidden:
-		p.t.refused = append(p.t.refused, reply.member)
-		p.forbidden = first(p.forbidden, reply)
-	case code == http.StatusNotFound:
-		p.missing = first(p.missing, reply)
-	case code >= 500 || code == http.StatusTooManyRequests:
-		p.t.silent = append(p.t.silent, reply.member)
-	default:
-		p.t.failing = append(p.t.failing, reply.member)
-		p.failure = first(p.failure, reply)
-		p.t.why = p.failure.Message
+	case code == http.StatusBadRequest && p.from != "":
+		return errExpired(reply.member, "does not know any more what it would go on with")
 	}
+	p.t.without(reply)
 	return nil
 }
 
@@ -287,7 +318,7 @@ func (p *page) end() error {
 		return p.broken(apierrors.NewInternalError(err))
 	}
 	if shape.Kind == "" {
-		return p.h.none(p.x, &p.t, p.failure, p.forbidden, p.missing)
+		return p.x.none(&p.t)
 	}
 	var metadata splice.Metadata
 	if p.read != nil {

@@ -61,7 +61,7 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 
 // read decodes a small reply.
 func (r *reply) read(into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.body, maxReview)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r, maxReview)).Decode(into); err != nil {
 		return badGateway(r.member, err)
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
@@ -52,8 +51,7 @@ type streamed struct {
 	read    versions
 	tally   tally
 	// good counts members that gave a list.
-	good                        int
-	forbidden, missing, failure *metav1.Status
+	good int
 	// broken is the first reply that broke off.
 	broken error
 }
@@ -86,7 +84,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	case s.broken != nil:
 		panic(http.ErrAbortHandler)
 	case s.good == 0:
-		return h.none(x, &s.tally, s.failure, s.forbidden, s.missing)
+		return x.none(&s.tally)
 	}
 	metadata := splice.Metadata{ResourceVersion: s.read.encode(x.members), Warnings: s.tally.warnings(x.deadline, x.what())}
 	return ignoreGone(s.out.Close(metadata))
@@ -112,7 +110,7 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 		//lint:ignore nilerr It is said at the end of the answer.
 		return nil
 	}
-	in := splice.NewReader(from.body)
+	in := splice.NewReader(from)
 	if err := in.Open(); err != nil {
 		return err
 	}
@@ -168,17 +166,8 @@ func (s *streamed) item(marked []byte) error {
 
 // without notes a member that gave nothing.
 func (s *streamed) without(of *reply) {
-	said := of.status()
+	of.status() // It is read before others have to wait.
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch code := of.code; {
-	case code == http.StatusForbidden:
-		s.tally.refused, s.forbidden = append(s.tally.refused, of.member), said
-	case code == http.StatusNotFound:
-		s.missing = said
-	case code >= 500 || code == http.StatusTooManyRequests:
-		s.tally.silent = append(s.tally.silent, of.member)
-	default:
-		s.tally.failing, s.failure, s.tally.why = append(s.tally.failing, of.member), said, said.Message
-	}
+	s.tally.without(of)
 }

@@ -57,6 +57,19 @@ func (v versions) encode(members []string) string {
 	return versionPrefix + base64.RawURLEncoding.EncodeToString(text)
 }
 
+// checkVersion refuses what is no version at all. A list is of now, and so not older than any
+// that there was: of this view, of one with other members, or of a member.
+func checkVersion(text string, members []string) error {
+	if _, err := strconv.ParseUint(text, 10, 64); err == nil || text == "" {
+		return nil
+	}
+	_, err := decodeVersions(text, members)
+	if err != nil && (apierrors.IsBadRequest(err) || !strings.HasPrefix(text, versionPrefix)) {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: leave it out, or give one of a list of this view", printable(text)))
+	}
+	return nil
+}
+
 // decodeVersions reads what encode wrote. What is none of a fleet's, such as the version of an
 // object, or is of other members, is 410: whoever has it lists again.
 func decodeVersions(text string, members []string) (versions, error) {

@@ -4,12 +4,14 @@
 package fleetview
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
@@ -24,9 +26,14 @@ const (
 
 // tally is what became of the members of one request.
 type tally struct {
-	asked                    int
-	silent, refused, failing []string
-	why                      string
+	asked int
+	// silent said nothing in time, unwell that they cannot answer now, refused that the
+	// caller may not, failing anything else.
+	silent, unwell, refused, failing []string
+	why                              string
+	// ailment, forbidden and failure are what the first of those said that said something,
+	// missing what the first did that has no such thing.
+	ailment, forbidden, failure, missing *metav1.Status
 	// said are the texts of members' own warnings, each once.
 	said []string
 }
@@ -50,6 +57,47 @@ func (t *tally) say(of http.Header) {
 	}
 }
 
+// without notes a member that gave nothing.
+func (t *tally) without(of *reply) {
+	switch code := of.code; {
+	case errors.Is(of.err, errSilent):
+		t.silent = append(t.silent, of.member)
+	case code == http.StatusForbidden:
+		t.refused, t.forbidden = append(t.refused, of.member), first(t.forbidden, of)
+	case code == http.StatusNotFound:
+		t.missing = first(t.missing, of)
+	case code >= 500 || code == http.StatusTooManyRequests:
+		t.unwell, t.ailment = append(t.unwell, of.member), first(t.ailment, of)
+	default:
+		t.failing, t.failure = append(t.failing, of.member), first(t.failure, of)
+		t.why = t.failure.Message
+	}
+}
+
+func first(before *metav1.Status, of *reply) *metav1.Status {
+	if before != nil {
+		return before
+	}
+	return of.status()
+}
+
+// late notes a member whose list broke off.
+func (t *tally) late(member string) {
+	if !slices.Contains(t.unread(), member) {
+		t.silent = append(t.silent, member)
+	}
+}
+
+// unread are the members of which is not known what they have.
+func (t *tally) unread() []string { return slices.Concat(t.silent, t.unwell) }
+
+// recovered takes back what was noted of a member that has answered by now.
+func (t *tally) recovered(member string) {
+	for _, of := range []*[]string{&t.silent, &t.unwell, &t.refused, &t.failing} {
+		*of = slices.DeleteFunc(*of, func(m string) bool { return m == member })
+	}
+}
+
 // warn says in headers what an answer does not hold.
 func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
 	for _, text := range t.warnings(deadline, what) {
@@ -60,22 +108,29 @@ func (t *tally) warn(h http.Header, deadline time.Duration, what string) {
 }
 
 // warnings are what an answer does not hold, and what members had to say, as sentences.
-func (t *tally) warnings(deadline time.Duration, what string) (all []string) {
-	for _, w := range []struct {
-		members []string
-		text    string
-	}{
-		{t.silent, fmt.Sprintf("did not answer within %v", deadline)},
-		{t.refused, "do not let you " + what},
-		{t.failing, "failed (" + t.why + ")"},
-	} {
-		if len(w.members) == 0 {
-			continue
-		}
-		slices.Sort(w.members)
-		all = append(all, fmt.Sprintf("%d of %d members %s: %s", len(w.members), t.asked, w.text, named(w.members)))
-	}
+func (t *tally) warnings(deadline time.Duration, what string) []string {
+	all := t.unanswered(deadline)
+	all = t.count(all, t.refused, "do not let you "+what)
+	all = t.count(all, t.failing, "failed ("+t.why+")")
 	return append(all, t.said...)
+}
+
+// unanswered are the sentences about those of which is not known what they have.
+func (t *tally) unanswered(deadline time.Duration) []string {
+	all := t.count(nil, t.silent, fmt.Sprintf("did not answer within %v", deadline))
+	if t.ailment == nil {
+		return all
+	}
+	return t.count(all, t.unwell, fmt.Sprintf("could not answer (%d, %s)", t.ailment.Code, t.ailment.Message))
+}
+
+// count appends a sentence about members, if there are any.
+func (t *tally) count(all, members []string, text string) []string {
+	if len(members) == 0 {
+		return all
+	}
+	slices.Sort(members)
+	return append(all, fmt.Sprintf("%d of %d members %s: %s", len(members), t.asked, text, named(members)))
 }
 
 func named(members []string) string {

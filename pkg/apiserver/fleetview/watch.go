@@ -73,7 +73,8 @@ type watchOptions struct {
 // told is what a follower tells the one who writes.
 type told struct {
 	by *follower
-	// began is how the member answered first; it is told once.
+	// began is how the member answered first, and its first success if that was none. It is
+	// told before anything else that the member says.
 	began *reply
 	// event is passed on.
 	event *splice.Event
@@ -153,6 +154,8 @@ func (x *exchange) watchOptions(header http.Header) (watchOptions, error) {
 		// Members are read as they are now: older than any version they are not.
 		o.initial = o.bookmarks
 		return o, nil
+	case sends == "false" && (version == "" || version == "0"):
+		return o, invalidWatch("sendInitialEvents: Forbidden: a view leaves out what is there only from a resourceVersion on: list first")
 	case version == "" || version == "0":
 		return o, nil
 	}
@@ -175,7 +178,7 @@ func (wa *watch) begin(ctx context.Context) error {
 	for len(wa.outcomes) < len(wa.followed) {
 		select {
 		case event := <-wa.events:
-			if event.compacted {
+			if event.compacted && !event.by.memory.whole {
 				return errExpired(event.by.question.member, "has compacted what it would go on with")
 			}
 			if wa.began(event) {
@@ -188,22 +191,11 @@ func (wa *watch) begin(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	var forbidden, missing, failure *metav1.Status
-	for _, member := range wa.x.members {
-		switch of := wa.outcomes[member]; {
-		case of == nil:
-		case of.code == http.StatusForbidden:
-			forbidden = first(forbidden, of)
-		case of.code == http.StatusNotFound:
-			missing = first(missing, of)
-		case of.code < 500 && of.code != http.StatusTooManyRequests:
-			failure = first(failure, of)
-		}
-	}
-	return wa.h.none(wa.x, &wa.tally, failure, forbidden, missing)
+	return wa.x.none(&wa.tally)
 }
 
-// began notes how a member answered first, and reports whether it has something to tell.
+// began notes how a member answered first, or that it does by now, and reports whether it has
+// something to tell.
 func (wa *watch) began(event told) bool {
 	of := event.began
 	if of == nil {
@@ -212,19 +204,13 @@ func (wa *watch) began(event told) bool {
 	member := event.by.question.member
 	wa.outcomes[member] = of
 	wa.tally.asked = len(wa.followed)
-	switch code := of.code; {
-	case code == http.StatusOK && of.err == nil:
-		wa.tally.say(of.header)
-		return true
-	case code == http.StatusForbidden:
-		wa.tally.refused = append(wa.tally.refused, member)
-	case code == http.StatusNotFound:
-	case code >= 500 || code == http.StatusTooManyRequests:
-		wa.tally.silent = append(wa.tally.silent, member)
-	default:
-		wa.tally.failing, wa.tally.why = append(wa.tally.failing, member), of.status().Message
+	if of.code != http.StatusOK || of.err != nil {
+		wa.tally.without(of)
+		return false
 	}
-	return false
+	wa.tally.recovered(member)
+	wa.tally.say(of.header)
+	return true
 }
 
 // write passes events on until the watch ends. It is the only one that writes. Whoever is
@@ -294,8 +280,11 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 		by.memory.round++
 	case event.listing < 0:
 		by.listing, by.tried = false, true
-		if member := by.question.member; !event.listed && !slices.Contains(wa.tally.silent, member) {
-			wa.tally.silent = append(wa.tally.silent, member)
+		if !event.listed {
+			wa.tally.late(by.question.member)
+		}
+		if !event.listed && !by.memory.whole {
+			return nil, errExpired(by.question.member, "has broken off, and of which is not known what it had")
 		}
 	}
 	if event.event != nil {
@@ -311,7 +300,10 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 			return nil, err
 		}
 	}
-	return append(lines, wa.beginning(event)...), nil
+	if event.began != nil || event.listing < 0 {
+		lines = append(lines, wa.beginning()...)
+	}
+	return lines, nil
 }
 
 // line is an event as it is passed on. What is listed again was sent before.
@@ -326,11 +318,8 @@ func (wa *watch) line(by *follower, event *splice.Event) ([]byte, error) {
 
 // beginning is the bookmark that says that all that was there has been sent, once every
 // member was listed that answered.
-func (wa *watch) beginning(event told) []byte {
-	if !wa.initial || event.began == nil && event.listing >= 0 {
-		return nil
-	}
-	if len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
+func (wa *watch) beginning() []byte {
+	if !wa.initial || len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
 		return nil
 	}
 	for _, f := range wa.followed {
@@ -373,7 +362,7 @@ func (wa *watch) mark(annotations map[string]string) []byte {
 // late are the members of which nothing was read yet.
 func (wa *watch) late() []string {
 	var late []string
-	for _, member := range wa.tally.silent {
+	for _, member := range wa.tally.unread() {
 		if _, known := wa.versions[member]; !known && wa.followed[member] != nil {
 			late = append(late, member)
 		}
