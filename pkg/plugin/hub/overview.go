@@ -136,7 +136,9 @@ type PlacementRow struct {
 	Name string
 	// Scheduled and Available are the statuses of these conditions; empty if not set.
 	Scheduled, Applied, Available string
-	// Well is true if it is scheduled and available.
+	// Reason is that of what is worst.
+	Reason string
+	// Well is true if it is scheduled and available, and there is something to place.
 	Well bool
 }
 
@@ -189,8 +191,9 @@ func rowsOfTable(table *metav1.Table) ([]PlacementRow, error) {
 		}
 		r := PlacementRow{
 			Name: NameOf(&object), Scheduled: cell(&table.Rows[i], "Scheduled"), Applied: cell(&table.Rows[i], "Applied"), Available: cell(&table.Rows[i], "Available"),
+			Reason: cell(&table.Rows[i], "Reason"),
 		}
-		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue)
+		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue) && r.Reason != placementv1beta1.ReasonNothingSelected
 		rows = append(rows, r)
 	}
 	return rows, nil

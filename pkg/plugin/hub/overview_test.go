@@ -17,9 +17,10 @@ import (
 
 func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
 	var table metav1.Table
-	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"}],"rows":[
-		{"cells":["a","True","True"],"object":{"metadata":{"name":"a"}}},
+	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"},{"name":"Reason"}],"rows":[
+		{"cells":["a","True","True",""],"object":{"metadata":{"name":"a"}}},
 		{"cells":["b",null,"True"],"object":{"metadata":{"name":"b","namespace":"team"}}},
+		{"cells":["nothing","True","True","NothingSelected"],"object":{"metadata":{"name":"nothing"}}},
 		{"cells":["c"],"object":{"metadata":{"name":"c"}}}]}`
 	if err := json.Unmarshal([]byte(text), &table); err != nil {
 		t.Fatal(err)
@@ -28,7 +29,8 @@ func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true}, {Name: "team/b", Scheduled: "True"}, {Name: "c"}}
+	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true}, {Name: "team/b", Scheduled: "True"},
+		{Name: "nothing", Scheduled: "True", Available: "True", Reason: "NothingSelected"}, {Name: "c"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
