@@ -143,7 +143,8 @@ func (h *Hub) evidence(ctx context.Context, a *why.Answer) (why.Evidence, error)
 	return seen, err
 }
 
-// podsOf are the Pods of a workload that have come, of which there may be none.
+// podsOf are the Pods of a workload that have come, those of its latest template if there are
+// any; there may be none.
 func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
 	if a.Of.Group != "apps" {
 		return nil, nil
@@ -157,17 +158,17 @@ func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
 	}
-	selector := availability.SelectorOf(object)
-	if selector == "" {
+	pods := availability.PodsOf(object)
+	if pods.Selector == "" {
 		return nil, nil
 	}
 	client, err := h.onMember(a.Member)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.CoreV1().Pods(a.Of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
+	list, err := client.CoreV1().Pods(a.Of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: pods.Selector, Limit: maxPods})
 	if err != nil {
 		return nil, fmt.Errorf("reading the Pods of %s on member %q: %w", a.Object, a.Member, err)
 	}
-	return list.Items, nil
+	return pods.Latest(list.Items), nil
 }
