@@ -126,6 +126,17 @@ func fleetOf() []client.Object {
 						Condition:          condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "ManifestApplyFailed", "-----BEGIN RSA PRIVATE KEY-----\n"+planted+"\n-----END RSA PRIVATE KEY----- in a manifest"),
 					}}},
 			}}},
+		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "empty"}, Status: placementv1beta1.PlacementStatus{
+			ObservedResourceIndex: "0", Conditions: []metav1.Condition{
+				condition("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "Scheduled", ""),
+				condition("ClusterResourcePlacementAvailable", metav1.ConditionTrue, "ResourceAvailable", "")}}},
+		&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "quota"}, Status: placementv1beta1.PlacementStatus{
+			PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{{ClusterName: "member-a",
+				Conditions: []metav1.Condition{condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "NotAllWorkHaveBeenApplied", "")},
+				FailedPlacements: []placementv1beta1.FailedResourcePlacement{{
+					ResourceIdentifier: placementv1beta1.ResourceIdentifier{Kind: "Deployment", Namespace: "shop", Name: "web"},
+					Condition:          condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "ManifestApplyFailed", "exceeded quota: small"),
+				}}}}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "older"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
 			condition(placementv1beta1.ConditionAuthorNotAsked, metav1.ConditionTrue, placementv1beta1.ReasonNoAnswer, "Nobody was asked")}}},
 		&placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bounded"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{
@@ -204,9 +215,11 @@ fleet-member-member-b  cluster-gateway  False     in 10m   Refused: token=[remov
 1 are well
 
 PLACEMENTS THAT ARE NOT AVAILABLE
-PLACEMENT  CONDITION  WHY NOT
-shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest (and on 1 more member)
-2 are available; kubectl fleetgate why <placement> says what to do
+PLACEMENT  CONDITION  WHY NOT                                                                                                        TO DO
+quota      Applied    on member "member-a", Deployment shop/web: exceeded quota: small                                               raise the ResourceQuota that is named on member member-a, or have Deployment shop/web ask for less
+shop       Applied    on member "member-b", ConfigMap shop/settings: [removed] in a manifest                                         kubectl fleetgate why shop
+empty      Scheduled  spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them  create on the hub what spec.resourceSelectors of placement empty name, or correct them
+2 are available
 
 PLACEMENTS THAT NOBODY WAS ASKED ABOUT, OR NOT ALL OF
 PLACEMENT     CONDITION          WHY

@@ -28,6 +28,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement/trouble"
+	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
 // What troubles comes first, and what waits before what is well.
@@ -220,7 +221,7 @@ func (r *Reporter) accounts(ctx context.Context) (section, error) {
 // placements are those that have not arrived everywhere, with what keeps them from it: each
 // kind of trouble with the first member and object that has it.
 func (r *Reporter) placements(ctx context.Context) (section, error) {
-	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "WHY NOT"}}
+	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "WHY NOT", "TO DO"}}
 	var wide placementv1beta1.ClusterResourcePlacementList
 	wideNote, err := r.list(ctx, &wide)
 	if err != nil {
@@ -246,11 +247,7 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 		}
 		s.rows = append(s.rows, rows...)
 	}
-	remedy := ""
-	if len(s.rows) > 0 {
-		remedy = "kubectl fleetgate why <placement> says what to do"
-	}
-	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine), remedy)
+	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("%d are available", fine))
 	return s, nil
 }
 
@@ -262,18 +259,18 @@ func placementRows(placement placementv1beta1.PlacementObject) []row {
 		if t.Waits {
 			rank = waiting
 		}
-		rows = append(rows, row{rank: rank, cells: []string{name, t.Condition, t.String()}})
+		rows = append(rows, row{rank: rank, cells: []string{name, t.Condition, t.String(), why.Remedy(t.Message, t.Object, t.Member, name)}})
 	}
 	if len(rows) > 0 {
 		return rows
 	}
 	conditions := placement.GetStatus().Conditions
 	if len(conditions) == 0 {
-		return []row{{rank: waiting, cells: []string{name, "-", "no gateway has looked at it"}}}
+		return []row{{rank: waiting, cells: []string{name, "-", "no gateway has looked at it", "see above which gateway leads"}}}
 	}
 	for _, c := range conditions {
 		if c.Status != metav1.ConditionTrue {
-			return []row{{rank: waiting, cells: []string{name, c.Type + "=" + string(c.Status), c.Reason + ": " + c.Message}}}
+			return []row{{rank: waiting, cells: []string{name, c.Type + "=" + string(c.Status), c.Reason + ": " + c.Message, why.Remedy(c.Message, "", "", name)}}}
 		}
 	}
 	return nil

@@ -37,6 +37,29 @@ func TestReadmeShowsWhatMakeUpPrints(t *testing.T) {
 	}
 }
 
+// TestNobodyReadsTheSecretOfATokenBeforeItIsThere holds on each page that has a token made
+// and its values read that they wait in between: the Secret comes a moment later.
+func TestNobodyReadsTheSecretOfATokenBeforeItIsThere(t *testing.T) {
+	reads := regexp.MustCompile(`(?m)^ *kubectl .*get secret (\S+) .*\.data\.values`)
+	found := 0
+	for _, suffix := range []string{".md", "NOTES.txt"} {
+		walkIn(t, ".", suffix, func(path, text string) {
+			for _, at := range reads.FindAllStringSubmatchIndex(text, -1) {
+				found++
+				secret := text[at[2]:at[3]]
+				waits := regexp.MustCompile(`(?m)^ *while ! kubectl .*get secret ` + regexp.QuoteMeta(secret) + `; do sleep 1; done\n\z`)
+				if !waits.MatchString(text[:at[0]]) {
+					t.Errorf("%s reads Secret %q without the line before that waits for it", path, secret)
+				}
+			}
+		})
+	}
+	const least = 5
+	if found < least {
+		t.Errorf("%d pages read a token's Secret, at least %d are known: this test looks for another command", found, least)
+	}
+}
+
 // outputOf is the block of the README that shows what make up prints.
 func outputOf(t *testing.T) string {
 	t.Helper()

@@ -243,12 +243,22 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
 	}
 	if silent && joinedStatus(status.Conditions) == metav1.ConditionTrue {
+		tellLastBeat(mc, &status, p)
 		meta.SetStatusCondition(&status.Conditions, silentCondition(mc.Generation))
 	}
 	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !r.isHeartbeatDue(mc.Status, status) {
 		return mc.Status
 	}
 	return status
+}
+
+// tellLastBeat says of a member that falls silent when it was heard of last: the Leases since
+// the heartbeat that is shown were not worth a write each. Once told, it is not touched again.
+func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p pulse) {
+	agent := status.AgentStatusOf(clusterv1beta1.MemberAgent)
+	if agent != nil && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
+		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
+	}
 }
 
 // reportOf is the report that a MemberCluster shows.

@@ -152,6 +152,29 @@ func TestSilenceGivesUnknownUntilTheNextBeat(t *testing.T) {
 	}
 }
 
+func TestASilentMemberShowsTheLeaseThatWasHeardLast(t *testing.T) {
+	w := watch(time.Hour)
+	w.report()
+	w.pass(2)
+	last := w.hub.Now()
+	w.writes = 0
+	w.hub.Step(DefaultSilence)
+	if d := w.look(); !d.silent || w.writes != 1 {
+		t.Fatalf("silent %v after %d writes", d.silent, w.writes)
+	}
+	if !w.heartbeat().Equal(last) {
+		t.Errorf("it was heard of last at %s, and shows %s", last, w.heartbeat())
+	}
+	if since, silent := w.mc.SilentSince(); !silent || !since.Time.Equal(last) {
+		t.Errorf("nothing is heard since %s (%v), want %s", since, silent, last)
+	}
+	forged := metav1.NewTime(time.Unix(1000, 0))
+	w.mc.Status.AgentStatus[0].LastReceivedHeartbeat = forged
+	if w.look(); !w.heartbeat().Equal(forged.Time) {
+		t.Errorf("what was written by hand became %s", w.heartbeat())
+	}
+}
+
 func TestAGatewayThatStartsGivesEveryMemberTheWholeTime(t *testing.T) {
 	w := watch(-time.Hour)
 	w.report()

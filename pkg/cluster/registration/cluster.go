@@ -318,6 +318,10 @@ func desiredReady(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 	if agent == nil {
 		return ready(corev1.ConditionFalse, reasonWaitCheckIn, "waiting for the agent's first report")
 	}
+	if since, silent := mc.SilentSince(); silent {
+		return ready(corev1.ConditionFalse, reasonNotJoined, fmt.Sprintf("nothing is heard of the agent since %s: see the condition Joined of MemberCluster %s",
+			since.UTC().Format(time.RFC3339), mc.Name))
+	}
 	if !meta.IsStatusConditionTrue(mc.Status.Conditions, clusterv1beta1.ConditionJoined) {
 		return ready(corev1.ConditionFalse, reasonNotJoined, "the agent has not joined: see its conditions in MemberCluster "+mc.Name)
 	}

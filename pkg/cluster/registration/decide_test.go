@@ -321,4 +321,8 @@ func TestClusterStatusMovesInStepsAndKeepsItsTimes(t *testing.T) {
 	if got := desiredClusterStatus(seen, mc, start).Agent.LastSeen; !got.Equal(&mc.Status.AgentStatus[0].LastReceivedHeartbeat) {
 		t.Errorf("of a member that is not heard any more lastSeen is %v", got)
 	}
+	const silent = "nothing is heard of the agent since 2026-08-01T12:01:00Z: see the condition Joined of MemberCluster edge"
+	if got := desiredReady(seen, mc); got.Reason != reasonNotJoined || got.Message != silent {
+		t.Errorf("a silent agent that has joined is said to be %s: %s", got.Reason, got.Message)
+	}
 }

@@ -228,12 +228,14 @@ func TestASilentMemberIsNotSaidToBeAtWork(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}
 	member.Status.Conditions = []metav1.Condition{{
 		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown,
-		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 3, 0, 0, time.UTC)), // When the hub gave up waiting.
 	}}
 	if got := silence(member); got != "" {
 		t.Errorf("a member that has yet to join is silent: %s", got)
 	}
-	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent}}
+	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
+		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+	}}
 	const silent = `, and nothing is heard of member "edge" since 2026-01-31T12:00:00Z: see its condition Joined`
 	for name, tc := range map[string]struct {
 		of        string

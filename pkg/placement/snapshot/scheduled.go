@@ -51,9 +51,11 @@ func (r *Reconciler) setScheduled(ctx context.Context, placement placementv1beta
 	before := placement.DeepCopyObject().(client.Object)
 	condition.Type = placement.ConditionType(placementv1beta1.ConditionScheduled)
 	condition.ObservedGeneration = placement.GetGeneration()
-	if !meta.SetStatusCondition(&placement.GetStatus().Conditions, condition) {
+	status := placement.GetStatus()
+	if !meta.SetStatusCondition(&status.Conditions, condition) {
 		return nil
 	}
+	status.Reason, status.Message = condition.Reason, condition.Message // It is never True here.
 	if err := r.Client.Status().Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/family"
+	"fleetgate.io/fleetgate/pkg/placement/trouble"
 )
 
 // Observed is what a status is made from.
@@ -47,12 +48,14 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 	}
 	if !c.scheduled() {
 		c.keepOnly(nil)
+		c.summarize()
 		return c.status
 	}
 	counts := c.members()
 	c.missing()
 	c.sumUp(counts)
 	c.status.Members = fmt.Sprintf("%d/%d", wellOf(c.status), len(c.status.PlacementStatuses))
+	c.summarize()
 	return c.status
 }
 
@@ -107,16 +110,12 @@ func (c *computation) scheduled() bool {
 		return false
 	}
 	message := decided.Message
-	if c.Index != "" && len(c.Resources) == 0 {
-		message += nothingSelected
+	if c.status.SelectsNothing() {
+		message += "; " + trouble.NothingSelected
 	}
 	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: message})
 	return true
 }
-
-// nothingSelected is said where people look first: all conditions of a placement
-// without resources are as good as those of one that works.
-const nothingSelected = "; spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them"
 
 // members appends what became of the placement on each selected member.
 func (c *computation) members() tally {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/trouble"
 )
 
 const generation = 5
@@ -136,6 +137,45 @@ func TestAStatusSaysOnHowManyMembersAllIsWell(t *testing.T) {
 	}
 	if got := Compute(&Observed{Placement: fixed, Policy: &placementv1beta1.ClusterSchedulingPolicySnapshot{}}).Members; got != "" {
 		t.Errorf("before the scheduler has decided it is %q", got)
+	}
+}
+
+func TestWhatKubectlPrintsOfAPlacementSaysWhatIsWorst(t *testing.T) {
+	something := []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
+	failed := append(slices.Clone(wellOff[:3]), "Applied=False/NotAllWorkHaveBeenApplied")
+	pending := slices.Clone(wellOff[:3])
+	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
+		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+	}
+	for name, tc := range map[string]struct {
+		change    func(*placementv1beta1.ClusterResourcePlacement)
+		policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
+		resources []placementv1beta1.ResourceIdentifier
+		bindings  []placementv1beta1.BindingObject
+		available metav1.ConditionStatus
+		reason    string
+		// message is what the sentence begins with.
+		message string
+	}{
+		"all is well": {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff...)}, "True", "", ""},
+		"nothing is selected, and all conditions are True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", wellOff...)},
+			"True", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
+		"nothing is selected, for no member": {nil, decided(), nil, nil, "", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
+		"an apply failed": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("a", failed...), bound("b", failed...)},
+			"False", "ApplyFailed", `on member "a", `},
+		"a member that is pending hides no failure of another": {nil, decided("a", "b"), something,
+			[]placementv1beta1.BindingObject{bound("a", pending...), bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
+		"nor one that has no binding yet":       {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
+		"it is on its way":                      {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", pending...)}, "Unknown", "ApplyPending", "Waiting for news"},
+		"differences are reported, not applied": {reportDiff, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff[:3]...)}, "", "DiffReportingPending", "Waiting for news"},
+		"the scheduler has not looked":          {nil, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, something, nil, "", "SchedulePending", "The scheduler has not looked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Compute(&Observed{Placement: placementOf(tc.change), Policy: tc.policy, Snapshot: "p-2-snapshot", Index: "2", Resources: tc.resources, Bindings: tc.bindings})
+			if got.Available != tc.available || got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.message) || (got.Message == "") != (tc.message == "") {
+				t.Errorf("available %q, reason %q, message %q", got.Available, got.Reason, got.Message)
+			}
+		})
 	}
 }
 
@@ -432,7 +472,7 @@ func TestPlacementOfNothingSaysSo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := Compute(&Observed{Placement: placementOf(nil), Policy: decided(), Index: tt.index, Resources: tt.resources})
-			if got := strings.HasSuffix(status.Conditions[0].Message, nothingSelected); got != tt.want {
+			if got := strings.HasSuffix(status.Conditions[0].Message, "; "+trouble.NothingSelected); got != tt.want {
 				t.Errorf("condition says that nothing is selected: %v, want %v: %q", got, tt.want, status.Conditions[0].Message)
 			}
 		})

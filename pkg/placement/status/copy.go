@@ -38,6 +38,9 @@ func (r *Reconciler) copyToNamespace(ctx context.Context, placement placementv1b
 		if apierrors.IsNotFound(err) || family.RefusedAsGoing(err) {
 			err = nil // The namespace: what the placement selects changes when it is made.
 		}
+		if status.Reason == "" {
+			status.Reason, status.Message = condition.Reason, condition.Message
+		}
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	return err

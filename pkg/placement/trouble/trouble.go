@@ -27,7 +27,7 @@ type Trouble struct {
 	Object string
 	// Message is the sentence about it.
 	Message string
-	// Others is how many more members have the same.
+	// Others is how many more members have the same, and wait likewise or not.
 	Others int
 	// Waits is true for what may well pass by itself, such as a rollout that goes on.
 	Waits bool
@@ -35,6 +35,10 @@ type Trouble struct {
 
 // Drifted is the Condition of objects that were changed on a member.
 const Drifted = "Drifted"
+
+// NothingSelected is the sentence about a placement that places nothing: its conditions are
+// as good as those of one that works.
+const NothingSelected = "spec.resourceSelectors match nothing on the hub, so nothing is placed: create what they name, or correct them"
 
 // String is a sentence: on member "a", Deployment shop/web: it was refused (and on 3 more members).
 func (t Trouble) String() string {
@@ -63,10 +67,16 @@ var worst = [...]string{
 
 // Of returns the troubles of a placement, the worst first, at most one of each condition.
 func Of(placement placementv1beta1.PlacementObject) []Trouble {
-	status := placement.GetStatus()
+	return OfStatus(placement, placement.GetStatus())
+}
+
+// OfStatus is Of for a status that the placement is to have.
+func OfStatus(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) []Trouble {
 	var lasting, waiting []Trouble
 	if c := meta.FindStatusCondition(status.Conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)); c != nil && c.Status == metav1.ConditionFalse {
 		lasting = append(lasting, Trouble{Condition: placementv1beta1.ConditionScheduled, Message: c.Message})
+	} else if status.SelectsNothing() {
+		waiting = append(waiting, Trouble{Condition: placementv1beta1.ConditionScheduled, Message: NothingSelected, Waits: true})
 	}
 	for _, condition := range worst {
 		switch found, ok := ofMembers(status.PlacementStatuses, condition); {
@@ -83,7 +93,8 @@ func Of(placement placementv1beta1.PlacementObject) []Trouble {
 }
 
 // ofMembers is the trouble of the members whose condition is False; a member where it will
-// not pass by itself is told before one where it may.
+// not pass by itself is told before one where it may, and those of the other sort are not
+// counted to it.
 func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition string) (Trouble, bool) {
 	var found Trouble
 	count := 0
@@ -92,9 +103,12 @@ func ofMembers(members []placementv1beta1.PerClusterPlacementStatus, condition s
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue
 		}
-		count++
-		if one := OfMember(&members[i], c); count == 1 || found.Waits && !one.Waits {
-			found = one
+		one := OfMember(&members[i], c)
+		switch {
+		case count == 0 || found.Waits && !one.Waits:
+			found, count = one, 1
+		case found.Waits == one.Waits:
+			count++
 		}
 	}
 	found.Others = count - 1

@@ -30,6 +30,24 @@ func failed(kind, namespace, name, condition, message string) placementv1beta1.F
 	}
 }
 
+func TestAPlacementOfNothingIsNotWell(t *testing.T) {
+	placement := &placementv1beta1.ClusterResourcePlacement{}
+	scheduled := metav1.Condition{Type: placement.ConditionType(placementv1beta1.ConditionScheduled), Status: metav1.ConditionTrue}
+	placement.Status = placementv1beta1.PlacementStatus{ObservedResourceIndex: "0", Conditions: []metav1.Condition{scheduled}}
+	want := Trouble{Condition: placementv1beta1.ConditionScheduled, Message: NothingSelected, Waits: true}
+	if got := Of(placement); len(got) != 1 || got[0] != want {
+		t.Errorf("got %+v", got)
+	}
+	placement.Status.SelectedResources = []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
+	if got := Of(placement); len(got) > 0 {
+		t.Errorf("one that places something has trouble: %+v", got)
+	}
+	placement.Status = placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{scheduled}}
+	if got := Of(placement); len(got) > 0 {
+		t.Errorf("one of which nobody knows yet what it selects has trouble: %+v", got)
+	}
+}
+
 func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 	const applied, available = placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
 	drifted := on("d", available, "NotAllWorkAreAvailable", "Work \"w\" is not available yet")
@@ -63,7 +81,15 @@ func TestTheWorstIsToldFirstWithMemberObjectAndSentence(t *testing.T) {
 				on("b", applied, placementv1beta1.ReasonApplyInProgress, "Work \"w\" is being applied"),
 				on("c", applied, "NotAllWorkHaveBeenApplied", "Work \"w\" is not applied"),
 			},
-			want: []string{`on member "c", Work "w" is not applied (and on 2 more members)`},
+			want: []string{`on member "c", Work "w" is not applied`},
+		},
+		"those that are on their way are no more members of that which was refused": {
+			members: []placementv1beta1.PerClusterPlacementStatus{
+				on("a", applied, "NotAllWorkHaveBeenApplied", "Work \"w\" is not applied"),
+				on("b", applied, placementv1beta1.ReasonApplyInProgress, "Work \"w\" is being applied"),
+				on("c", applied, "NotAllWorkHaveBeenApplied", "Work \"w\" is not applied"),
+			},
+			want: []string{`on member "a", Work "w" is not applied (and on 1 more member)`},
 		},
 		"a failure of another condition is not mistaken for it": {
 			members: []placementv1beta1.PerClusterPlacementStatus{

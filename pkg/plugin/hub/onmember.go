@@ -145,39 +145,41 @@ func (h *Hub) evidence(ctx context.Context, a *why.Answer) (why.Evidence, error)
 	return seen, err
 }
 
-// podsOf are the Pods of a workload that have come, of which there may be none.
+// podsOf are the Pods of a workload that have come, those of its latest template if there are
+// any; there may be none.
 func (h *Hub) podsOf(ctx context.Context, a *why.Answer) ([]corev1.Pod, error) {
-	selector, err := h.podSelector(ctx, a)
-	if err != nil || selector == "" {
+	pods, err := h.podSelector(ctx, a)
+	if err != nil || pods.Selector == "" {
 		return nil, err
 	}
 	client, err := h.onMember(a.Member)
 	if err != nil {
 		return nil, err
 	}
-	list, err := client.CoreV1().Pods(a.Of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
+	list, err := client.CoreV1().Pods(a.Of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: pods.Selector, Limit: maxPods})
 	if err != nil {
 		return nil, fmt.Errorf("reading the Pods of %s on member %q: %w", a.Object, a.Member, err)
 	}
-	return list.Items, nil
+	return pods.Latest(list.Items), nil
 }
 
-// podSelector selects the Pods of a workload; empty if the object is none.
-func (h *Hub) podSelector(ctx context.Context, a *why.Answer) (string, error) {
+// podSelector selects the Pods of a workload; nothing if the object is none.
+func (h *Hub) podSelector(ctx context.Context, a *why.Answer) (availability.Pods, error) {
+	var none availability.Pods
 	if a.Of.Group == "batch" && a.Of.Kind == "Job" {
-		return labels.Set{batchv1.JobNameLabel: a.Of.Name}.String(), nil
+		return availability.Pods{Selector: labels.Set{batchv1.JobNameLabel: a.Of.Name}.String()}, nil
 	}
 	if a.Of.Group != "apps" {
-		return "", nil
+		return none, nil
 	}
 	asker, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
 	if err != nil {
-		return "", fmt.Errorf("reaching member %q: %w", a.Member, err)
+		return none, fmt.Errorf("reaching member %q: %w", a.Member, err)
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: a.Of.Group, Version: a.Of.Version, Kind: a.Of.Kind})
 	object, err := asker.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
+		return none, fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
 	}
-	return availability.SelectorOf(object), nil
+	return availability.PodsOf(object), nil
 }

@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +32,9 @@ type Overview struct {
 	// could not be asked; then they are nil.
 	Tunnels        map[string]Tunnel
 	TunnelsUnknown error
+	// Renewed is when the agent of each member has renewed its Lease; nil for who may not read
+	// Leases. A MemberCluster is not written for each.
+	Renewed map[string]metav1.Time
 	// Failing are the placements that are not what they should be, by member.
 	Failing map[string][]string
 }
@@ -51,6 +56,10 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 			o.Tunnels, o.TunnelsUnknown = h.tunnels(ctx)
 			return nil // A gateway that is away is something to show.
 		},
+		func(ctx context.Context) error {
+			o.Renewed = h.renewed(ctx)
+			return nil
+		},
 		func(ctx context.Context) (err error) {
 			o.Failing, err = h.failing(ctx)
 			return err
@@ -70,6 +79,35 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 		all[list.Items[i].Name] = list.Items[i].Status
 	}
 	return all, nil
+}
+
+// renewed reads the Leases of all agents. When they were written is taken from the hub, which
+// notes it beside who wrote: agents write the time of their own clocks into them. Who may not
+// read them has what the MemberClusters say.
+func (h *Hub) renewed(ctx context.Context) map[string]metav1.Time {
+	var leases coordinationv1.LeaseList
+	if err := h.List(ctx, &leases, client.MatchingFields{"metadata.name": clusterv1beta1.AgentLease}); err != nil {
+		return nil
+	}
+	all := make(map[string]metav1.Time, len(leases.Items))
+	for i := range leases.Items {
+		member, ok := strings.CutPrefix(leases.Items[i].Namespace, clusterv1beta1.MemberNamespacePrefix)
+		if written := lastWrite(&leases.Items[i]); ok && leases.Items[i].Spec.RenewTime != nil {
+			all[member] = written
+		}
+	}
+	return all
+}
+
+// lastWrite is when somebody wrote an object last, by the clock of its API server.
+func lastWrite(object metav1.Object) metav1.Time {
+	var last metav1.Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(last.Time) {
+			last = *entry.Time
+		}
+	}
+	return last
 }
 
 // failing is, by member, the names of the placements that are not well there.
@@ -104,11 +142,11 @@ func NameOf(placement metav1.Object) string {
 	return placement.GetNamespace() + "/" + placement.GetName()
 }
 
-// WellPlacement is true for one that is scheduled and through the last stage of its strategy on
-// all its members, of which there may be none.
+// WellPlacement is true for one that has something to place, is scheduled and through the last
+// stage of its strategy on all its members, of which there may be none.
 func WellPlacement(placement placementv1beta1.PlacementObject) bool {
 	conditions := placement.GetStatus().Conditions
-	if !meta.IsStatusConditionTrue(conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
+	if placement.GetStatus().SelectsNothing() || !meta.IsStatusConditionTrue(conditions, placement.ConditionType(placementv1beta1.ConditionScheduled)) {
 		return false
 	}
 	if len(placement.GetStatus().PlacementStatuses) == 0 {
@@ -152,8 +190,10 @@ type PlacementRow struct {
 	Name string
 	// Scheduled and Available are the statuses of these conditions; empty if not set.
 	Scheduled, Applied, Available string
-	// Well is true if the columns say that it is scheduled and available. Others may be well,
-	// too, see WellPlacement.
+	// Reason is that of what is worst.
+	Reason string
+	// Well is true if the columns say that it is scheduled and available, and there is
+	// something to place. Others may be well, too, see WellPlacement.
 	Well bool
 }
 
@@ -206,8 +246,9 @@ func rowsOfTable(table *metav1.Table) ([]PlacementRow, error) {
 		}
 		r := PlacementRow{
 			Name: NameOf(&object), Scheduled: cell(&table.Rows[i], "Scheduled"), Applied: cell(&table.Rows[i], "Applied"), Available: cell(&table.Rows[i], "Available"),
+			Reason: cell(&table.Rows[i], "Reason"),
 		}
-		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue)
+		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue) && r.Reason != placementv1beta1.ReasonNothingSelected
 		rows = append(rows, r)
 	}
 	return rows, nil
@@ -219,7 +260,7 @@ type MemberState struct {
 	Joined metav1.ConditionStatus
 	// Connected is Yes, No, or Unknown if the gateway could not be asked.
 	Connected string
-	// LastSeen is the last heartbeat; zero if there never was one.
+	// LastSeen is when the hub heard of the agent last, a report or a Lease; zero if it never has.
 	LastSeen metav1.Time
 	// Agent and Kubernetes are versions.
 	Agent, Kubernetes string
@@ -254,6 +295,9 @@ func (o *Overview) State(member *clusterv1beta1.MemberCluster) MemberState {
 	}
 	if agent := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil {
 		s.LastSeen = agent.LastReceivedHeartbeat
+		if renewed := o.Renewed[member.Name]; renewed.After(s.LastSeen.Time) {
+			s.LastSeen = renewed
+		}
 	}
 	if status, known := o.Tunnels[member.Name]; known {
 		s.Connected = Connected

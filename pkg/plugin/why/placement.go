@@ -78,6 +78,9 @@ func (f *Facts) whole() []Answer {
 			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[kind]}}
 		}
 	}
+	if status.SelectsNothing() {
+		return []Answer{f.answer(Answer{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}, "")}
+	}
 	return nil
 }
 

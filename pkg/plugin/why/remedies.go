@@ -51,6 +51,8 @@ var byMessage = []remedy{
 		"take the annotation away: kubectl annotate clusterresourceplacement {placement} " + placementv1beta1.PausedAnnotation + "-"},
 	{regexp.MustCompile(`member .* is paused`),
 		"take the annotation away: kubectl annotate membercluster {member} " + placementv1beta1.PausedAnnotation + "-"},
+	{regexp.MustCompile(`resourceSelectors match nothing`),
+		"create on the hub what spec.resourceSelectors of {object} name, or correct them"},
 	{regexp.MustCompile(`chart cannot be rendered|chart could not be fetched|chart takes more|may take charts`),
 		"correct the chart, its values or where it is taken from on the hub"},
 	{regexp.MustCompile(`[Ii]nvalid value|is invalid:|[Uu]nknown field|unmarshal|cannot be handled as`),

@@ -206,7 +206,8 @@ func (e *Engine) applied(t task, it Item, live, written *unstructured.Unstructur
 	out := seen(it, written, t.owner)
 	out.Holds, out.Availability = out.Holds || it.Way.owns(), availability.Of(written)
 	if out.Availability.State == availability.NotYet {
-		out.pods = availability.SelectorOf(written)
+		out.pods = availability.PodsOf(written)
+		out.Availability.Message = Shorten(out.Availability.Message)
 	}
 	if it.Way.Whole {
 		out.Drift = Differences{Fields: compare.Objects(it.object, written)}

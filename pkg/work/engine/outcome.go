@@ -73,7 +73,7 @@ type Outcome struct {
 	// asking why.
 	AskIn time.Duration
 	// pods selects those of a workload.
-	pods string
+	pods availability.Pods
 	// unserved is set when the plan was made with a kind that the member has no longer.
 	unserved bool
 }

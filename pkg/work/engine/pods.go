@@ -53,7 +53,7 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 	now := e.clock.Now()
 	for i := range r.Outcomes {
 		out := &r.Outcomes[i]
-		if out.pods == "" || out.Availability.State != availability.NotYet {
+		if out.pods.Selector == "" || out.Availability.State != availability.NotYet {
 			continue
 		}
 		key := manifest.KeyOf(out.Ref)
@@ -76,7 +76,7 @@ func (e *Engine) AskPods(ctx context.Context, work string, r *Result) {
 // askPods is what the Pods say now; nothing if they cannot be read.
 func (e *Engine) askPods(ctx context.Context, out Outcome) string {
 	list, err := e.member.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(out.Ref.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: out.pods, Limit: podsAsked})
+		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: podsAsked})
 	if err != nil {
 		log.FromContext(ctx).V(1).Info("Pods cannot be asked why their workload is not available", "workload", out.Ref, "reason", err.Error())
 		return ""
@@ -85,5 +85,5 @@ func (e *Engine) askPods(ctx context.Context, out Outcome) string {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.UnstructuredContent(), &pods); err != nil {
 		return ""
 	}
-	return availability.WhyNot(pods.Items)
+	return availability.WhyNot(out.pods.Latest(pods.Items))
 }

@@ -23,7 +23,7 @@ import (
 
 func unavailable() Result {
 	return Result{Outcomes: []Outcome{
-		{Ref: manifest.Ref{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}, pods: "app=web",
+		{Ref: manifest.Ref{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}, pods: availability.Pods{Selector: "app=web"},
 			Availability: availability.Finding{State: availability.NotYet, Message: "Not all replicas are available yet"}},
 		{Ref: manifest.Ref{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
 			Availability: availability.Finding{State: availability.NotYet, Message: "The load balancer has no address yet"}},

@@ -15,11 +15,31 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/status"
 	"fleetgate.io/fleetgate/test/expect"
 )
 
 func said(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now()}
+}
+
+// observedOn is what the gateway observes of a placement on one member, where it is applied
+// and available, or not applied.
+func observedOn(crp *placementv1beta1.ClusterResourcePlacement, member string, applied metav1.ConditionStatus) *status.Observed {
+	policy := &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: crp.Name + "-0"}}
+	policy.Status.ObservedCRPGeneration = crp.Generation
+	policy.Status.TargetClusters = []placementv1beta1.ClusterDecision{{ClusterName: member, Selected: true, Reason: "picked"}}
+	policy.Status.Conditions = []metav1.Condition{said("Scheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled", "found all")}
+	binding := &placementv1beta1.ClusterResourceBinding{}
+	binding.Spec.TargetCluster, binding.Spec.SchedulingPolicySnapshotName, binding.Spec.ResourceSnapshotName = member, policy.Name, "snapshot"
+	for _, kind := range []string{"RolloutStarted", "Overridden", "WorkSynchronized"} {
+		binding.Status.Conditions = append(binding.Status.Conditions, said(kind, metav1.ConditionTrue, "Done", "done"))
+	}
+	binding.Status.Conditions = append(binding.Status.Conditions, said("Applied", applied, "NotAllWorkHaveBeenApplied", "not applied"))
+	if applied == metav1.ConditionTrue {
+		binding.Status.Conditions = append(binding.Status.Conditions, said("Available", metav1.ConditionTrue, "AllWorkAreAvailable", "available"))
+	}
+	return &status.Observed{Placement: crp, Policy: policy, Snapshot: "snapshot", Index: "0", Bindings: []placementv1beta1.BindingObject{binding}}
 }
 
 var _ = Describe("What kubectl get prints", func() {
@@ -32,19 +52,27 @@ var _ = Describe("What kubectl get prints", func() {
 		Expect(hubClient.Status().Update(ctx, object)).To(Succeed())
 	}
 
-	It("says of a placement that failed where it stands and why", func(ctx SpecContext) {
+	It("says of a placement that failed, and of one of nothing, where it stands and why", func(ctx SpecContext) {
 		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "columns"}}
 		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}
+		shop := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "shop"}
+		var observed *status.Observed
 		with(ctx, crp, func() {
-			crp.Status.Conditions = []metav1.Condition{
-				said("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled", "found all"),
-				said("ClusterResourcePlacementApplied", metav1.ConditionFalse, "ApplyFailed", "not applied on 1 cluster(s)"),
-			}
-			crp.Status.Members = "2/3"
+			observed = observedOn(crp, "edge", metav1.ConditionFalse)
+			observed.Resources = []placementv1beta1.ResourceIdentifier{shop}
+			crp.Status = *status.Compute(observed)
 		})
 		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
-			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Members", "2/3"), HaveKeyWithValue("Reason", "ApplyFailed"),
-			HaveKeyWithValue("Why-Not", "not applied on 1 cluster(s)")))
+			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Applied", "False"), HaveKeyWithValue("Available", "False"),
+			HaveKeyWithValue("Members", "0/1"), HaveKeyWithValue("Reason", "ApplyFailed"), HaveKeyWithValue("Why-Not", `on member "edge", not applied`)))
+
+		observed.Resources = nil
+		observed.Bindings = observedOn(crp, "edge", metav1.ConditionTrue).Bindings
+		crp.Status = *status.Compute(observed)
+		Expect(hubClient.Status().Update(ctx, crp)).To(Succeed())
+		Expect(expect.Cells(ctx, hub.Config(), group+"clusterresourceplacements/columns")).To(And(
+			HaveKeyWithValue("Scheduled", "True"), HaveKeyWithValue("Available", "True"), HaveKeyWithValue("Members", "1/1"),
+			HaveKeyWithValue("Reason", "NothingSelected"), HaveKeyWithValue("Why-Not", ContainSubstring("match nothing on the hub"))))
 	})
 
 	It("says which member a binding and an eviction are about", func(ctx SpecContext) {

@@ -78,7 +78,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 				{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web", Namespace: "a-shop"},
 			},
 			PlacementStatuses: []placementv1beta1.PerClusterPlacementStatus{member("a-1"), member("a-2")},
-			Members:           "2/2",
+			Members:           "2/2", Available: metav1.ConditionTrue,
 		}
 		Expect(cmp.Diff(want, crp.Status, cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime", "Message"),
 			cmpopts.IgnoreFields(placementv1beta1.PlacementStatus{}, "Conditions"))).To(BeEmpty())

@@ -47,7 +47,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 			}
 			want := placementv1beta1.PlacementStatus{
 				ObservedResourceIndex: "0", SelectedResources: resources,
-				Members: "0/1", // Clients of the reference do not see it.
+				Members: "0/1", Available: metav1.ConditionFalse, Reason: "ApplyFailed", // Clients of the reference do not see these.
 				Conditions: []metav1.Condition{
 					has("ClusterResourcePlacementScheduled", metav1.ConditionTrue, "SchedulingPolicyFulfilled"),
 					has("ClusterResourcePlacementRolloutStarted", metav1.ConditionTrue, "RolloutStarted"),
@@ -71,6 +71,7 @@ var _ = Describe("Two placements of one object that both allow co-ownership", fu
 				cmpopts.SortSlices(func(a, b metav1.Condition) bool { return a.Type < b.Type }),
 			}
 			got := second.Status.DeepCopy()
+			got.Message = ""
 			for _, member := range got.PlacementStatuses {
 				for i := range member.FailedPlacements {
 					member.FailedPlacements[i].Condition.ObservedGeneration = 0 // It is the object's on the member.

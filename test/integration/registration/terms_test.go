@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/forwardproxy"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 // makeTokenWith makes a token with annotations, as its administrator does.
@@ -72,6 +75,24 @@ var _ = Describe("A registration token", func() {
 		waiting := ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", "WaitingForApproval")))
 		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(waiting)
 
+		By("tainting it as docs/placement.md says, which approves nobody")
+		keys := func() (all []string) {
+			for _, taint := range getMember(ctx, name).Spec.Taints {
+				all = append(all, taint.Key)
+			}
+			return all
+		}
+		page, err := os.ReadFile("../../../docs/placement.md")
+		Expect(err).NotTo(HaveOccurred())
+		patches := regexp.MustCompile(`(?m)^kubectl patch membercluster member-1 (--type=\S+) -p '(.+)'$`).FindAllStringSubmatch(string(page), -1)
+		Expect(patches).To(HaveLen(2), "one that gives a taint, one that takes it away")
+		for i, want := range [][]string{{clusterv1beta1.TaintUnapproved, "maintenance"}, {clusterv1beta1.TaintUnapproved}} {
+			said, err := program.Kubectl(ctx, hub, "", "patch", "membercluster", name, patches[i][1], "-p", patches[i][2])
+			Expect(err).NotTo(HaveOccurred(), said)
+			Expect(keys()).To(Equal(want))
+		}
+
+		mc = getMember(ctx, name)
 		approved := mc.DeepCopy()
 		approved.Spec.Taints = nil
 		Expect(hubClient.Patch(ctx, approved, client.MergeFrom(&mc))).To(Succeed())

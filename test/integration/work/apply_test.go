@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -250,6 +251,20 @@ var _ = Describe("Availability", func() {
 
 		changeWork(ctx, "available", waiting, build.ConfigMapText(ns, "a"))
 		Eventually(reported(ctx, "available")).Should(Equal(notYet))
+	})
+})
+
+var _ = Describe("A Deployment whose Pods a quota refuses", func() {
+	It("says so, as no Pod can", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		none := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "none"}}
+		none.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+		Expect(memberClient.Create(ctx, none)).To(Succeed())
+		createWork(ctx, "no-pods", nil, `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: `+ns+`, name: web}, spec: {replicas: 1,
+			selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`)
+		Eventually(reported(ctx, "no-pods")).Should(Equal(outcome{Applied: "True/AllManifestsApplied", Available: "False/SomeManifestsAreNotAvailable"}))
+		told := func() string { return message(ctx, "no-pods", 0, placementv1beta1.ConditionAvailable) }
+		Eventually(told).WithTimeout(time.Minute).Should(MatchRegexp(`^Not all replicas run the latest template yet\. FailedCreate: .*exceeded quota: none`))
 	})
 })
 

@@ -345,15 +345,18 @@ func (m *MemberCluster) IsApproved() bool {
 	return !slices.ContainsFunc(m.Spec.Taints, func(t Taint) bool { return t.Key == TaintUnapproved })
 }
 
-// SilentSince is since when the hub does not know any more whether a member that has
-// reported is joined, by the hub's clock: nothing is heard of its agent. A member that is
-// heard, has yet to report or has left is not silent.
+// SilentSince is when the hub heard last, by its own clock, of a member of which it does not
+// know any more whether it is joined, though it has reported: nothing is heard of its agent.
+// A member that is heard, has yet to report or has left is not silent.
 func (m *MemberCluster) SilentSince() (since metav1.Time, silent bool) {
-	joined := meta.FindStatusCondition(m.Status.Conditions, ConditionJoined)
-	if joined == nil || joined.Status != metav1.ConditionUnknown || m.Status.AgentStatusOf(MemberAgent) == nil {
+	joined, agent := meta.FindStatusCondition(m.Status.Conditions, ConditionJoined), m.Status.AgentStatusOf(MemberAgent)
+	if joined == nil || joined.Status != metav1.ConditionUnknown || agent == nil {
 		return metav1.Time{}, false
 	}
-	return joined.LastTransitionTime, true
+	if agent.LastReceivedHeartbeat.IsZero() {
+		return joined.LastTransitionTime, true
+	}
+	return agent.LastReceivedHeartbeat, true
 }
 
 // AgentStatusOf returns what the agent of that type reported last, or nil if it

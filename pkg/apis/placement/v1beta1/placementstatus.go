@@ -72,6 +72,10 @@ const (
 	ReasonStatusSyncFailed    = "StatusSyncFailed"
 )
 
+// ReasonNothingSelected is the status' own reason, and no condition's: clients know which
+// conditions a placement without resources has, and those are all True.
+const ReasonNothingSelected = "NothingSelected"
+
 // The reasons of ConditionScheduled on one member; its other conditions have
 // the reasons of the binding.
 const (
@@ -105,6 +109,25 @@ type PlacementStatus struct {
 	// +optional
 	Members string `json:"members,omitempty"`
 
+	// available is the condition Available of the placement or, as long as that is not
+	// there, the one that it waits for: False after a failed apply. Empty if nothing is
+	// known of a member, and with apply strategy ReportDiff, which waits for something else.
+	//
+	// +optional
+	Available metav1.ConditionStatus `json:"available,omitempty"`
+
+	// reason is the reason of what is worst, also where conditions do not tell it: a member
+	// of which nothing is known hides another one's failure there, and a placement that
+	// selects nothing has none but good ones. Empty if all is well.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// message is the sentence that goes with the reason.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+
 	// conditions of the placement as a whole; each carries the generation that
 	// it is about.
 	//
@@ -112,6 +135,11 @@ type PlacementStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SelectsNothing reports whether it is known that the selectors match nothing.
+func (s *PlacementStatus) SelectsNothing() bool {
+	return s.ObservedResourceIndex != "" && len(s.SelectedResources) == 0
 }
 
 // ResourceIdentifier names an object that is placed.

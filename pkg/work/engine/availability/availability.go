@@ -11,7 +11,8 @@
 // when it exists. Kinds without a rule are NotTrackable.
 //
 // Messages never hold counts: a rollout of a hundred replicas is one change of
-// state, not a hundred.
+// state, not a hundred. What a controller says of a failure is kept in its words: it says
+// them once, and not again for each try.
 package availability
 
 import (
@@ -114,11 +115,22 @@ func deployment(d *appsv1.Deployment) Finding {
 	case d.Status.ObservedGeneration < d.Generation:
 		return Finding{NotYet, "The Deployment controller has not seen the latest change yet"}
 	case d.Status.UpdatedReplicas != wanted:
-		return Finding{NotYet, "Not all replicas run the latest template yet"}
+		return Finding{NotYet, "Not all replicas run the latest template yet" + replicaFailure(d)}
 	case d.Status.AvailableReplicas != wanted || d.Status.Replicas != wanted:
-		return Finding{NotYet, "Not all replicas are available yet"}
+		return Finding{NotYet, "Not all replicas are available yet" + replicaFailure(d)}
 	}
 	return Finding{Available, "All replicas run the latest template and are available"}
+}
+
+// replicaFailure is why Pods cannot be made, as a sentence that follows another: of a quota or
+// an admission that refuses them no Pod can tell. The Deployment has it from its ReplicaSet.
+func replicaFailure(d *appsv1.Deployment) string {
+	for _, c := range d.Status.Conditions {
+		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+			return ". " + sentence(c.Reason, c.Message)
+		}
+	}
+	return ""
 }
 
 // statefulSet is available when the latest revision is the current one and

@@ -146,3 +146,16 @@ func integers(object *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	return read
 }
+
+func TestADeploymentWhosePodsAreRefusedSaysWhy(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 1}, spec: {replicas: 1}, status: {observedGeneration: 1, conditions: [
+		{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: "Deployment does not have minimum availability."},
+		{type: ReplicaFailure, status: "True", reason: FailedCreate, message: 'pods "web-1-a" is forbidden: exceeded quota: none'}]}}`), object); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Not all replicas run the latest template yet. FailedCreate: pods "web-1-a" is forbidden: exceeded quota: none`
+	if got := Of(object); got.State != NotYet || got.Message != want {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -6,18 +6,83 @@ package availability
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// SelectorOf is the label selector of the Pods of a workload; "" if the object is none of the
-// workloads that [Of] judges, or selects nothing.
-func SelectorOf(object *unstructured.Unstructured) string {
+// Pods says which Pods are those of a workload.
+type Pods struct {
+	// Selector is their label selector; "" if the object is none of the workloads that [Of]
+	// judges, or selects nothing.
+	Selector string
+	// Newest is the label of those of the latest template; the zero value if the workload
+	// does not tell.
+	Newest Label
+}
+
+// Label is one of an object's labels.
+type Label struct{ Key, Value string }
+
+// Latest are those of the latest template, or all if there is none of them: Pods of an older
+// one are on their way out, mostly for what holds them up.
+func (p Pods) Latest(pods []corev1.Pod) []corev1.Pod {
+	older := func(pod corev1.Pod) bool { return pod.Labels[p.Newest.Key] != p.Newest.Value }
+	if latest := slices.DeleteFunc(slices.Clone(pods), older); len(latest) > 0 {
+		return latest
+	}
+	return pods
+}
+
+// PodsOf is found in the workload alone.
+func PodsOf(object *unstructured.Unstructured) Pods {
+	selector := selectorOf(object)
+	if selector == "" {
+		return Pods{}
+	}
+	return Pods{Selector: selector, Newest: newestOf(object)}
+}
+
+// progressing finds the ReplicaSet of the latest template in what the Deployment controller
+// says of its progress. There is no field for it.
+var progressing = regexp.MustCompile(`(?i)\breplica ?set "([^"]+)"`)
+
+// newestOf is the label that the workload's controller gives to Pods of the latest template.
+func newestOf(object *unstructured.Unstructured) Label {
+	switch object.GetKind() {
+	case "Deployment":
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, c := range conditions {
+			fields, _ := c.(map[string]any)
+			message, _ := fields["message"].(string)
+			if found := progressing.FindStringSubmatch(message); fields["type"] == string(appsv1.DeploymentProgressing) && found != nil {
+				if hash, ok := strings.CutPrefix(found[1], object.GetName()+"-"); ok {
+					return Label{appsv1.DefaultDeploymentUniqueLabelKey, hash}
+				}
+			}
+		}
+	case "StatefulSet":
+		if revision, _, _ := unstructured.NestedString(object.Object, "status", "updateRevision"); revision != "" {
+			return Label{appsv1.ControllerRevisionHashLabelKey, revision}
+		}
+	case "DaemonSet":
+		if generation := object.GetAnnotations()[appsv1.DeprecatedTemplateGeneration]; generation != "" {
+			return Label{templateGeneration, generation}
+		}
+	}
+	return Label{}
+}
+
+// templateGeneration is the label that the DaemonSet controller gives to Pods.
+const templateGeneration = "pod-template-generation"
+
+func selectorOf(object *unstructured.Unstructured) string {
 	if object.GroupVersionKind().Group != "apps" {
 		return ""
 	}

@@ -83,8 +83,63 @@ func TestOnlyWorkloadsHavePods(t *testing.T) {
 		"somebody's own":    {map[string]any{"apiVersion": "example.com/v1", "kind": "Deployment", "spec": map[string]any{"selector": selector}}, ""},
 		"a ReplicaSet":      {map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": map[string]any{"selector": selector}}, ""},
 	} {
-		if got := SelectorOf(&unstructured.Unstructured{Object: test.object}); got != test.want {
+		if got := PodsOf(&unstructured.Unstructured{Object: test.object}).Selector; got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestPodsOfAnOlderTemplateAreNotBlamedForTheLatest(t *testing.T) {
+	at := func(label Label, p corev1.Pod) corev1.Pod {
+		p.Labels = map[string]string{label.Key: label.Value}
+		return p
+	}
+	workload := func(kind string, metadata, status map[string]any) *unstructured.Unstructured {
+		metadata["name"] = "web"
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "status": status,
+			"spec": map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}}}}
+	}
+	says := func(kind, message string) map[string]any {
+		return map[string]any{"conditions": []any{
+			map[string]any{"type": "Available", "message": `ReplicaSet "web-other" is none of progress`}, map[string]any{"type": kind, "message": message}}}
+	}
+	for name, test := range map[string]struct {
+		of           *unstructured.Unstructured
+		older, newer Label
+	}{
+		"a Deployment that goes on":     {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" is progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a Deployment that has begun":   {workload("Deployment", map[string]any{}, says("Progressing", `Created new replica set "web-2"`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a Deployment that got no more": {workload("Deployment", map[string]any{}, says("Progressing", `ReplicaSet "web-2" has timed out progressing.`)), Label{"pod-template-hash", "1"}, Label{"pod-template-hash", "2"}},
+		"a StatefulSet":                 {workload("StatefulSet", map[string]any{}, map[string]any{"updateRevision": "web-2"}), Label{"controller-revision-hash", "web-1"}, Label{"controller-revision-hash", "web-2"}},
+		"a DaemonSet": {workload("DaemonSet", map[string]any{"annotations": map[string]any{"deprecated.daemonset.template.generation": "2"}}, nil),
+			Label{"pod-template-generation", "1"}, Label{"pod-template-generation", "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := at(test.older, pod("a", of(waits("web", "ImagePullBackOff", ""))))
+			starting := at(test.newer, pod("b", of(waits("web", "ContainerCreating", ""))))
+			crashing := at(test.newer, pod("c", of(crashes("web", 1, "Error"))))
+			chosen := PodsOf(test.of)
+			if chosen.Newest != test.newer {
+				t.Fatalf("the latest template is that of Pods with %+v", chosen.Newest)
+			}
+			for want, pods := range map[string][]corev1.Pod{
+				"": {bad, starting},
+				"Pod c: container web: CrashLoopBackOff: it ends with code 1 (Error)": {bad, starting, crashing},
+				"Pod a: container web: ImagePullBackOff":                              {bad},
+			} {
+				if got := WhyNot(chosen.Latest(pods)); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		})
+	}
+	for name, unknown := range map[string]map[string]any{
+		"a Deployment without deadline":       nil,
+		"a Deployment that says nothing else": says("Progressing", "Deployment is paused"),
+		"somebody else's ReplicaSet":          says("Progressing", `ReplicaSet "db-2" is progressing.`),
+	} {
+		if got := PodsOf(workload("Deployment", map[string]any{}, unknown)).Newest; got != (Label{}) {
+			t.Errorf("%s: the latest template is that of Pods with %+v", name, got)
 		}
 	}
 }
