@@ -11,6 +11,8 @@ STEP := hack/step.sh
 KUBE_VERSION := v1.36.3
 # The minor version before, with which test-matrix mixes it.
 KUBE_OLDER := v1.35.4
+# The oldest kubectl that users may have; hack/kubectl/go.mod requires it.
+KUBECTL_OLDEST := v1.29.15
 KUBE_LINKS := etcd kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
 KUBE_STAMP := k8s.io/component-base/version
 kube_ldflags = -s -w -X $(KUBE_STAMP).gitVersion=$(1) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=$(word 2,$(subst ., ,$(1))) \
@@ -113,6 +115,11 @@ $(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
 
 $(BIN)/konnectivity/server: hack/konnectivity/go.mod hack/konnectivity/go.sum
 	@$(STEP) "Building upstream's Konnectivity" $(GO) build -C hack/konnectivity -trimpath -ldflags '-s -w' -o $(CURDIR)/$(@D)/ tool
+
+# Not of kube's folder: nothing but suites that are told so runs it.
+$(BIN)/kubectl-oldest: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
+	@$(STEP) "Building kubectl $(KUBECTL_OLDEST)" \
+		$(GO) build -C hack/kubectl -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_OLDEST)' -o $(CURDIR)/$@ .
 
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(GO) build -o $@ ./hack/fleet
@@ -269,7 +276,7 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
@@ -278,6 +285,7 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/placement ./test/integration/placementfleet -ginkgo.label-filter='!matrix'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_KUBECTL=kubectl-oldest $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/proxy ./test/integration/fleetview -ginkgo.label-filter='!matrix'
 	@$(MAKE) --no-print-directory test-release
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix

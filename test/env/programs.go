@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,17 @@ func Program(name string) (string, error) {
 		return "", err
 	}
 	return program(binDir(home), name)
+}
+
+// Kubectl is the path of kubectl for a command: today's, or the program beside it that
+// FLEETGATE_KUBECTL names, which is how the matrix runs suites with the oldest that users have.
+// get --raw is always today's: before 1.36 it drops the path of the server's URL, as
+// docs/access.md says, and asks the hub.
+func Kubectl(arguments ...string) (string, error) {
+	if name := os.Getenv("FLEETGATE_KUBECTL"); name != "" && !slices.Contains(arguments, "--raw") {
+		return Program(name)
+	}
+	return Program("kubectl")
 }
 
 func binDir(home string) string { return filepath.Join(home, "bin") }

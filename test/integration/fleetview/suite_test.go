@@ -143,7 +143,7 @@ func someone(ctx context.Context, name, group string, view ...string) user {
 // tries runs kubectl with the user's kubeconfig of the view.
 func (u user) tries(ctx context.Context, arguments ...string) (stdout, stderr string, err error) {
 	GinkgoHelper()
-	program, err := env.Program("kubectl")
+	program, err := env.Kubectl(arguments...)
 	Expect(err).NotTo(HaveOccurred())
 	command := exec.CommandContext(ctx, program, append([]string{"--kubeconfig=" + u.fleet}, arguments...)...)
 	command.Env = append(os.Environ(), "HOME="+filepath.Dir(u.fleet), "KUBECONFIG=")

@@ -27,7 +27,7 @@ import (
 var _ = Describe("A watch", func() {
 	It("tells kubectl of what happens on every member", func(ctx SpecContext) {
 		jane := someone(ctx, "jane", team)
-		program, err := env.Program("kubectl")
+		program, err := env.Kubectl()
 		Expect(err).NotTo(HaveOccurred())
 		watching, stop := context.WithCancel(ctx)
 		command := exec.CommandContext(watching, program, "--kubeconfig="+jane.fleet, "--cache-dir="+GinkgoT().TempDir(), "-n", namespace, "get", "configmaps", "--watch")

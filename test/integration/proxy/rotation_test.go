@@ -112,7 +112,7 @@ var _ = Describe("The CA of a member", func() {
 		DeferCleanup(w.Stop)
 
 		token := rotate(ctx)
-		program, err := env.Program("kubectl")
+		program, err := env.Kubectl()
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(env.WriteKubeconfig(kubeconfig, config)).To(Succeed())

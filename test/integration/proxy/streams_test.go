@@ -38,7 +38,7 @@ var protocols = map[string][]string{
 // begin starts kubectl with a protocol, and ends it with the spec.
 func begin(ctx context.Context, protocol string, config *rest.Config, stdin io.Reader, arguments ...string) (command *exec.Cmd, stdout *bufio.Reader, stderr *output) {
 	GinkgoHelper()
-	program, err := env.Program("kubectl")
+	program, err := env.Kubectl()
 	Expect(err).NotTo(HaveOccurred())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(env.WriteKubeconfig(path, config)).To(Succeed())

@@ -292,7 +292,7 @@ func clientsetFor(config *rest.Config) kubernetes.Interface {
 // kubectl runs the real one with a configuration.
 func kubectl(ctx context.Context, config *rest.Config, stdin string, arguments ...string) (stdout, stderr string, err error) {
 	GinkgoHelper()
-	program, err := env.Program("kubectl")
+	program, err := env.Kubectl(arguments...)
 	Expect(err).NotTo(HaveOccurred())
 	home := GinkgoT().TempDir()
 	path := filepath.Join(home, "kubeconfig")
