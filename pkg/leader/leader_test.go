@@ -6,6 +6,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,9 +29,25 @@ type lease struct {
 type replica struct {
 	*lease
 	name string
+	// cut is closed once this replica does not reach the hub any more; nil never is.
+	cut chan struct{}
 }
 
-func (r replica) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+// reach waits in vain for a hub that is cut off, as requests to one do.
+func (r replica) reach(ctx context.Context) error {
+	select {
+	case <-r.cut:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return nil
+	}
+}
+
+func (r replica) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := r.reach(ctx); err != nil {
+		return nil, nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.slow {
@@ -43,7 +60,10 @@ func (r replica) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byt
 	return &record, []byte(record.HolderIdentity + record.RenewTime.String()), nil
 }
 
-func (r replica) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+func (r replica) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if err := r.reach(ctx); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.slow {
@@ -94,7 +114,7 @@ func (s *terms) lead(name string) func(context.Context) error {
 		s.now, s.all = name, append(s.all, name)
 		s.mu.Unlock()
 		<-ctx.Done()
-		time.Sleep(time.Second) // Something is under way.
+		time.Sleep(Grace) // Something is under way.
 		s.mu.Lock()
 		s.now = ""
 		s.mu.Unlock()
@@ -113,7 +133,7 @@ func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T
 		hub, s := &lease{}, &terms{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		runner := &Runner{Lock: replica{hub, "one"}, Lead: s.lead("one")}
+		runner := &Runner{Lock: replica{lease: hub, name: "one"}, Lead: s.lead("one")}
 		go func() { ended <- runner.Start(ctx) }()
 		for range 2 {
 			time.Sleep(20 * time.Second)
@@ -151,7 +171,7 @@ func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			stop[name] = cancel
-			runner := &Runner{Lock: replica{hub, name}, Lead: s.lead(name)}
+			runner := &Runner{Lock: replica{lease: hub, name: name}, Lead: s.lead(name)}
 			go func() { ended <- runner.Start(ctx) }()
 			time.Sleep(10 * time.Second)
 		}
@@ -179,7 +199,7 @@ func TestWhoNeverLedCanBeStopped(t *testing.T) {
 		hub.setSlow(true)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		runner := &Runner{Lock: replica{hub, "one"}, Lead: func(context.Context) error { t.Error("It leads."); return nil }}
+		runner := &Runner{Lock: replica{lease: hub, name: "one"}, Lead: func(context.Context) error { t.Error("It leads."); return nil }}
 		go func() { ended <- runner.Start(ctx) }()
 		time.Sleep(time.Minute)
 		cancel()
@@ -189,10 +209,120 @@ func TestWhoNeverLedCanBeStopped(t *testing.T) {
 	})
 }
 
-func TestWhatFailsWhileItLeadsIsTold(t *testing.T) {
+func TestAReplicaThatIsCutOffHasStoppedToLeadBeforeAnotherDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, s := &lease{}, &terms{t: t}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		one := replica{lease: hub, name: "one", cut: make(chan struct{})}
+		for _, r := range []replica{one, {lease: hub, name: "two"}} {
+			runner := &Runner{Lock: r, Lead: s.lead(r.name)}
+			go func() { ended <- runner.Start(ctx) }()
+			time.Sleep(10 * time.Second)
+		}
+		close(one.cut)
+		// Whoever waits asks after 2.2 times the period at the latest.
+		time.Sleep(leaseDuration + 5*retryPeriod)
+		if s.leads() != "two" {
+			t.Errorf("%q leads", s.leads())
+		}
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestAHubThatIsTooSlowForTheLeaderToBeginEndsNothing(t *testing.T) {
+	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{lease: &lease{}, name: "one"}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				tries, leads := 0, false
+				runner := &Runner{Lock: lock, Lead: func(ctx context.Context) error {
+					if tries++; tries <= 2 {
+						return fmt.Errorf("asking the hub what it serves: %w", context.DeadlineExceeded)
+					}
+					leads = true
+					<-ctx.Done()
+					return nil
+				}}
+				go func() { ended <- runner.Start(ctx) }()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if tries != 3 || !leads {
+					t.Errorf("After a minute it has tried %d times, and leads: %t", tries, leads)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAReplicaThatCannotLeadLetsAnotherOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, s := &lease{}, &terms{t: t}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		broken := func(context.Context) error { return errors.New("the hub does not answer this replica") }
+		for name, lead := range map[string]func(context.Context) error{"one": broken, "two": s.lead("two")} {
+			runner := &Runner{Lock: replica{lease: hub, name: name}, Lead: lead}
+			go func() { ended <- runner.Start(ctx) }()
+		}
+		time.Sleep(15 * time.Second)
+		if s.leads() != "two" {
+			t.Errorf("%q leads", s.leads())
+		}
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// stopping is a lease with whose taking the program is stopped.
+type stopping struct {
+	replica
+	stop context.CancelFunc
+}
+
+func (s stopping) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	defer s.stop()
+	return s.replica.Create(ctx, record)
+}
+
+func TestWhoIsStoppedWhileItTakesTheLeaseGivesItBack(t *testing.T) {
+	for range 200 { // Which goroutine is the first differs.
+		synctest.Test(t, func(t *testing.T) {
+			hub := &lease{}
+			ctx, cancel := context.WithCancel(t.Context())
+			lock := stopping{replica{lease: hub, name: "one"}, cancel}
+			if err := (&Runner{Lock: lock, Lead: func(ctx context.Context) error { <-ctx.Done(); return nil }}).Start(ctx); err != nil {
+				t.Error(err)
+			}
+			if holder := hub.holder(); holder != "" {
+				t.Errorf("%q keeps the lease", holder)
+			}
+		})
+	}
+}
+
+func TestWhatOnlyAPersonMendsEndsIt(t *testing.T) {
 	broken := errors.New("the hub is another product's")
-	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{&lease{}, "one"}, "without": nil} {
-		runner := &Runner{Lock: lock, Lead: func(context.Context) error { return broken }}
+	for name, lock := range map[string]resourcelock.Interface{"with a lease": replica{lease: &lease{}, name: "one"}, "without": nil} {
+		runner := &Runner{
+			Lock:    lock,
+			Lead:    func(context.Context) error { return broken },
+			IsFinal: func(err error) bool { return errors.Is(err, broken) },
+		}
 		if err := runner.Start(t.Context()); !errors.Is(err, broken) {
 			t.Errorf("%s: got %v", name, err)
 		}

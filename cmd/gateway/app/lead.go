@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -12,22 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 
+	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/leader"
 )
 
-const (
-	// leadGrace is how long reconciles under way may take to end, which is less than all
-	// that stops with them.
-	leadGrace = shutdownGrace - 5*time.Second
-	// cacheSync is how long a hub may take to list what the leader follows.
-	cacheSync = 10 * time.Minute
-)
+// cacheSync is how long a hub may take to list what the leader follows.
+const cacheSync = 10 * time.Minute
 
 // addLeader runs what one replica does: controllers, and the rest of --install.
 func (g *gateway) addLeader(context.Context) error {
-	runner := &leader.Runner{Name: g.Parts.LeaseName(), Lead: g.lead}
+	// What is wrong with a file is told before anything is led: then only the hub can fail.
+	if _, err := g.signer(); err != nil {
+		return err
+	}
+	runner := &leader.Runner{Name: g.Parts.LeaseName(), Lead: g.lead, IsFinal: isForeign}
 	if g.Process.LeaderElect {
 		lock, err := leader.NewLock(g.REST, g.Hub.Namespace, g.Parts.LeaseName(), identity())
 		if err != nil {
@@ -38,10 +40,17 @@ func (g *gateway) addLeader(context.Context) error {
 	return g.manager.Add(runner)
 }
 
+// isForeign is true of what only a person can mend while the gateway leads: the hub serves
+// another product's API of the same name, and the gateway is not what leads to it.
+func isForeign(err error) bool {
+	var foreign *install.ForeignObjectError
+	return errors.As(err, &foreign)
+}
+
 // lead runs the leader's part until it is another's. It has a manager of its own for each
 // time: a controller cannot be started twice.
 func (g *gateway) lead(ctx context.Context) error {
-	settings := managerOptions(g.hub, &g.Parts, leadGrace)
+	settings := whileHolding(ctx, managerOptions(g.hub, &g.Parts, leader.Grace))
 	settings.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return g.manager.GetRESTMapper(), nil }
 	// Their names are those of the time before.
 	again := true
@@ -65,4 +74,30 @@ func (g *gateway) lead(ctx context.Context) error {
 		}
 	}
 	return mgr.Start(ctx)
+}
+
+// whileHolding has all parts of a manager end with a context, which ends with the lease: not
+// one after the other, and not once the hub has answered what they ask.
+func whileHolding(ctx context.Context, settings ctrl.Options) ctrl.Options {
+	settings.BaseContext = func() context.Context { return ctx }
+	settings.NewCache = newTermCache
+	return settings
+}
+
+// termCache is a cache whose start ends with the term. A manager that is stopped while its
+// caches are read goes on to wait for them, in a loop without a pause, for as long as the hub
+// does not answer.
+type termCache struct{ cache.Cache }
+
+func newTermCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	made, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of what is led: %w", err)
+	}
+	return termCache{made}, nil
+}
+
+// WaitForCacheSync is true once there is nothing more to wait for.
+func (c termCache) WaitForCacheSync(ctx context.Context) bool {
+	return c.Cache.WaitForCacheSync(ctx) || ctx.Err() != nil
 }
