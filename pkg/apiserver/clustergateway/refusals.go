@@ -66,13 +66,24 @@ var errStopping = errors.New("the gateway is stopping")
 func (h *Handler) away(request *Request) *apierrors.StatusError {
 	err := unavailable(request.Member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member))
 	switch {
-	case h.expected(request.Member):
+	case h.mayComeBack(request.Member):
 	case describesMember(request):
 		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, err.ErrStatus.Message)
 	default:
 		err.ErrStatus.Details.RetryAfterSeconds = 0
 	}
 	return err
+}
+
+// mayComeBack says that a member without an agent may be back in seconds. A gateway that has
+// just begun expects all, but not those of whom the hub has heard nothing for longer.
+func (h *Handler) mayComeBack(name string) bool {
+	if member, known := h.members.Get(name); known {
+		if _, silent := member.SilentSince(); silent {
+			return false
+		}
+	}
+	return h.expected(name)
 }
 
 // failureOf turns what went wrong on the way to the member into a Status. The
