@@ -75,11 +75,13 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 
 // series are all metrics of one reading.
 type series struct {
-	members, joined, placements, works, runs, evictions, tokens *prometheus.GaugeVec
+	members, joined, placements, waiting, works, runs, standings, evictions, tokens, lifetimes *prometheus.GaugeVec
 }
 
 func (s series) all() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{s.members, s.joined, s.placements, s.works, s.runs, s.evictions, s.tokens}
+	return []*prometheus.GaugeVec{
+		s.members, s.joined, s.placements, s.waiting, s.works, s.runs, s.standings, s.evictions, s.tokens, s.lifetimes,
+	}
 }
 
 func newSeries() series {
@@ -96,6 +98,10 @@ func newSeries() series {
 			Name: "fleet_workload_placement_status_last_timestamp_seconds",
 			Help: "Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.",
 		}, []string{"namespace", "name", "generation", "conditionType", "status", "reason"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_placement_waiting",
+			Help: "1 for a placement that waits for people: its rollout is that of update runs, or it names no member.",
+		}, []string{"namespace", "name"}),
 		works: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_works",
 			Help: "Works by state: available, unavailable (applied, and not available), failed (not applied), pending (the member has not said).",
@@ -104,6 +110,10 @@ func newSeries() series {
 			Name: "fleetgate_update_runs",
 			Help: "Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.",
 		}, []string{"state"}),
+		standings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleet_workload_update_run_status_last_timestamp_seconds",
+			Help: "Since when an update run stands as it does, in Unix time: its last condition that is known.",
+		}, []string{"namespace", "name", "state", "condition", "status", "reason"}),
 		evictions: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleet_workload_eviction_complete",
 			Help: "1 for an eviction that has come to an end, 0 for one that has not, with how.",
@@ -111,6 +121,10 @@ func newSeries() series {
 		tokens: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_account_token_expiration_timestamp_seconds",
 			Help: "When the token of an account of a member expires, in Unix time; 0 for one that has none.",
+		}, []string{"member", "account"}),
+		lifetimes: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "fleetgate_account_token_lifetime_seconds",
+			Help: "How long the token of an account of a member is valid from its refresh on; 0 for one that has none.",
 		}, []string{"member", "account"}),
 	}
 }

@@ -82,6 +82,13 @@ const (
 func fleet() []client.Object {
 	expires := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-a", Name: "cluster-gateway"}}
 	expires.Status.ExpirationTimestamp = &since
+	expires.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: expires.Name, LastRefreshTimestamp: metav1.NewTime(since.Add(-time.Hour))}
+	unnamed := placement("unnamed", condition(isScheduled, unknown, "SchedulePending"))
+	unnamed.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed}
+	newRun := run("new")
+	newRun.CreationTimestamp = since
+	stopped := run("stopped", condition("Initialized", yes, "x"), condition("Progressing", no, placementv1beta1.ReasonUpdateRunStopped))
+	stopped.Spec.State = placementv1beta1.UpdateRunStop
 	return []client.Object{
 		member("a", yes, yes), member("b", yes, no), member("c", unknown, yes), member("d", "", ""), member("e", no, yes),
 		placement("done", condition(isScheduled, yes, "x"), condition(isApplied, yes, "x"), condition(isAvailable, yes, "x")),
@@ -91,7 +98,10 @@ func fleet() []client.Object {
 		work("unavailable", condition(isApplied, yes, "x"), condition(isAvailable, no, "x")),
 		work("failed", condition(isApplied, no, "x")), work("pending"),
 		work("compared", condition(placementv1beta1.ConditionDiffReported, yes, "x")),
-		run("new"), run("waiting", condition("Initialized", yes, "x"), condition("Progressing", no, placementv1beta1.ReasonUpdateRunWaiting)),
+		placement("external", condition(isScheduled, yes, "x"),
+			condition(placementv1beta1.ConditionRolloutStarted, unknown, placementv1beta1.ReasonRolloutControlledByExternalController)),
+		unnamed,
+		newRun, stopped, run("waiting", condition("Initialized", yes, "x"), condition("Progressing", no, placementv1beta1.ReasonUpdateRunWaiting)),
 		run("failed", condition("Progressing", no, "x"), condition("Succeeded", no, "x")),
 		eviction("refused", condition("Valid", no, "x")), eviction("new"),
 		expires, &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-b", Name: "cluster-gateway"}},
@@ -108,12 +118,24 @@ fleet_workload_eviction_complete{isCompleted="true",isValid="false",name="refuse
 # HELP fleet_workload_placement_status_last_timestamp_seconds Since when a placement stands as it does, in Unix time: its first condition that is not True, or Completed.
 # TYPE fleet_workload_placement_status_last_timestamp_seconds gauge
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementApplied",generation="0",name="refused",namespace="",reason="ApplyFailed",status="False"} 1.7e+09
+fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementRolloutStarted",generation="0",name="external",namespace="",reason="RolloutControlledByExternalController",status="Unknown"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementScheduled",generation="0",name="new",namespace="",reason="SchedulePending",status="Unknown"} 1.7e+09
+fleet_workload_placement_status_last_timestamp_seconds{conditionType="ClusterResourcePlacementScheduled",generation="0",name="unnamed",namespace="",reason="SchedulePending",status="Unknown"} 1.7e+09
 fleet_workload_placement_status_last_timestamp_seconds{conditionType="Completed",generation="0",name="done",namespace="",reason="Completed",status="True"} 1.7e+09
+# HELP fleet_workload_update_run_status_last_timestamp_seconds Since when an update run stands as it does, in Unix time: its last condition that is known.
+# TYPE fleet_workload_update_run_status_last_timestamp_seconds gauge
+fleet_workload_update_run_status_last_timestamp_seconds{condition="Initialized",name="new",namespace="",reason="",state="",status="Unknown"} 1.7e+09
+fleet_workload_update_run_status_last_timestamp_seconds{condition="Progressing",name="stopped",namespace="",reason="UpdateRunStopped",state="Stop",status="False"} 1.7e+09
+fleet_workload_update_run_status_last_timestamp_seconds{condition="Progressing",name="waiting",namespace="",reason="UpdateRunWaiting",state="",status="False"} 1.7e+09
+fleet_workload_update_run_status_last_timestamp_seconds{condition="Succeeded",name="failed",namespace="",reason="x",state="",status="False"} 1.7e+09
 # HELP fleetgate_account_token_expiration_timestamp_seconds When the token of an account of a member expires, in Unix time; 0 for one that has none.
 # TYPE fleetgate_account_token_expiration_timestamp_seconds gauge
 fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="a"} 1.7e+09
 fleetgate_account_token_expiration_timestamp_seconds{account="cluster-gateway",member="b"} 0
+# HELP fleetgate_account_token_lifetime_seconds How long the token of an account of a member is valid from its refresh on; 0 for one that has none.
+# TYPE fleetgate_account_token_lifetime_seconds gauge
+fleetgate_account_token_lifetime_seconds{account="cluster-gateway",member="a"} 3600
+fleetgate_account_token_lifetime_seconds{account="cluster-gateway",member="b"} 0
 # HELP fleetgate_member_joined 1 for a member that has joined and is heard, 0 for one that is not.
 # TYPE fleetgate_member_joined gauge
 fleetgate_member_joined{member="a"} 1
@@ -128,12 +150,16 @@ fleetgate_members{state="leaving"} 1
 fleetgate_members{state="silent"} 1
 fleetgate_members{state="unhealthy"} 1
 fleetgate_members{state="waiting"} 1
+# HELP fleetgate_placement_waiting 1 for a placement that waits for people: its rollout is that of update runs, or it names no member.
+# TYPE fleetgate_placement_waiting gauge
+fleetgate_placement_waiting{name="external",namespace=""} 1
+fleetgate_placement_waiting{name="unnamed",namespace=""} 1
 # HELP fleetgate_update_runs Update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.
 # TYPE fleetgate_update_runs gauge
 fleetgate_update_runs{state="failed"} 1
 fleetgate_update_runs{state="new"} 1
 fleetgate_update_runs{state="running"} 0
-fleetgate_update_runs{state="stopped"} 0
+fleetgate_update_runs{state="stopped"} 1
 fleetgate_update_runs{state="stuck"} 0
 fleetgate_update_runs{state="succeeded"} 0
 fleetgate_update_runs{state="waiting"} 1

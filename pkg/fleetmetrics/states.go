@@ -91,6 +91,16 @@ func (s series) ofPlacement(placement placementv1beta1.PlacementObject) {
 	at := standing(placement)
 	s.placements.WithLabelValues(placement.GetNamespace(), placement.GetName(), strconv.FormatInt(placement.GetGeneration(), 10),
 		at.Type, string(at.Status), at.Reason).Set(float64(at.LastTransitionTime.Unix()))
+	if waitsForPeople(placement, at) {
+		s.waiting.WithLabelValues(placement.GetNamespace(), placement.GetName()).Set(1)
+	}
+}
+
+// waitsForPeople is true of a placement that stands still as somebody has asked for.
+func waitsForPeople(placement placementv1beta1.PlacementObject, at metav1.Condition) bool {
+	policy := placement.GetSpec().Policy
+	return at.Reason == placementv1beta1.ReasonRolloutControlledByExternalController ||
+		policy != nil && policy.PlacementType == placementv1beta1.PickFixed && len(policy.ClusterNames) == 0
 }
 
 // standing is the first condition that keeps a placement from being completed, or one that
@@ -170,12 +180,33 @@ func (s series) ofRuns(ctx context.Context, from client.Reader) error {
 	in := map[string]int{}
 	for i := range wide.Items {
 		in[stateOfRun(wide.Items[i].Status.Conditions)]++
+		s.ofRun(&wide.Items[i])
 	}
 	for i := range narrow.Items {
 		in[stateOfRun(narrow.Items[i].Status.Conditions)]++
+		s.ofRun(&narrow.Items[i])
 	}
 	count(s.runs, []string{"new", "running", "waiting", "stuck", "stopped", "succeeded", "failed"}, in)
 	return nil
+}
+
+func (s series) ofRun(run placementv1beta1.UpdateRunObject) {
+	at := standingOfRun(run)
+	s.standings.WithLabelValues(run.GetNamespace(), run.GetName(), string(run.GetSpec().State), at.Type, string(at.Status), at.Reason).
+		Set(float64(at.LastTransitionTime.Unix()))
+}
+
+// standingOfRun is the last condition of a run that is known: each is there only after the
+// one before it.
+func standingOfRun(run placementv1beta1.UpdateRunObject) metav1.Condition {
+	for _, kind := range []string{
+		placementv1beta1.ConditionUpdateRunSucceeded, placementv1beta1.ConditionUpdateRunProgressing, placementv1beta1.ConditionUpdateRunInitialized,
+	} {
+		if c := meta.FindStatusCondition(run.GetStatus().Conditions, kind); c != nil {
+			return *c
+		}
+	}
+	return metav1.Condition{Type: placementv1beta1.ConditionUpdateRunInitialized, Status: metav1.ConditionUnknown, LastTransitionTime: run.GetCreationTimestamp()}
 }
 
 func stateOfRun(conditions []metav1.Condition) string {
@@ -230,11 +261,15 @@ func (s series) ofAccounts(ctx context.Context, from client.Reader) error {
 		if !ok {
 			continue // It is of a cluster that is not ours.
 		}
-		expires := 0.0
+		expires, lifetime := 0.0, 0.0
 		if at := account.Status.ExpirationTimestamp; at != nil {
 			expires = float64(at.Unix())
+			if ref := account.Status.TokenSecretRef; ref != nil {
+				lifetime = at.Sub(ref.LastRefreshTimestamp.Time).Seconds()
+			}
 		}
 		s.tokens.WithLabelValues(member, account.Name).Set(expires)
+		s.lifetimes.WithLabelValues(member, account.Name).Set(lifetime)
 	}
 	return nil
 }
