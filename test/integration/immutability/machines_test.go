@@ -63,6 +63,9 @@ var _ = Describe("Machines", Ordered, func() {
 		Entry("an encrypted local disk", writing("osDisk", "{osType: Linux, diffDiskSettings: {option: Local}, managedDisk: {diskEncryptionSet: {id: x}}}", "diskEncryptionSet is not supported")),
 		Entry("half a confidential machine", writing("osDisk.managedDisk", "{securityProfile: {securityEncryptionType: VMGuestStateOnly}}", "SecurityType should be set to 'ConfidentialVM'")),
 		Entry("a diagnosis of nobody", writing("diagnostics", "{boot: {storageAccountType: UserManaged}}", "userManaged must be specified")),
+		Entry("an eviction policy of spot machines that Azure does not know", writing("spotVMOptions", "{evictionPolicy: Foo}", `supported values: "Deallocate", "Delete"`)),
+		Entry("spot machines that are deallocated", writing("spotVMOptions", "{evictionPolicy: Deallocate}", "")),
+		Entry("spot machines that are deleted", writing("spotVMOptions", "{evictionPolicy: Delete, maxPrice: 1}", "")),
 	)
 
 	It("keep what Azure does not let change", func(ctx SpecContext) {
