@@ -26,6 +26,8 @@ var _ = Describe("make up", Ordered, func() {
 		printed string
 		// undisturbed is what the job comes to when nobody kills anything.
 		undisturbed state
+		// logged is how long the log of each process was before what it is read for.
+		logged = map[string]int{}
 	)
 
 	BeforeAll(func(ctx context.Context) {
@@ -371,6 +373,36 @@ var _ = Describe("make up", Ordered, func() {
 		}
 	})
 
+	It("has what is placed come and go in any order", func(ctx context.Context) {
+		for _, name := range logging {
+			logged[name] = len(l.log(name))
+		}
+		By("placing an object of a kind that members do not have yet, and then the kind")
+		l.apply(ctx, tides)
+		DeferCleanup(func(ctx context.Context) {
+			l.hub(ctx, "delete", "clusterresourceplacement", "tide", "tide-kind", "--ignore-not-found", "--timeout=60s")
+			l.hub(ctx, "delete", "customresourcedefinition", "tides.example.org", "--ignore-not-found", "--timeout=60s")
+		})
+		l.apply(ctx, tide)
+		Eventually(func() string {
+			return l.hub(ctx, "get", "clusterresourceplacement", "tide", "--output=jsonpath={.status.placementStatuses[*].failedPlacements[*].name}")
+		}).Should(ContainSubstring("high"))
+		l.apply(ctx, tidesPlaced)
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(func() error {
+				_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig(member), "", "get", "tide", "high", "--namespace=shore")
+				return err
+			}).Should(Succeed())
+		}
+		By("deleting a namespace of the hub that is placed")
+		l.hub(ctx, "delete", "namespace", "shore", "--timeout=60s")
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(func() string {
+				return l.member(ctx, member, "get", "namespace", "shore", "--ignore-not-found")
+			}).Should(BeEmpty())
+		}
+	})
+
 	It("takes a member more", func(ctx context.Context) {
 		out, err := l.launcher(ctx, "member", "edge")
 		Expect(err).NotTo(HaveOccurred(), out)
@@ -398,6 +430,19 @@ var _ = Describe("make up", Ordered, func() {
 			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces", "--request-timeout=20s")
 			return err
 		}).Should(MatchError(MatchRegexp("NotFound|not found")), "nobody reaches it through the hub any more")
+	})
+
+	It("has logged no error of what comes right by itself", func() {
+		if skew.program != "" {
+			Skip("what the version before logs is over")
+		}
+		for _, name := range logging {
+			from, noted := logged[name]
+			Expect(noted).To(BeTrue(), "run what comes and goes before")
+			for line := range strings.Lines(l.log(name)[from:]) {
+				Expect(line).NotTo(ContainSubstring("Reconciler error"), name)
+			}
+		}
 	})
 
 	It("leaves no process behind when it is stopped", func(ctx context.Context) {

@@ -1,0 +1,53 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// logging are the processes whose logs people read.
+var logging = []string{"gateway", "member-1-agent", "member-2-agent"}
+
+// log is what a process has logged until now.
+func (l *launched) log(name string) string {
+	GinkgoHelper()
+	text, err := os.ReadFile(l.process(name).LogPath())
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+const (
+	// tides is a kind on the hub, and the placement of a namespace that will have one.
+	tides = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tides.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: tides, singular: tide, kind: Tide, listKind: TideList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: shore}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: tide}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shore}]}
+`
+	tide = `{apiVersion: example.org/v1, kind: Tide, metadata: {name: high, namespace: shore}}`
+	// tidesPlaced gives members the kind.
+	tidesPlaced = `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: tide-kind}
+spec: {resourceSelectors: [{group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: tides.example.org}]}
+`
+)
