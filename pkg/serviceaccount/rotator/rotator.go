@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -123,10 +124,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var account authenticationv1beta1.ManagedServiceAccount
 	err := r.Hub.Get(ctx, request.NamespacedName, &account)
-	if apierrors.IsNotFound(err) || err == nil && !account.DeletionTimestamp.IsZero() {
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.vanished(ctx, request.NamespacedName)
+	case err == nil && !account.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, r.removeAccount(ctx, request.Name)
-	}
-	if err != nil {
+	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading ManagedServiceAccount %s: %w", request.Name, err)
 	}
 
@@ -151,6 +154,20 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.warn(ctx, &account, messageOf(failure))
 	}
 	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// vanished removes the account of a ManagedServiceAccount that the hub has no more. All
+// tokens die with it, so the hub itself is asked: a cache may be behind, and an API server
+// that does not know the kind is no answer.
+func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) error {
+	err := r.Live.Get(ctx, key, &authenticationv1beta1.ManagedServiceAccount{})
+	if err == nil {
+		return nil // The cache brings it here.
+	}
+	if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
+	}
+	return r.removeAccount(ctx, key.Name)
 }
 
 // warn comes after the status was written: what the status says already is no news.

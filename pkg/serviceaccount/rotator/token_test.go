@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -118,5 +119,56 @@ func TestATokenIsNotRefreshedTwiceForAStatusThatTheCacheHasOfOld(t *testing.T) {
 	agent.Live = live
 	if _, err := agent.Reconcile(t.Context(), request); err != nil || s.tokens != 1 {
 		t.Errorf("issued %d tokens: %v", s.tokens, err)
+	}
+}
+
+// answering is an API server that answers each read with an error.
+type answering struct {
+	client.Client
+	err error
+}
+
+func (a answering) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return a.err
+}
+
+// removing is a member of which service accounts can be removed.
+type removing struct{ *memory }
+
+func (r removing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	delete(r.objects, keyOf(object, client.ObjectKeyFromObject(object)))
+	return nil
+}
+
+func TestAnAccountStaysUntilTheHubItselfSaysThatItIsNotWanted(t *testing.T) {
+	resource := schema.GroupResource{Resource: "managedserviceaccounts"}
+	gone := apierrors.NewNotFound(resource, "a0")
+	for name, tc := range map[string]struct {
+		live         error
+		stays, fails bool
+	}{
+		"the cache is behind":            {nil, true, false},
+		"the hub does not answer":        {errors.New("no route"), true, true},
+		"the hub does not know the kind": {apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "a0", "404 page not found", 0, true), true, true},
+		"it was deleted":                 {gone, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := newSimulation(t, 1, 1, time.Hour).agents[0]
+			onMember := agent.Member.(*memory)
+			agent.Member = removing{onMember}
+			request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: agent.HubNamespace, Name: "a0"}}
+			if _, err := agent.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			agent.Hub, agent.Live = answering{agent.Hub, gone}, answering{agent.Hub, tc.live}
+			_, err := agent.Reconcile(t.Context(), request)
+			if failed := err != nil; failed != tc.fails {
+				t.Errorf("got %v", err)
+			}
+			key := client.ObjectKey{Namespace: agent.AccountNamespace, Name: "a0"}
+			if _, stays := onMember.objects[keyOf(&corev1.ServiceAccount{}, key)]; stays != tc.stays {
+				t.Errorf("the account stays: %t, want %t", stays, tc.stays)
+			}
+		})
 	}
 }
