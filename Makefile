@@ -221,6 +221,7 @@ verify: lint $(BIN)/helm ## Check generated files, formatting, modules, document
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$unformatted" ]; then echo "Not formatted (run: make update):"; echo "$$unformatted"; exit 1; fi
 	@$(STEP) "Verifying go.mod" $(GO) mod tidy -diff
+	@$(STEP) "Verifying alerts" sh -c 'cd hack/alerts && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -count=1 .'
 	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
 .PHONY: vulncheck
