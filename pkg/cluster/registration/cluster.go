@@ -37,7 +37,7 @@ const lastSeenStep = 15 * time.Minute
 // Reasons of a Cluster's condition Ready.
 const (
 	reasonJoined       = "Joined"
-	reasonWaitCheckIn  = registrationv1alpha1.ClusterStateWaitCheckIn
+	reasonWaitCheckIn  = "WaitCheckIn"
 	reasonNotJoined    = "NotJoined"
 	reasonUnhealthy    = "Unhealthy"
 	reasonMemberLeft   = "MemberLeft"
