@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -17,12 +18,33 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// questions are the headers of what a hub was asked. Commands ask for several things at once.
+type questions struct {
+	mu      sync.Mutex
+	headers []http.Header
+}
+
+func (q *questions) add(header http.Header) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.headers = append(q.headers, header)
+}
+
+// take returns what was asked since it was called last.
+func (q *questions) take() []http.Header {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken := q.headers
+	q.headers = nil
+	return taken
+}
+
 // hubThatRefuses is a hub that says no to all, and keeps what it was asked.
-func hubThatRefuses(t *testing.T) (address string, asked *[]http.Header) {
+func hubThatRefuses(t *testing.T) (address string, asked *questions) {
 	t.Helper()
-	asked = &[]http.Header{}
+	asked = &questions{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*asked = append(*asked, r.Header)
+		asked.add(r.Header)
 		http.Error(w, "no", http.StatusUnauthorized)
 	}))
 	t.Cleanup(server.Close)
@@ -134,12 +156,12 @@ func TestFlagsCountAfterUseToo(t *testing.T) {
 			if code, said := call(t, file, "use", "eu"); code != exitDone {
 				t.Fatal(said)
 			}
-			*asked = nil
+			asked.take()
 			if code, said := call(t, file, append([]string{"members"}, test.args...)...); code != exitFailed {
 				t.Errorf("%d: %s", code, said)
 			}
-			if len(*asked) == 0 || (*asked)[0].Get(test.header) != test.want {
-				t.Errorf("the hub was asked with %v", *asked)
+			if headers := asked.take(); len(headers) == 0 || headers[0].Get(test.header) != test.want {
+				t.Errorf("the hub was asked with %v", headers)
 			}
 		})
 	}
@@ -148,9 +170,9 @@ func TestFlagsCountAfterUseToo(t *testing.T) {
 	if code, said := call(t, file, "use", "eu"); code != exitDone {
 		t.Fatal(said)
 	}
-	*asked = nil
+	asked.take()
 	for _, flag := range []string{"--certificate-authority=/does/not/exist", "--proxy-url=http://127.0.0.1:1"} {
-		if code, said := call(t, file, "members", flag); code != exitFailed || len(*asked) != 0 {
+		if code, said := call(t, file, "members", flag); code != exitFailed || len(asked.take()) != 0 {
 			t.Errorf("%s is dropped: %d: %s", flag, code, said)
 		}
 	}
