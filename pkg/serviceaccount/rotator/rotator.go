@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -28,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/gone"
 )
 
 const (
@@ -157,14 +157,13 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 // vanished removes the account of a ManagedServiceAccount that the hub has no more. All
-// tokens die with it, so the hub itself is asked: a cache may be behind, and an API server
-// that does not know the kind is no answer.
+// tokens die with it, so the hub itself is asked: a cache may be behind.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) error {
 	err := r.Live.Get(ctx, key, &authenticationv1beta1.ManagedServiceAccount{})
 	if err == nil {
 		return nil // The cache brings it here.
 	}
-	if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !gone.Is(err) {
 		return fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
 	}
 	return r.removeAccount(ctx, key.Name)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/gone"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -165,7 +165,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if err == nil {
 		return ctrl.Result{}, nil // the cache was behind, it brings the Work here
 	}
-	if !saysNoSuchWork(err) {
+	if !gone.Is(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether Work %q still exists: %w", key.Name, err)
 	}
 	m, err := r.records.membership(ctx, r.hubReader)
@@ -181,15 +181,8 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	}
 	r.holds.set(key.Name, hold{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
-	gone := &metav1.ObjectMeta{Name: key.Name}
-	_, err = r.depart(ctx, departure{work: gone, record: record, membership: m, policy: metav1.DeletePropagationForeground})
+	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
-}
-
-// saysNoSuchWork tells a hub's answer that there is no such object from the 404
-// of a server that does not serve Works, or is no API server at all.
-func saysNoSuchWork(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1.Work) error {

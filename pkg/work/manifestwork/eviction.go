@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/gone"
 )
 
 // A ManifestWork can be gone from the hub without its deletion having come here: somebody
@@ -37,7 +37,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	if err == nil {
 		return reconcile.Result{}, nil // the cache was behind, it brings the ManifestWork here
 	}
-	if !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !gone.Is(err) {
 		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
 	}
 	return r.evict(ctx, record, key.Name)
