@@ -1,8 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl is Kubernetes' own, of the version that the module's file requires: go.mod
-// the oldest that docs/versions.md names, middle.mod one between that and today's.
+// Command kubectl is Kubernetes' own, of the oldest version that docs/operations.md names: its
+// module requires it.
 package main
 
 import (

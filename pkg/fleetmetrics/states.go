@@ -179,18 +179,18 @@ func (s series) ofRuns(ctx context.Context, from client.Reader) error {
 	}
 	in := map[string]int{}
 	for i := range wide.Items {
-		in[stateOfRun(wide.Items[i].Status.Conditions)]++
-		s.ofRun(&wide.Items[i])
+		s.ofRun(&wide.Items[i], in)
 	}
 	for i := range narrow.Items {
-		in[stateOfRun(narrow.Items[i].Status.Conditions)]++
-		s.ofRun(&narrow.Items[i])
+		s.ofRun(&narrow.Items[i], in)
 	}
 	count(s.runs, []string{"new", "running", "waiting", "stuck", "stopped", "succeeded", "failed"}, in)
 	return nil
 }
 
-func (s series) ofRun(run placementv1beta1.UpdateRunObject) {
+// ofRun tells where a run stands, and counts it to the others in its state.
+func (s series) ofRun(run placementv1beta1.UpdateRunObject, in map[string]int) {
+	in[stateOfRun(run.GetStatus().Conditions)]++
 	at := standingOfRun(run)
 	s.standings.WithLabelValues(run.GetNamespace(), run.GetName(), string(run.GetSpec().State), at.Type, string(at.Status), at.Reason).
 		Set(float64(at.LastTransitionTime.Unix()))

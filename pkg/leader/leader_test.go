@@ -128,6 +128,16 @@ func (s *terms) leads() string {
 	return s.now
 }
 
+// endWell waits for the ends of so many replicas.
+func endWell(t *testing.T, ended <-chan error, replicas int) {
+	t.Helper()
+	for range replicas {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub, s := &lease{}, &terms{t: t}
@@ -154,9 +164,7 @@ func TestWhoLosesTheLeaseStopsToLeadAndLeadsAgainAndNothingElseEnds(t *testing.T
 		}
 		time.Sleep(20 * time.Second)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		endWell(t, ended, 1)
 		if diff := cmp.Diff([]string{"one", "one", "one"}, s.all); diff != "" {
 			t.Errorf("terms (-want +got):\n%s", diff)
 		}
@@ -176,9 +184,7 @@ func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		stop["one"]()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		endWell(t, ended, 1)
 		if hub.holder() == "one" {
 			t.Error("It keeps the lease.")
 		}
@@ -187,9 +193,7 @@ func TestTheLeaseIsGivenBackOnceNothingIsLedAnyMore(t *testing.T) {
 			t.Errorf("%q leads", s.leads())
 		}
 		stop["two"]()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		endWell(t, ended, 1)
 	})
 }
 
@@ -203,9 +207,7 @@ func TestWhoNeverLedCanBeStopped(t *testing.T) {
 		go func() { ended <- runner.Start(ctx) }()
 		time.Sleep(time.Minute)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		endWell(t, ended, 1)
 	})
 }
 
@@ -227,11 +229,7 @@ func TestAReplicaThatIsCutOffHasStoppedToLeadBeforeAnotherDoes(t *testing.T) {
 			t.Errorf("%q leads", s.leads())
 		}
 		cancel()
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
+		endWell(t, ended, 2)
 	})
 }
 
@@ -257,9 +255,7 @@ func TestAHubThatIsTooSlowForTheLeaderToBeginEndsNothing(t *testing.T) {
 					t.Errorf("After a minute it has tried %d times, and leads: %t", tries, leads)
 				}
 				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				endWell(t, ended, 1)
 			})
 		})
 	}
@@ -280,11 +276,7 @@ func TestAReplicaThatCannotLeadLetsAnotherOne(t *testing.T) {
 			t.Errorf("%q leads", s.leads())
 		}
 		cancel()
-		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
+		endWell(t, ended, 2)
 	})
 }
 

@@ -55,8 +55,9 @@ func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 	if found = append(found, f.drifted(b)...); len(found) > 0 || meta.IsStatusConditionTrue(status.Conditions, LastStage(f.Placement)) {
 		return found
 	}
-	return []Answer{{Object: f.object(), Member: member, Reason: "it is on its way, the member has not said how it is",
-		Remedy: "wait; if it lasts, see whether the member is there: kubectl fleetgate members " + member}}
+	onItsWay := Answer{Object: f.object(), Member: member}
+	onItsWay.unreported(f.Name)
+	return []Answer{onItsWay}
 }
 
 // failed are the objects that a condition is False for; without any, the condition itself.

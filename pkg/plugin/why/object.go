@@ -147,12 +147,17 @@ func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) 
 		a.Reason = "it was changed on the member"
 		a.Remedy = remedyFor(placementv1beta1.ReasonFoundDrifts, "", *a, placement)
 	case len(m.Conditions) == 0:
-		a.Reason = "it is on its way, the member has not said how it is"
-		a.Remedy = "wait; if it lasts, see whether the member is there: kubectl fleetgate members " + a.Member
+		a.unreported(placement)
 	default:
 		return false
 	}
 	return true
+}
+
+// unreported says of an answer about something on a member that there is no report of it yet.
+func (a *Answer) unreported(placement string) {
+	a.Reason = "it is on its way, the member has not said how it is"
+	a.Remedy = filled(byReason[placementv1beta1.ReasonApplyInProgress], *a, placement)
 }
 
 // writers are who has written the object, the last first.
