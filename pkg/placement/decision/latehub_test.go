@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,13 +144,14 @@ type lateGateway struct {
 	to   queue
 
 	mu    sync.Mutex // guards what follows
-	grown sync.Cond  // tells of every change of the cache
+	grown sync.Cond  // tells of every change of the cache, and of its end
+	dead  bool
 	cache map[string]client.Object
 	// applied is, by kind, the last write that the cache knows; wrote, by object, those of its own.
 	applied, wrote map[string]int
 }
 
-// decide runs a gateway until the context ends.
+// decide runs a gateway until the context ends. What it is writing then is written.
 func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) {
 	t.Helper()
 	metrics, err := newMetrics(nil)
@@ -158,6 +160,7 @@ func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel
 	}
 	g := &lateGateway{lateHub: h, cache: map[string]client.Object{}, applied: map[string]int{}, wrote: map[string]int{}}
 	g.grown.L = &g.mu
+	context.AfterFunc(ctx, g.die)
 	r := &Reconciler{
 		Client: interceptor.NewClient(h.WithWatch, g.funcs()), Live: h, Recorder: events.NewFakeRecorder(100000), Clock: clock.RealClock{}, metrics: metrics, compiler: compiler,
 		roster: newRoster(), tally: newTally(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{},
@@ -178,12 +181,17 @@ func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel
 	synctest.Wait()
 }
 
-// listen takes up what is there, and then news.
+// listen takes up what is there, which is told before anything is decided, and then news.
 func (g *lateGateway) listen(ctx context.Context) {
+	g.lateHub.mu.Lock()
+	defer g.lateHub.mu.Unlock()
 	for kind, to := range g.tell {
-		told := make(chan news, 10000)
+		for _, is := range g.all(kind) {
+			g.take(kind, news{is: is, write: g.writes})
+			to.Create(ctx, event.CreateEvent{Object: is, IsInInitialList: true}, g.to)
+		}
+		told, later := make(chan news, 10000), make(chan news, 10000)
 		g.news[kind] = told
-		later := make(chan news, 10000)
 		go g.passOn(ctx, told, func(n news) { g.take(kind, n); later <- n })
 		go g.passOn(ctx, later, func(n news) {
 			switch {
@@ -196,6 +204,25 @@ func (g *lateGateway) listen(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// all are the objects of a kind that are there.
+func (h *lateHub) all(kind string) (there []client.Object) {
+	for _, list := range []client.ObjectList{
+		&ocmclusterv1beta1.PlacementList{}, &ocmclusterv1beta1.PlacementDecisionList{}, &clusterv1.ManagedClusterList{},
+		&clusterv1beta2.ManagedClusterSetList{}, &clusterv1beta2.ManagedClusterSetBindingList{}, &clusterv1alpha1.AddOnPlacementScoreList{},
+	} {
+		if err := h.List(h.ctx, list); err != nil {
+			panic(err)
+		}
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			if object := item.(client.Object); kindOf(object) == kind {
+				there = append(there, object.DeepCopyObject().(client.Object))
+			}
+			return nil
+		})
+	}
+	return there
 }
 
 // passOn handles news, each a while after the one before.
@@ -225,14 +252,25 @@ func (g *lateGateway) take(kind string, n news) {
 	}
 }
 
-// cached is an object of the cache, nil if it is not there, once what the gateway wrote of it is.
-func (g *lateGateway) cached(object client.Object) client.Object {
+// die ends all that waits: nothing is decided or begun to be written any more.
+func (g *lateGateway) die() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for g.applied[kindOf(object)] < g.wrote[idOf(object)] {
+	g.dead = true
+	g.grown.Broadcast()
+}
+
+// cached is an object of the cache, nil if it is not there, once what the gateway wrote of it is.
+func (g *lateGateway) cached(object client.Object) (client.Object, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.applied[kindOf(object)] < g.wrote[idOf(object)] && !g.dead {
 		g.grown.Wait()
 	}
-	return g.cache[idOf(object)]
+	if g.dead {
+		return nil, errLost
+	}
+	return g.cache[idOf(object)], nil
 }
 
 func (g *lateGateway) funcs() interceptor.Funcs {
@@ -240,7 +278,10 @@ func (g *lateGateway) funcs() interceptor.Funcs {
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 			object.SetNamespace(key.Namespace)
 			object.SetName(key.Name)
-			is := g.cached(object)
+			is, err := g.cached(object)
+			if err != nil {
+				return err
+			}
 			if is == nil {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(object)}, key.Name)
 			}
@@ -273,7 +314,10 @@ var errLost = errors.New("the connection is lost")
 
 // faulty writes, or fails to, or loses the answer.
 func (g *lateGateway) faulty(object client.Object, write func() error) error {
-	if g.oneIn(20) {
+	g.mu.Lock()
+	dead := g.dead
+	g.mu.Unlock()
+	if dead || g.oneIn(20) {
 		return errLost
 	}
 	if err := write(); err != nil {

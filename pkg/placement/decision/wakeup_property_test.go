@@ -223,8 +223,8 @@ func (h *lateHub) placement(namespace string, n int) *ocmclusterv1beta1.Placemen
 	return p
 }
 
-// Whatever happens while news are late, some later than others, while writes fail and others
-// change what is written: in the end every Placement has what it would be given by a gateway that
+// Whatever happens while news are late, some later than others, while writes fail, others change
+// what is written, and gateways are killed: in the end every Placement has what it would be given by a gateway that
 // begins anew.
 func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
@@ -237,7 +237,8 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				h := newLateHub(ctx, t, rand.New(rand.NewPCG(seed, 4)))
-				h.decide(ctx, t, compiler)
+				gateway, kill := context.WithCancel(ctx)
+				h.decide(gateway, t, compiler)
 				for n := range placementsEach {
 					for _, namespace := range []string{"team", "other"} {
 						if err := h.Create(ctx, h.placement(namespace, n)); err != nil {
@@ -245,7 +246,12 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 						}
 					}
 				}
-				for range 150 {
+				for changes := range 150 {
+					if changes%60 == 59 {
+						kill()
+						gateway, kill = context.WithCancel(ctx)
+						h.decide(gateway, t, compiler)
+					}
 					h.change(ctx, t)
 					if h.oneIn(4) {
 						h.meddle(ctx, t)
@@ -256,6 +262,7 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 				for _, stale := range h.stale(ctx, t, compiler) {
 					t.Error(stale)
 				}
+				kill()
 				cancel()
 				synctest.Wait()
 			})
