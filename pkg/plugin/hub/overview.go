@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
@@ -57,7 +56,8 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 			return nil // A gateway that is away is something to show.
 		},
 		func(ctx context.Context) error {
-			o.Renewed = h.renewed(ctx)
+			// Who may not read Leases has what the MemberClusters say.
+			o.Renewed, _ = cluster.FleetSeats().Renewals(ctx, h)
 			return nil
 		},
 		func(ctx context.Context) (err error) {
@@ -79,35 +79,6 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 		all[list.Items[i].Name] = list.Items[i].Status
 	}
 	return all, nil
-}
-
-// renewed reads the Leases of all agents. When they were written is taken from the hub, which
-// notes it beside who wrote: agents write the time of their own clocks into them. Who may not
-// read them has what the MemberClusters say.
-func (h *Hub) renewed(ctx context.Context) map[string]metav1.Time {
-	var leases coordinationv1.LeaseList
-	if err := h.List(ctx, &leases, client.MatchingFields{"metadata.name": clusterv1beta1.AgentLease}); err != nil {
-		return nil
-	}
-	all := make(map[string]metav1.Time, len(leases.Items))
-	for i := range leases.Items {
-		member, ok := strings.CutPrefix(leases.Items[i].Namespace, clusterv1beta1.MemberNamespacePrefix)
-		if written := lastWrite(&leases.Items[i]); ok && leases.Items[i].Spec.RenewTime != nil {
-			all[member] = written
-		}
-	}
-	return all
-}
-
-// lastWrite is when somebody wrote an object last, by the clock of its API server.
-func lastWrite(object metav1.Object) metav1.Time {
-	var last metav1.Time
-	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(last.Time) {
-			last = *entry.Time
-		}
-	}
-	return last
 }
 
 // failing is, by member, the names of the placements that are not well there.
