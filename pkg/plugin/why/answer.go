@@ -29,6 +29,8 @@ type Answer struct {
 	Of *placementv1beta1.ResourceIdentifier
 	// Live is true if the object is there, so that the member can be asked about it.
 	Live bool
+	// code is the reason of the condition that says Reason; empty if none does.
+	code string
 	// vague is true if the remedy is no more than to look at it.
 	vague bool
 }

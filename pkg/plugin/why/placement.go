@@ -43,6 +43,16 @@ type Refusal struct{ Rule, Reason string }
 // Placement returns what is wrong with a placement, or with it on one member: the first is
 // the answer, and none means that it is well.
 func Placement(f *Facts) []Answer {
+	answers := f.wrong()
+	for i := range answers {
+		f.remedied(&answers[i])
+	}
+	return answers
+}
+
+// wrong is Placement without what to do, where that is to be read from what is wrong. A thousand
+// members that say the same are one answer by then.
+func (f *Facts) wrong() []Answer {
 	if whole := f.whole(); len(whole) > 0 {
 		for i := range whole {
 			whole[i].Member = f.Member
@@ -60,7 +70,7 @@ func (f *Facts) object() string { return "placement " + f.Name }
 // whole is what keeps all members from it.
 func (f *Facts) whole() []Answer {
 	if placementv1beta1.Paused(f.Placement) {
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}, "")}
+		return []Answer{{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}}
 	}
 	status := f.Placement.GetStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
@@ -71,7 +81,7 @@ func (f *Facts) whole() []Answer {
 	case scheduled == nil:
 		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: scheduled.Message}, scheduled.Reason)}
+		return []Answer{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
 	}
 	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -79,7 +89,7 @@ func (f *Facts) whole() []Answer {
 		}
 	}
 	if status.SelectsNothing() {
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}, "")}
+		return []Answer{{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}}
 	}
 	return nil
 }
@@ -246,12 +256,14 @@ func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
 	return &f.Members[at]
 }
 
-// answer completes an answer with what to do.
-func (f *Facts) answer(a Answer, reason string) Answer {
-	a.Remedy, a.vague = remedyFor(reason, a.Reason, a, f.Name), remedyOfMessage(a.Reason) == ""
+// remedied completes an answer with what to do.
+func (f *Facts) remedied(a *Answer) {
+	if a.Remedy != "" {
+		return
+	}
+	a.remedyFor(a.code, a.Reason, f.Name)
 	if strings.Contains(f.Name, "/") {
 		a.Remedy = strings.Replace(a.Remedy, "annotate clusterresourceplacement "+f.Name,
 			fmt.Sprintf("annotate -n %s resourceplacement %s", f.Placement.GetNamespace(), f.Placement.GetName()), 1)
 	}
-	return a
 }
