@@ -100,7 +100,7 @@ func (o *whyOptions) placement(ctx context.Context, h *hub.Hub, name string) err
 	if err != nil {
 		return err
 	}
-	if o.Member != "" || !facts.Scheduled() {
+	if o.Member != "" && !facts.Bound() || o.Member == "" && !facts.Scheduled() {
 		if err := hub.Refuse(facts, o.Clock); err != nil {
 			return err
 		}

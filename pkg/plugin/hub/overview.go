@@ -99,6 +99,17 @@ func (h *Hub) renewed(ctx context.Context) map[string]metav1.Time {
 	return all
 }
 
+// RenewedBy is when the agent of one member has renewed its Lease; zero if it has not, or for who
+// may not read it.
+func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
+	lease := &coordinationv1.Lease{}
+	err := h.Get(ctx, client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentLease}, lease)
+	if err != nil || lease.Spec.RenewTime == nil {
+		return metav1.Time{}
+	}
+	return lastWrite(lease)
+}
+
 // lastWrite is when somebody wrote an object last, by the clock of its API server.
 func lastWrite(object metav1.Object) metav1.Time {
 	var last metav1.Time

@@ -26,12 +26,13 @@ type Facts struct {
 	Name      string
 	// Bindings are those of the placement.
 	Bindings []placementv1beta1.BindingObject
-	// Members are those of the fleet, or the one that is asked about.
+	// Members are those of the fleet; where the placement is on the one that is asked about, that
+	// one is enough.
 	Members []clusterv1beta1.MemberCluster
 	// Member is the one that is asked about; empty: all.
 	Member string
 	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
-	// They are read for one member, and where the policy lacks members.
+	// They are read for one member that is not picked, and where the policy lacks members.
 	Refusals map[string]Refusal
 	// Evictions are those of the placement.
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
@@ -152,10 +153,16 @@ func (f *Facts) notPicked() []Answer {
 	return []Answer{a}
 }
 
+// Bound is true if the placement has a binding for the member that is asked about.
+func (f *Facts) Bound() bool { return f.bindingFor(f.Member) >= 0 }
+
+func (f *Facts) bindingFor(member string) int {
+	return slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
+}
+
 // onMember is what is wrong on one member.
 func (f *Facts) onMember(member string) []Answer {
-	at := slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
-	if at >= 0 {
+	if at := f.bindingFor(member); at >= 0 {
 		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {
 			return found
 		}
