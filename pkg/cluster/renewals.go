@@ -32,6 +32,19 @@ func (s Seats) Renewals(ctx context.Context, hub client.Reader) (map[string]meta
 	return all, nil
 }
 
+// Renewal is when the agent of one member has renewed its Lease last, as Renewals tells it; zero
+// if it has not.
+func (s Seats) Renewal(ctx context.Context, hub client.Reader, member string) (metav1.Time, error) {
+	var lease coordinationv1.Lease
+	if err := hub.Get(ctx, client.ObjectKey{Namespace: s.Namespace(member), Name: s.Lease}, &lease); err != nil {
+		return metav1.Time{}, fmt.Errorf("reading the Lease of the agent of %q: %w", member, err)
+	}
+	if lease.Spec.RenewTime == nil {
+		return metav1.Time{}, nil
+	}
+	return lastWrite(&lease), nil
+}
+
 // lastWrite is when somebody wrote an object last, by the clock of its API server.
 func lastWrite(object metav1.Object) metav1.Time {
 	var last metav1.Time

@@ -69,9 +69,9 @@ func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: kinds, Mapper: mapper})
+	c, err := newClient(config, kinds, mapper)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &Hub{WithWatch: c, Config: config}, nil
 }
@@ -130,9 +130,9 @@ func (h *Hub) Names(ctx context.Context, kind schema.GroupVersionKind, namespace
 // ResourcePlacement. If there is none, the error proposes the nearest names.
 func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.PlacementObject, error) {
 	var placement placementv1beta1.PlacementObject = &placementv1beta1.ClusterResourcePlacement{}
-	kind, key := "ClusterResourcePlacement", client.ObjectKey{Name: name}
-	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
-		placement, kind, key = &placementv1beta1.ResourcePlacement{}, "ResourcePlacement", client.ObjectKey{Namespace: namespace, Name: base}
+	kind, key := "ClusterResourcePlacement", keyOf(name)
+	if key.Namespace != "" {
+		placement, kind = &placementv1beta1.ResourcePlacement{}, "ResourcePlacement"
 	}
 	err := h.Get(ctx, key, placement)
 	if !apierrors.IsNotFound(err) {
@@ -146,6 +146,14 @@ func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.Plac
 		return nil, fmt.Errorf("reading %s %q: %w", kind, name, err)
 	}
 	return nil, nearest.NotFound("placement", name, names, "kubectl get clusterresourceplacements,resourceplacements -A")
+}
+
+// keyOf reads a name as people give it to Placement.
+func keyOf(name string) client.ObjectKey {
+	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
+		return client.ObjectKey{Namespace: namespace, Name: base}
+	}
+	return client.ObjectKey{Name: name}
 }
 
 // PlacementNames are those of both scopes, as Placement takes them.

@@ -81,6 +81,13 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	return all, nil
 }
 
+// RenewedBy is when the agent of one member has renewed its Lease; zero if it has not, or for who
+// may not read it.
+func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
+	renewed, _ := cluster.FleetSeats().Renewal(ctx, h, member)
+	return renewed
+}
+
 // failing is, by member, the names of the placements that are not well there.
 func (h *Hub) failing(ctx context.Context) (map[string][]string, error) {
 	unwell, err := h.UnwellPlacements(ctx)
