@@ -49,6 +49,9 @@ func run(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", from, err)
 	}
+	for _, crd := range crds {
+		boundQuantities(crd)
+	}
 	if err := addOlderVersions(crds); err != nil {
 		return err
 	}
@@ -84,6 +87,26 @@ func read(dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		crds = append(crds, crd)
 	}
 	return crds, nil
+}
+
+const (
+	// anyQuantity is how controller-gen has quantities written.
+	anyQuantity = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	// boundedQuantity leaves out those of which Kubernetes' reader would make numbers of up
+	// to a billion digits, and what it does not read at all. Whoever gets an object has read
+	// its quantities before anybody can look at them: one member's would stop the gateway.
+	boundedQuantity = `^[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
+)
+
+// boundQuantities has the API server refuse quantities that cost too much to read.
+func boundQuantities(crd *apiextensionsv1.CustomResourceDefinition) {
+	for i := range crd.Spec.Versions {
+		walk(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, "", func(_ string, schema *apiextensionsv1.JSONSchemaProps) {
+			if schema.Pattern == anyQuantity {
+				schema.Pattern = boundedQuantity
+			}
+		})
+	}
 }
 
 // addOlderVersions gives every CRD the versions that the table names for it.

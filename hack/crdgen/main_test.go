@@ -6,6 +6,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,5 +69,52 @@ func TestEmptyInputKeepsTheOutput(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("the output was removed: %v", err)
+	}
+}
+
+func TestAQuantityOfABillionDigitsFitsNoSchema(t *testing.T) {
+	quantity := apiextensionsv1.JSONSchemaProps{Pattern: anyQuantity}
+	crd := crdNamed("a", apiextensionsv1.JSONSchemaProps{Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"one":  quantity,
+		"many": {AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &quantity}},
+		"text": {Pattern: "^a$"},
+	}})
+	boundQuantities(crd)
+	got := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	if got["text"].Pattern != "^a$" || got["many"].AdditionalProperties.Schema.Pattern != got["one"].Pattern {
+		t.Errorf("the patterns are %+v", got)
+	}
+	pattern := regexp.MustCompile(got["one"].Pattern)
+	for text, want := range map[string]bool{
+		"4": true, "-1.5Gi": true, "+250m": true, ".5": true, "4.": true, "1e3": true, "1E-9": true, "1Ei": true, "1E": true, "9e+308": true, strings.Repeat("9", 32): true,
+		"1e-999999999": false, "1E+0001": false, "1e1.5": false, strings.Repeat("9", 33): false, "." + strings.Repeat("1", 33): false, "1e": false, "": false, "v1": false,
+	} {
+		if pattern.MatchString(text) != want {
+			t.Errorf("that %q fits is %v", text, !want)
+		}
+	}
+}
+
+// TestNoDefinitionThatShipsTakesAQuantityOfABillionDigits fails too when a generator writes
+// quantities in another way than what is replaced.
+func TestNoDefinitionThatShipsTakesAQuantityOfABillionDigits(t *testing.T) {
+	crds, err := read(filepath.Join("..", "..", "pkg", "apis", "crds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := 0
+	for _, crd := range crds {
+		for _, version := range crd.Spec.Versions {
+			walk(version.Schema.OpenAPIV3Schema, "", func(field string, schema *apiextensionsv1.JSONSchemaProps) {
+				if pattern := regexp.MustCompile(schema.Pattern); !schema.XIntOrString || schema.Pattern == "" || !pattern.MatchString("1Gi") {
+					return
+				} else if bounded++; pattern.MatchString("1e-999999999") {
+					t.Errorf("%s, %s: %s takes any quantity", crd.Name, version.Name, field)
+				}
+			})
+		}
+	}
+	if bounded == 0 {
+		t.Error("no definition has a quantity: this proves nothing")
 	}
 }

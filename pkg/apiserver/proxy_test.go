@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
 	"io"
@@ -34,6 +36,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/test/bomb"
 )
 
 func oneMember(t *testing.T, options ...option) (*gateway, *member) {
@@ -491,6 +494,27 @@ func TestMemberBadCAFailsForGetAndExec(t *testing.T) {
 	}
 	_, _, res = g.raw("GET " + prefix + "m1/proxy/exec HTTP/1.1\r\nHost: h\r\nX-Remote-User: jane\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	wantCode(t, res, http.StatusBadGateway)
+}
+
+// TestACAThatTakesAMinuteIsNotVerifiedWith: an agent sends its member's CA, and each
+// handshake would keep a processor of the gateway busy.
+func TestACAThatTakesAMinuteIsNotVerifiedWith(t *testing.T) {
+	m := newMember(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request reached the member") }))
+	block, _ := pem.Decode(bomb.Authority(t))
+	hostile, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.ca = &authority{t: t, cert: hostile}
+	g := newGateway(t, map[string]*member{"m1": m})
+	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := statusOf(t, res).Message; !strings.Contains(got, "8192 bits in its RSA key") {
+		t.Errorf("got %s", got)
+	}
+	if m.dials.Load() != 0 {
+		t.Error("the member was dialed")
+	}
 }
 
 func TestTwoUsersOnePool(t *testing.T) {

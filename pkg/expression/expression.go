@@ -98,7 +98,7 @@ func (c *Compiler) compile(text string) compiled {
 	if issues.Err() != nil {
 		return compiled{err: issues.Err()}
 	}
-	program, err := c.env.Program(ast, cel.CostLimit(CallCost), cel.CostTracking(&library.CostEstimator{}))
+	program, err := c.env.Program(ast, cel.CostLimit(CallCost), cel.CostTracking(&library.CostEstimator{}), BoundedQuantities())
 	if err != nil {
 		return compiled{err: err}
 	}

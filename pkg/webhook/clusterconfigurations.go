@@ -4,6 +4,8 @@
 package webhook
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -45,11 +47,33 @@ func RegisterClusters(mgr ctrl.Manager) {
 func ClusterHandlers(hub Hub, now clock.PassiveClock) map[string]http.Handler {
 	authors := authors{reviews: hub.Reviews}
 	bounded := func(handler http.Handler) http.Handler { return http.MaxBytesHandler(handler, maxReviewBytes) }
+	completing := admission.WithDefaulter[*clusterv1.ManagedCluster](hub.Scheme, clustersDefaulter{clock: now})
+	completing.Handler = withoutStatus{completing.Handler}
 	return map[string]http.Handler{
-		pathMutateCluster: bounded(admission.WithDefaulter[*clusterv1.ManagedCluster](hub.Scheme, clustersDefaulter{clock: now})),
+		pathMutateCluster: bounded(completing),
 		pathCluster:       bounded(admission.WithValidator[*clusterv1.ManagedCluster](hub.Scheme, clustersValidator{authors: authors, live: hub.Live})),
 		pathSetBinding:    bounded(admission.WithValidator[*clusterv1beta2.ManagedClusterSetBinding](hub.Scheme, bindingsValidator{authors: authors})),
 	}
+}
+
+// withoutStatus shows a handler objects without their status. Of what API servers send, to
+// be completed, they have not looked at anything yet: a quantity in a status, which they
+// drop from such a request anyway, could take minutes to read (untrusted.Quantity).
+type withoutStatus struct{ admission.Handler }
+
+// Handle returns 400 for what is no object.
+func (h withoutStatus) Handle(ctx context.Context, request admission.Request) admission.Response {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	delete(object, "status")
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	request.Object.Raw = raw
+	return h.Handler.Handle(ctx, request)
 }
 
 // ClusterConfigurations returns the webhook configurations for ManagedClusters and for

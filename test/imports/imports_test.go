@@ -38,7 +38,7 @@ var table = []forbidden{
 		reason: "no client in a scheduling cycle"},
 	{from: module + "pkg/placement/framework", to: "k8s.io/utils/clock",
 		reason: "no clock in a scheduling cycle: time is part of the snapshot"},
-	{from: module + "pkg/placement/plugins", to: module, except: []string{module + "pkg/placement/framework", module + "pkg/placement/plugins"},
+	{from: module + "pkg/placement/plugins", to: module, except: []string{module + "pkg/placement/framework", module + "pkg/placement/plugins", module + "pkg/untrusted"},
 		reason: "a rule is a pure function over the framework's snapshot, whichever family of APIs it was made from"},
 	{from: module + "pkg/placement/plugins", to: "k8s.io/client-go",
 		reason: "no client in a scheduling cycle"},

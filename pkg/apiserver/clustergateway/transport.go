@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Targets of a dial into a member, as its agent knows them.
@@ -137,9 +139,9 @@ func (l *route) poolFor(ca []byte) (*pool, error) {
 }
 
 func (l *route) newPool(ca []byte) (*pool, error) {
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("the credential of member %q contains no CA certificate", l.member)
+	roots, err := untrusted.Certificates(ca)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA in the credential of member %q: %w", l.member, err)
 	}
 	p := &pool{ca: ca, made: time.Now(), streams: l.newTransport(roots), narrow: l.newTransport(roots), upgrades: l.newTransport(roots)}
 	for _, t := range []*http.Transport{p.streams, p.narrow} {

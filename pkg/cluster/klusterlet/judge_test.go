@@ -99,6 +99,7 @@ func TestOnlyTheContractIsRead(t *testing.T) {
 		"for servers":                {func(a *anAsk) { a.csr.Spec.Usages = append(a.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, "server auth"},
 		"not for clients":            {func(a *anAsk) { a.csr.Spec.Usages = a.csr.Spec.Usages[:1] }, "client auth"},
 		"another kind of key":        {func(a *anAsk) { a.key = anRSAKey() }, "ECDSA"},
+		"an RSA key, not verified":   {func(a *anAsk) { a.key, a.request = anRSAKey(), corrupt }, "ECDSA"},
 		"a name that is none":        {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "Edge" }, "no name"},
 		"two requests":               {func(a *anAsk) { a.request = func(c []byte) []byte { return append(bytes.Clone(c), c...) } }, "one request"},
 		"something after it":         {func(a *anAsk) { a.request = func(c []byte) []byte { return append(c, "more"...) } }, "one request"},

@@ -4,8 +4,6 @@
 package kubeconfig
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -103,8 +101,10 @@ func checkCluster(c *clientcmdapi.Cluster) error {
 	if c.CertificateAuthority != "" {
 		errs = append(errs, errors.New("certificate-authority is a path, which is not read: give certificate-authority-data"))
 	}
-	if len(c.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CertificateAuthorityData) {
-		errs = append(errs, errors.New("certificate-authority-data must be certificates in PEM form"))
+	if len(c.CertificateAuthorityData) > 0 {
+		if _, err := untrusted.Certificates(c.CertificateAuthorityData); err != nil {
+			errs = append(errs, fmt.Errorf("certificate-authority-data must be certificates in PEM form: %w", err))
+		}
 	}
 	if c.TLSServerName != "" && len(validation.IsDNS1123Subdomain(c.TLSServerName)) > 0 {
 		errs = append(errs, errors.New("tls-server-name must be a DNS name"))
@@ -142,8 +142,9 @@ func checkUser(u *clientcmdapi.AuthInfo) error {
 		"as and its like must not be set: give the credential of the user itself")
 	certificate := len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0
 	if certificate {
-		_, err := tls.X509KeyPair(u.ClientCertificateData, u.ClientKeyData)
-		refuse(err != nil, "client-certificate-data and client-key-data must be a certificate and its key in PEM form")
+		if err := untrusted.CheckKeyPair(u.ClientCertificateData, u.ClientKeyData); err != nil {
+			errs = append(errs, fmt.Errorf("client-certificate-data and client-key-data must be a certificate and its key in PEM form: %w", err))
+		}
 	}
 	refuse(len(errs) == 0 && u.Token == "" && !certificate, "the user has neither token nor client-certificate-data")
 	return errors.Join(errs...)

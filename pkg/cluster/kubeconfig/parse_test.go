@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/util/cert"
+
+	"fleetgate.io/fleetgate/test/bomb"
 )
 
 // secret stands for every credential in the tests: no error may repeat it.
@@ -100,6 +102,8 @@ func badKubeconfigs(t testing.TB) map[string]struct{ document, names string } {
 		"unverified TLS":                {document(good+", insecure-skip-tls-verify: true", token), "insecure-skip-tls-verify"},
 		"a path of a CA":                {document(good+", certificate-authority: /etc/passwd", token), "certificate-authority"},
 		"a CA that is none":             {document(good+", certificate-authority-data: "+base64.StdEncoding.EncodeToString([]byte(secret)), token), "certificate-authority-data"},
+		"a CA that takes a minute":      {document(good+", certificate-authority-data: "+base64.StdEncoding.EncodeToString(bomb.Authority(t)), token), "8192 bits in its RSA key"},
+		"a key that takes a minute":     {document(good, "client-certificate-data: "+certificate+", client-key-data: "+base64.StdEncoding.EncodeToString(bomb.Key(t))), "16384 bytes"},
 		"a server name that is none":    {document(good+`, tls-server-name: "a b"`, token), "tls-server-name"},
 		"a proxy of another kind":       {document(good+`, proxy-url: "socks5://me:`+secret+`@proxy"`, token), "proxy-url"},
 		"a command":                     {document(good, `exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/x], interactiveMode: Never}`), "exec"},

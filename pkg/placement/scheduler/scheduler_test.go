@@ -49,6 +49,7 @@ func TestPolicyOfRefusesWhatItCannotJudge(t *testing.T) {
 		"no such operator": {required(property("nodes", "Gte", "3")), `unknown operator "Gte"`},
 		"no value":         {required(property("nodes", "Ge")), "0 values"},
 		"not a quantity":   {required(property("version", "Ge", "v1.36")), "not a quantity"},
+		"a billion digits": {required(property("nodes", "Ge", "1e-99999999")), "not a quantity"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

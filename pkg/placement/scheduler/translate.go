@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -17,6 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // unserved refuses a policy that cannot be carried out as it is. Its text is for the
@@ -154,7 +154,7 @@ func requirementOf(e placementv1beta1.PropertySelectorRequirement) (framework.Pr
 	if len(e.Values) != 1 {
 		return framework.PropertyRequirement{}, fmt.Errorf("%d values where exactly one is needed", len(e.Values))
 	}
-	value, err := resource.ParseQuantity(e.Values[0])
+	value, err := untrusted.Quantity(e.Values[0])
 	if err != nil {
 		return framework.PropertyRequirement{}, fmt.Errorf("value %q is not a quantity", e.Values[0])
 	}

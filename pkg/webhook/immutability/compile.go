@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
+	usercel "fleetgate.io/fleetgate/pkg/expression"
 )
 
 // Compiled is a policy that can be evaluated. It is safe for concurrent use.
@@ -49,7 +51,13 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up CEL: %w", err)
 	}
-	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	base, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), // As old as anything.
+		ProgramOptions:    []cel.ProgramOption{usercel.BoundedQuantities()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up CEL: %w", err)
+	}
 	costs, err := newEstimator(base)
 	if err != nil {
 		return nil, err

@@ -284,6 +284,23 @@ func TestAnExpressionThatCostsTooMuchIsStopped(t *testing.T) {
 	}
 }
 
+// What an object says is a quantity is its author's: the policy's may be an administrator.
+func TestAQuantityOfABillionDigitsInAnObjectIsNotComputed(t *testing.T) {
+	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
+		Validations: []admissionv1alpha1.Validation{{Expression: "quantity(object.spec.size).isLessThan(quantity('1Gi'))", Message: "too large"}},
+	}))
+	request, err := NewRequest(reviewOf(t, "{a: 1}", "{size: '1e-99999999'}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := compiled.Evaluate(t.Context(), request, nil, nil); err == nil || !strings.Contains(err.Error(), "digits in its exponent") {
+		t.Errorf("got error %v, want one about the exponent", err)
+	}
+	if got := violationsOf(t, compiled, reviewOf(t, "{a: 1}", "{size: 2Gi}")); len(got) != 1 || !strings.Contains(got[0], "too large") {
+		t.Errorf("got %v of 2Gi, want that it is too large", got)
+	}
+}
+
 func TestRulesThatNeedALookupAreSkippedWithoutIt(t *testing.T) {
 	compiled := compile(t, newCompiler(t), policyOf(admissionv1alpha1.ImmutabilityPolicySpec{
 		Lookups: []admissionv1alpha1.Lookup{{Name: "other", Get: &admissionv1alpha1.ObjectGet{APIVersion: "v1", Kind: "ConfigMap", NameFrom: "'x'"}}},

@@ -141,6 +141,10 @@ func TestValidatePlacement(t *testing.T) {
 			spec: requires(property(nodes, "Gt", "many")),
 			want: []string{"matchExpressions[0].values[0]: must be a quantity"},
 		},
+		"a quantity of a billion digits": {
+			spec: requires(property(nodes, "Gt", "1e-99999999")),
+			want: []string{"matchExpressions[0].values[0]: must be a quantity"},
+		},
 		"tolerations": {
 			spec: withPolicy(placementv1beta1.PlacementPolicy{Tolerations: []placementv1beta1.Toleration{
 				{Key: "a b", Operator: corev1.TolerationOpExists},

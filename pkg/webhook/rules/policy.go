@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 func validateAffinity(affinity *placementv1beta1.Affinity, path *field.Path) field.ErrorList {
@@ -87,7 +88,7 @@ func validateRequirement(requirement placementv1beta1.PropertySelectorRequiremen
 	if len(requirement.Values) != 1 {
 		return append(all, field.Invalid(path.Child("values"), requirement.Values, "must be exactly one quantity"))
 	}
-	if _, err := resource.ParseQuantity(requirement.Values[0]); err != nil {
+	if _, err := untrusted.Quantity(requirement.Values[0]); err != nil {
 		all = append(all, field.Invalid(path.Child("values").Index(0), requirement.Values[0], "must be a quantity, such as 4 or 16Gi"))
 	}
 	return all
@@ -108,7 +109,7 @@ func validateSatisfiable(requirements []placementv1beta1.PropertySelectorRequire
 		if len(requirement.Values) != 1 {
 			continue // Reported already.
 		}
-		value, err := resource.ParseQuantity(requirement.Values[0])
+		value, err := untrusted.Quantity(requirement.Values[0])
 		if err != nil {
 			continue // Reported already.
 		}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/client-go/util/jsonpath"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -112,7 +111,7 @@ func valueAt(object *unstructured.Unstructured, path workv1.JSONPath, raw bool) 
 	if !raw {
 		return nil, fmt.Errorf("the type %T of the value for %s is not found", found, path.Name)
 	}
-	text, err := json.Marshal(found)
+	text, err := rawText(found)
 	if err != nil {
 		return nil, fmt.Errorf("failed to parse the resource to json string for name %s: %w", path.Name, err)
 	}
@@ -123,6 +122,29 @@ func valueAt(object *unstructured.Unstructured, path workv1.JSONPath, raw bool) 
 	return &workv1.FieldValue{Type: workv1.ValueJSONRaw, JSONRaw: &value}, nil
 }
 
+// rawText is a value as JSON. Of a list of what is inside each other the whole text could be
+// thousands of times as long as the object: it ends where it is too long to be reported.
+func rawText(found any) ([]byte, error) {
+	list, ok := found.([]any)
+	if !ok {
+		return json.Marshal(found)
+	}
+	text := []byte("[")
+	for i, value := range list {
+		one, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if text = append(text, one...); len(text) > maxRaw {
+			break
+		}
+	}
+	return append(text, ']'), nil
+}
+
 // find is what a path leads to: one value, or a list if it leads to several.
 func find(object *unstructured.Unstructured, path workv1.JSONPath) (found any, err error) {
 	// What others wrote is evaluated here: a panic in it must not end the agent.
@@ -131,8 +153,8 @@ func find(object *unstructured.Unstructured, path workv1.JSONPath) (found any, e
 			found, err = nil, fmt.Errorf("failed to find value for %s with error: %v", path.Name, caught)
 		}
 	}()
-	parsed := jsonpath.New(path.Name).AllowMissingKeys(true)
-	if err := parsed.Parse("{" + path.Path + "}"); err != nil {
+	parsed, err := parsePath(path.Name, path.Path)
+	if err != nil {
 		return nil, fmt.Errorf("failed to parse json path %s of %s with error: %w", path.Path, path.Name, err)
 	}
 	results, err := parsed.FindResults(object.Object)

@@ -103,6 +103,27 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {long: ` + strings.Repeat("x", 1024) + `}}`, raw: true,
 			rules:   paths(workv1.JSONPath{Name: "data", Path: ".data"}),
 			failure: "the length of returned json raw string for name data is larger than the maximum length 1024"},
+		"everywhere below": {
+			object: deploymentText, raw: true, rules: paths(workv1.JSONPath{Name: "replicas", Path: "..replicas"}),
+			want: []string{"replicas JsonRaw [3,3]"}},
+		"two of the fields": {
+			object: deploymentText, raw: true, rules: paths(workv1.JSONPath{Name: "two", Path: ".status['replicas','readyReplicas']"}),
+			want: []string{"two JsonRaw [3,2]"}},
+		"everywhere below what is everywhere below": {
+			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("..x", 9)}),
+			failure: "of bomb with error: it may go into all that is below (..) once only"},
+		"the same again and again": {
+			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: strings.Repeat("['x','x']", 60)}),
+			failure: "of bomb with error: it may have 64 alternatives"},
+		"a comparison with all that is below": {
+			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: "..x[?(@..x==1)]"}),
+			failure: "of bomb with error: it may go into all that is below (..) once only"},
+		"loops": {
+			object: nested(60), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: ".x}{range .*}{.*"}),
+			failure: "of bomb with error: loops (range) are not evaluated"},
+		"all that is below, of which each holds the others": {
+			object: nested(2000), raw: true, rules: paths(workv1.JSONPath{Name: "bomb", Path: "..x"}),
+			failure: "the length of returned json raw string for name bomb is larger than the maximum length 1024"},
 		"one name for two values": {
 			object: deploymentText, rules: append(paths(workv1.JSONPath{Name: "Replicas", Path: ".spec.replicas"}), wellKnown...),
 			want: []string{"Replicas Integer 3", "ReadyReplicas Integer 2"}},
@@ -120,6 +141,11 @@ func TestFeedbackReportsWhatRulesAskFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nested is an object with so many maps inside each other.
+func nested(levels int) string {
+	return `{apiVersion: example.org/v1, kind: Nested, metadata: {name: a}, x: ` + strings.Repeat("{x: ", levels) + "1" + strings.Repeat("}", levels) + "}"
 }
 
 func TestOfASecretFeedbackDoesNotTellWhatItHolds(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/itchyny/gojq"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/client-go/util/jsonpath"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
@@ -97,15 +96,12 @@ func removeAtPath(object *unstructured.Unstructured, path string) (err error) {
 			err = fmt.Errorf("%v", caught)
 		}
 	}()
-	if len(path) > longestPath {
-		return fmt.Errorf("it has more than %d bytes", longestPath)
-	}
 	at := strings.LastIndex(path, ".")
 	if at < 0 || strings.ContainsAny(path[at:], "[]()'\"*") {
 		return errors.New("it has to end with a dot and the name of a field")
 	}
-	parsed := jsonpath.New("ignoreFields").AllowMissingKeys(true)
-	if err := parsed.Parse("{" + path[:at] + "}"); err != nil {
+	parsed, err := parsePath("ignoreFields", path[:at])
+	if err != nil {
 		return err
 	}
 	parents := [][]any{{object.Object}}

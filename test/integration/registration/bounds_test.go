@@ -18,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -198,6 +199,12 @@ var _ = Describe("An agent that fills the hub", Label("hostile"), func() {
 			"example.com/much": {Value: strings.Repeat("n", 1<<20), ObservationTime: metav1.Now()},
 		}
 		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "properties")
+		reported = imc.DeepCopy()
+		reported.Status.ResourceUsage.Capacity = corev1.ResourceList{corev1.ResourceName("example.com/" + strings.Repeat("n", 1<<20)): resource.MustParse("1")}
+		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "names of its resources")
+		reported = imc.DeepCopy()
+		reported.Status.Namespaces = map[string]string{strings.Repeat("n", 1<<20): ""}
+		expectTooLarge(agentClient.Status().Patch(ctx, reported, client.MergeFrom(&imc)), "its namespaces")
 		reported = imc.DeepCopy()
 		for range 40 {
 			reported.Status.AgentStatus[0].Conditions = append(reported.Status.AgentStatus[0].Conditions, metav1.Condition{

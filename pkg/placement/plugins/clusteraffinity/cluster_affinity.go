@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Name is the rule's name in diagnoses.
@@ -112,7 +112,7 @@ func fulfils(requirement framework.PropertyRequirement, properties map[string]st
 	if !ok {
 		return false
 	}
-	value, err := resource.ParseQuantity(text)
+	value, err := untrusted.Quantity(text)
 	if err != nil {
 		return false
 	}

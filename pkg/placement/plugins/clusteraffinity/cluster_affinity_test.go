@@ -21,7 +21,7 @@ func TestJudge(t *testing.T) {
 	both.Labels = prod.Labels
 	cluster := &framework.Cluster{
 		Labels:     map[string]string{"env": "prod"},
-		Properties: map[string]string{"nodes": "3", "version": "v1.36"},
+		Properties: map[string]string{"nodes": "3", "version": "v1.36", "hostile": "1e-99999999"},
 	}
 	cases := map[string]struct {
 		terms []framework.Term
@@ -43,6 +43,8 @@ func TestJudge(t *testing.T) {
 			{Name: "gpus", Operator: framework.NotEqualTo, Value: resource.MustParse("1")}}}}},
 		"a property that is no quantity is no match": {terms: []framework.Term{{Properties: []framework.PropertyRequirement{
 			{Name: "version", Operator: framework.NotEqualTo, Value: resource.MustParse("1")}}}}},
+		"a property of a billion digits is no match": {terms: []framework.Term{{Properties: []framework.PropertyRequirement{
+			{Name: "hostile", Operator: framework.NotEqualTo, Value: resource.MustParse("1")}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

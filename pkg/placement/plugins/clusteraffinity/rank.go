@@ -6,10 +6,10 @@ package clusteraffinity
 import (
 	"math"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
 // Ranker implements framework.Ranker: a cluster gets the weights of the
@@ -78,7 +78,7 @@ func number(text string) (float64, bool) {
 	if text == "" {
 		return 0, false
 	}
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := untrusted.Quantity(text)
 	if err != nil {
 		return 0, false
 	}

@@ -20,6 +20,7 @@ func TestRank(t *testing.T) {
 		{Name: "large", Properties: map[string]string{"nodes": "10", "same": "7", "cpu": "1500m"}, Labels: map[string]string{"env": "prod"}},
 		{Name: "silent", Labels: map[string]string{"env": "prod"}},
 		{Name: "strange", Properties: map[string]string{"nodes": "v1.36"}},
+		{Name: "hostile", Properties: map[string]string{"nodes": "1e-99999999"}},
 	}}
 	type scores map[string]int32
 	cases := map[string]struct {
@@ -29,7 +30,7 @@ func TestRank(t *testing.T) {
 		"no preference":                                    {},
 		"a label gives its weight":                         {[]framework.Preference{{Weight: 20, Labels: prod}}, scores{"small": 20, "large": 20, "silent": 20}},
 		"a negative weight repels":                         {[]framework.Preference{{Weight: -20, Labels: prod}}, scores{"small": -20, "large": -20, "silent": -20}},
-		"weights add up":                                   {[]framework.Preference{{Weight: 20, Labels: prod}, {Weight: 5}}, scores{"small": 25, "middle": 5, "large": 25, "silent": 25, "strange": 5}},
+		"weights add up":                                   {[]framework.Preference{{Weight: 20, Labels: prod}, {Weight: 5}}, scores{"small": 25, "middle": 5, "large": 25, "silent": 25, "strange": 5, "hostile": 5}},
 		"descending prefers the largest":                   {[]framework.Preference{{Weight: 100, SortBy: "nodes"}}, scores{"middle": 38, "large": 100}},
 		"ascending prefers the smallest":                   {[]framework.Preference{{Weight: 100, SortBy: "nodes", Ascending: true}}, scores{"small": 100, "middle": 63}},
 		"shares of a negative weight":                      {[]framework.Preference{{Weight: -100, SortBy: "nodes"}}, scores{"middle": -38, "large": -100}},
