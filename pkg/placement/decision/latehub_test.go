@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,9 @@ type lateHub struct {
 	client.WithWatch
 	//lint:ignore containedctx It is the life of the hub.
 	ctx context.Context
+
+	// flawless is that no write of a gateway fails.
+	flawless bool
 
 	mu   sync.Mutex // guards what follows, and has news in the order of writes
 	dice *rand.Rand
@@ -129,6 +133,13 @@ func (h *lateHub) while(most time.Duration) time.Duration {
 	return time.Duration(h.dice.Int64N(int64(most)))
 }
 
+// written is how many writes there were.
+func (h *lateHub) written() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.writes
+}
+
 // oneIn is true once in so many times.
 func (h *lateHub) oneIn(n int) bool {
 	h.mu.Lock()
@@ -151,10 +162,12 @@ type lateGateway struct {
 	applied, wrote map[string]int
 }
 
-// decide runs a gateway until the context ends. What it is writing then is written.
-func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) {
+// decide runs a gateway until the context ends, and returns what counts its decisions. What it is
+// writing in the end is written.
+func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) (decisions func() uint64) {
 	t.Helper()
-	metrics, err := newMetrics(nil)
+	registry := prometheus.NewRegistry()
+	metrics, err := newMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +192,18 @@ func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel
 	}
 	go func() { _ = c.Start(ctx) }()
 	synctest.Wait()
+	return func() uint64 {
+		gathered, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range gathered {
+			if of.GetName() == "scheduling_scheduling_duration_seconds" {
+				return of.Metric[0].Histogram.GetSampleCount()
+			}
+		}
+		return 0
+	}
 }
 
 // listen takes up what is there, which is told before anything is decided, and then news.
@@ -317,13 +342,13 @@ func (g *lateGateway) faulty(object client.Object, write func() error) error {
 	g.mu.Lock()
 	dead := g.dead
 	g.mu.Unlock()
-	if dead || g.oneIn(20) {
+	if dead || !g.flawless && g.oneIn(20) {
 		return errLost
 	}
 	if err := write(); err != nil {
 		return err
 	}
-	if g.oneIn(20) {
+	if !g.flawless && g.oneIn(20) {
 		return errLost
 	}
 	g.lateHub.mu.Lock()

@@ -231,7 +231,7 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(10) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -266,6 +266,53 @@ func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 				cancel()
 				synctest.Wait()
 			})
+		})
+	}
+}
+
+// Placements that count each other's decisions do not chase one another: when a cluster comes, each
+// is decided once and written at most once, however late it is told what became of that.
+func TestEachPlacementIsDecidedOnceWhenAClusterComes(t *testing.T) {
+	compiler, err := clustercel.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const placements = 20
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			h := newLateHub(ctx, t, rand.New(rand.NewPCG(seed, 6)))
+			h.flawless = true
+			decisions := h.decide(ctx, t, compiler)
+			objects := []client.Object{&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}},
+				&clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set"}}}
+			for n := range 10 {
+				objects = append(objects, managed(fmt.Sprintf("c%02d", n), nil))
+			}
+			for n := range placements {
+				p := placed(one)
+				p.Name, p.UID = fmt.Sprint("p", n), types.UID(fmt.Sprint("p", n))
+				objects = append(objects, p)
+			}
+			for _, object := range objects {
+				if err := h.Create(ctx, object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			decidedBefore, writtenBefore := decisions(), h.written()
+			if err := h.Create(ctx, managed("c10", nil)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := decisions() - decidedBefore; got != placements {
+				t.Errorf("seed %d: %d decisions of %d Placements", seed, got, placements)
+			}
+			if got := h.written() - writtenBefore - 1; got > 2*placements {
+				t.Errorf("seed %d: %d writes for %d Placements, want at most two for each", seed, got, placements)
+			}
 		})
 	}
 }
