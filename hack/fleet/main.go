@@ -55,6 +55,9 @@ func run(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{fleet.TunnelNative, fleet.TunnelPort, fleet.TunnelKonnectivity}, o.Tunnel) {
 		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", o.Tunnel)
 	}
+	if flags.Arg(0) == superviseCommand {
+		return supervise(ctx, o.Dir) // From the folder that it is given, which may be anywhere.
+	}
 	home, err := env.Home()
 	if err != nil {
 		return err
@@ -70,8 +73,6 @@ func run(ctx context.Context, args []string) error {
 		return member(ctx, o, asked, flags.Arg(1))
 	case "down":
 		return down(ctx, o.Dir)
-	case "supervise":
-		return supervise(ctx, o.Dir)
 	default:
 		flags.Usage()
 		return errors.New("say up, member or down")

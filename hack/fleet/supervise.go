@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	supervisorName = "supervisor"
-	lookEvery      = time.Second
+	supervisorName   = "supervisor"
+	superviseCommand = "supervise"
+	lookEvery        = time.Second
 	// firstDelay lasts longer than it takes whoever stops a process to take its record away.
 	firstDelay   = 2 * time.Second
 	longestDelay = time.Minute
@@ -35,7 +36,7 @@ func supervisorProcess(dir string) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return env.NewProcess(env.ProcessOptions{Name: supervisorName, Dir: dir, Path: program, Args: []string{"-dir=" + dir, "supervise"}, Detached: true})
+	return env.NewProcess(env.ProcessOptions{Name: supervisorName, Dir: dir, Path: program, Args: []string{"-dir=" + dir, superviseCommand}, Detached: true})
 }
 
 // supervisor starts what has ended of a fleet although nobody stopped it: who stops a process

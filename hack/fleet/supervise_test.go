@@ -98,6 +98,18 @@ func TestWhatDiesIsStartedAgainLaterAndLater(t *testing.T) {
 	}
 }
 
+// It works in the fleet's folder, which -dir may have anywhere: there it looked for the
+// project, found none, and ended at once.
+func TestTheSupervisorWorksFromAnyFolder(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := run(ctx, []string{"-dir=" + dir, superviseCommand}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheWaitOfWhatAlwaysDiesIsBounded(t *testing.T) {
 	of, now := fall{}, time.Now()
 	for range 100 {

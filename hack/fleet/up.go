@@ -270,7 +270,8 @@ func (j *job) show(ctx context.Context) error {
 func (j *job) suggestions() []string {
 	kubectl := filepath.Join(j.fleet.BinDir, "kubectl")
 	plugin := filepath.Join(j.fleet.BinDir, "kubectl-fleetgate")
-	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig("member-2")
+	another := j.fleet.Members[min(1, len(j.fleet.Members)-1)].Name // The second, if there is one.
+	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig(another)
 	return []string{
 		plugin + " " + hub + " members",
 		plugin + " " + hub + " tree shop",
