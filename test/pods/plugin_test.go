@@ -18,12 +18,12 @@ import (
 // joinedName is the member's cluster under the name by which the plugin has it join.
 const joinedName = "member-2"
 
-// fleetgate runs the plugin as the administrator of the hub, and returns all that it prints and
-// how it ends.
+// fleetgate runs the plugin as the administrator of the hub, and returns what it prints and how
+// it ends.
 func fleetgate(ctx context.Context, args ...string) (string, int) {
-	var out bytes.Buffer
-	code := plugin.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out}, append(args, "--kubeconfig="+breakGlass(hub), "--cache-dir="+work))
-	GinkgoWriter.Printf("$ kubectl fleetgate %s\n%s\n", strings.Join(args, " "), &out)
+	var out, beside bytes.Buffer
+	code := plugin.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &beside}, append(args, "--kubeconfig="+breakGlass(hub), "--cache-dir="+work))
+	GinkgoWriter.Printf("$ kubectl fleetgate %s\n%s%s\n", strings.Join(args, " "), &beside, &out)
 	return out.String(), code
 }
 
@@ -32,7 +32,7 @@ func fleetgate(ctx context.Context, args ...string) (string, int) {
 func joinsByPlugin(ctx SpecContext) {
 	out, code := fleetgate(ctx, "join", joinedName, "--member-kubeconfig="+breakGlass(member), "--timeout=3m")
 	Expect(code).To(Equal(0), out)
-	Expect(out).To(And(ContainSubstring("the agent is installed on "+member.Config().Host), HaveSuffix("member "+joinedName+" has joined\n")))
+	Expect(out).To(Equal("member " + joinedName + " has joined\n"))
 	Eventually(func() (string, error) { return run(ctx, member, "kubectl get pods -n fleet-system") }).Should(MatchRegexp(`fleet-agent-\S+ +1/1 +Running`))
 	Eventually(func() string { out, _ := fleetgate(ctx, "members", joinedName); return out }).Should(MatchRegexp(joinedName + ` +True +Yes`))
 }
