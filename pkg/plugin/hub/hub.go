@@ -52,16 +52,16 @@ type Hub struct {
 	Config *rest.Config
 }
 
-// Connect reads the kubeconfig. It asks the hub nothing but which kinds there are, and keeps
-// that where kubectl does.
+// Connect reads the kubeconfig. It asks the hub nothing. Which kinds it has besides those of a
+// fleet is asked when one is needed, and kept where kubectl does.
 func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	config, err := getter.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	mapper, err := getter.ToRESTMapper()
+	discovered, err := getter.ToRESTMapper()
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub at %s which kinds it has: %w", config.Host, err)
+		return nil, fmt.Errorf("preparing to ask the hub at %s which kinds it has: %w", config.Host, err)
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = queriesPerSecond, burst
@@ -69,7 +69,7 @@ func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(config, kinds, mapper)
+	c, err := newClient(config, kinds, mapper{RESTMapper: discovered, own: ownKinds()})
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,14 @@ func newClient(config *rest.Config, kinds *runtime.Scheme, mapper meta.RESTMappe
 
 // List implements client.Reader.
 func (r *reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := r.list(ctx, list, options...)
+	if apierrors.IsNotFound(err) { // A list that is not there is of a kind that is not there.
+		return fmt.Errorf("the hub at %s does not have what is listed: does your context lead to the hub of a fleet? %w", r.config.Host, err)
+	}
+	return err
+}
+
+func (r *reader) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	request, ok, err := r.request(list)
 	if err != nil {
 		return err

@@ -114,3 +114,12 @@ func TestARefusalIsTheHubsOwn(t *testing.T) {
 		})
 	}
 }
+
+func TestAClusterThatIsNoHubIsTakenForNone(t *testing.T) {
+	c, _, _ := answering(t, http.StatusNotFound, "404 page not found\n")
+	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.kubernetes-fleet.io/v1beta1", Kind: "MemberClusterList"}}} {
+		if err := c.List(t.Context(), list); err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+			t.Errorf("listing %T: %v", list, err)
+		}
+	}
+}
