@@ -97,7 +97,7 @@ func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCl
 	if apierrors.IsNotFound(err) {
 		names, listErr := h.Names(ctx, clusterv1beta1.GroupVersion.WithKind("MemberCluster"), "")
 		if listErr != nil {
-			return nil, fmt.Errorf("reading member %q: %w", name, err)
+			return nil, fmt.Errorf("reading member %q: %w", name, whyNone(err, listErr))
 		}
 		return nil, nearest.NotFound("member", name, names, "kubectl fleetgate members")
 	}
@@ -105,6 +105,15 @@ func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCl
 		return nil, fmt.Errorf("reading member %q: %w", name, err)
 	}
 	return member, nil
+}
+
+// whyNone says why an object is not there of which the list cannot be read either: on a cluster
+// that is no hub there is no list.
+func whyNone(err, listErr error) error {
+	if apierrors.IsNotFound(listErr) {
+		return listErr
+	}
+	return err
 }
 
 // Names lists the names of a kind, without the objects; with a namespace in front where
@@ -143,7 +152,7 @@ func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.Plac
 	}
 	names, listErr := h.PlacementNames(ctx)
 	if listErr != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", kind, name, err)
+		return nil, fmt.Errorf("reading %s %q: %w", kind, name, whyNone(err, listErr))
 	}
 	return nil, nearest.NotFound("placement", name, names, "kubectl get clusterresourceplacements,resourceplacements -A")
 }

@@ -122,4 +122,12 @@ func TestAClusterThatIsNoHubIsTakenForNone(t *testing.T) {
 			t.Errorf("listing %T: %v", list, err)
 		}
 	}
+	h := &Hub{WithWatch: c}
+	_, byMember := h.Member(t.Context(), "m")
+	_, byPlacement := h.Placement(t.Context(), "shop")
+	for _, err := range []error{byMember, byPlacement} {
+		if err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+			t.Errorf("asked for one it says %v", err)
+		}
+	}
 }
