@@ -51,7 +51,7 @@ func (c *Console) lookOf(ctx context.Context, q url.Values) *look {
 	l := &look{Kind: cmp.Or(q.Get("kind"), pods), Namespace: q.Get("namespace"), Selector: q.Get("selector"), Members: q.Get("members"), Usual: usual}
 	more, err := c.kinds(ctx)
 	if err != nil {
-		l.Warnings = append(l.Warnings, "Only the usual kinds can be chosen: "+err.Error())
+		l.Warnings = append(l.Warnings, "Which kinds the fleet has now could not be read: "+err.Error())
 	}
 	l.More = more
 	found := false

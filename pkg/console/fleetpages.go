@@ -106,12 +106,7 @@ func (c *Console) wrong(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
 	}
-	unwell, err := c.Hub.UnwellPlacements(r.Context())
-	if err != nil {
-		c.failed(w, err)
-		return
-	}
-	for _, placement := range unwell {
+	for _, placement := range overview.Unwell {
 		all = append(all, ofPlacement(placement))
 	}
 	slices.SortStableFunc(all, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.What, b.What)) })

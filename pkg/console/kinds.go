@@ -41,28 +41,33 @@ type fleetKinds struct {
 	mu   sync.Mutex
 	at   time.Time
 	more []hub.Kind
+	// err is why it could not be asked at that time; more is of an earlier one then.
+	err error
 }
 
 // kinds are those besides the usual ones that can be looked for, by name. The error says why the
-// fleet could not be asked; the usual ones are there all the same.
+// fleet could not be asked: those that it had before are there all the same, and nobody waits
+// for it again at each page.
 func (c *Console) kinds(ctx context.Context) ([]hub.Kind, error) {
 	c.known.mu.Lock()
-	at, more := c.known.at, c.known.more
+	at, more, err := c.known.at, c.known.more, c.known.err
 	c.known.mu.Unlock()
 	if !at.IsZero() && c.Clock.Since(at) < kindsAgain {
-		return more, nil
+		return more, err
 	}
 	all, err := c.Hub.FleetKinds(ctx)
-	if err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return more, ctx.Err() // Who asked has gone, which says nothing of the fleet.
 	}
-	more = slices.DeleteFunc(all, func(k hub.Kind) bool {
-		return slices.ContainsFunc(usual, func(u hub.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
-	})
+	if err == nil {
+		more = slices.DeleteFunc(all, func(k hub.Kind) bool {
+			return slices.ContainsFunc(usual, func(u hub.Kind) bool { return u.Path == k.Path && u.Resource == k.Resource })
+		})
+	}
 	c.known.mu.Lock()
 	defer c.known.mu.Unlock()
-	c.known.at, c.known.more = c.Clock.Now(), more
-	return more, nil
+	c.known.at, c.known.more, c.known.err = c.Clock.Now(), more, err
+	return more, err
 }
 
 // named is the kind of that name, and whether there is one.

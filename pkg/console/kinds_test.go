@@ -26,6 +26,9 @@ type fleetOf struct {
 
 func (f *fleetOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, path, _ := strings.Cut(r.URL.Path, "/proxy")
+	if path == "/api" {
+		f.asked++
+	}
 	if f.down {
 		http.Error(w, "the gateway is away", http.StatusServiceUnavailable)
 		return
@@ -41,9 +44,6 @@ func (f *fleetOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		f.lists = append(f.lists, path)
 		text = noTable
-	}
-	if path == "/apis" {
-		f.asked++
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte(text))
@@ -78,7 +78,15 @@ func TestAnyKindOfTheFleetCanBeLookedFor(t *testing.T) {
 	}
 	clock.Step(kindsAgain)
 	fleet.down = true
-	if page := get(handler, "/across?kind=deployments").Body.String(); !strings.Contains(page, "Only the usual kinds can be chosen") || !strings.Contains(page, "<option selected>deployments</option>") {
-		t.Errorf("of a fleet that does not answer it says\n%s", page)
+	for range 2 {
+		page := get(handler, "/across?kind=deployments").Body.String()
+		for _, want := range []string{"Which kinds the fleet has now could not be read", "<option selected>deployments</option>", "<option>widgets.example.com</option>"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("of a fleet that does not answer it does not say %s:\n%s", want, page)
+			}
+		}
+	}
+	if fleet.asked != 2 {
+		t.Errorf("a fleet that does not answer was asked %d times within a moment", fleet.asked-1)
 	}
 }

@@ -50,7 +50,9 @@ placement does not look at is not compared. It ends with 2 if something differs.
   kubectl fleetgate diff shop -o yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "Only this member.")
 	outputFlag(command, &o.Output, "as diff does", outputJSON, outputYAML)

@@ -75,7 +75,11 @@ func (o *membersOptions) run(ctx context.Context, names []string) error {
 	}
 	shown := map[string]string{}
 	read := func(ctx context.Context) error {
-		overview, err := h.Overview(ctx, client.MatchingLabelsSelector{Selector: selector})
+		var overview *hub.Overview
+		err := o.patiently(ctx, func(ctx context.Context) (err error) {
+			overview, err = h.Overview(ctx, client.MatchingLabelsSelector{Selector: selector})
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -55,22 +55,26 @@ func newRunListCommand(s *session) *cobra.Command {
 			if err := checkOutput(output, formats...); err != nil {
 				return err
 			}
-			h, err := s.hub()
-			if err != nil {
-				return err
-			}
-			runs, err := h.Runs(command.Context())
-			if err != nil {
-				return err
-			}
-			if output != "" {
-				return s.writeRuns(output, runs)
-			}
-			return s.printRuns(runs)
+			return s.patiently(command.Context(), func(ctx context.Context) error { return s.listRuns(ctx, output) })
 		},
 	}
 	outputFlag(command, &output, "a table", formats...)
 	return command
+}
+
+func (s *session) listRuns(ctx context.Context, output string) error {
+	h, err := s.hub()
+	if err != nil {
+		return err
+	}
+	runs, err := h.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return s.writeRuns(output, runs)
+	}
+	return s.printRuns(runs)
 }
 
 // writeRuns prints runs as kubectl prints objects of several kinds.

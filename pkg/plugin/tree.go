@@ -38,7 +38,9 @@ members are opened, those that are not well first; --member opens one for certai
   kubectl fleetgate tree shop -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "Only this member.")
 	outputFlag(command, &o.Output, "a tree", outputJSON, outputYAML)

@@ -54,7 +54,9 @@ NAMESPACE/NAME of a ResourcePlacement. It ends with 2 if something is wrong.`,
   kubectl fleetgate why shop -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "The member that is asked about.")
 	outputFlag(command, &o.Output, "sentences", outputJSON, outputYAML)

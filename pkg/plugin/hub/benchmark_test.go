@@ -114,6 +114,9 @@ func benchHub(b *testing.B) *Hub {
 		if !ok {
 			text = []byte(`{"items":[]}`) // Works.
 		}
+		if name, only := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name="); only && answers[r.URL.Path+"/"+name] != nil {
+			text = fmt.Appendf(nil, `{"items":[%s]}`, answers[r.URL.Path+"/"+name])
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(text)
 	}))

@@ -34,7 +34,8 @@ type Overview struct {
 	// Renewed is when the agent of each member has renewed its Lease; nil for who may not read
 	// Leases. A MemberCluster is not written for each.
 	Renewed map[string]metav1.Time
-	// Failing are the placements that are not what they should be, by member.
+	// Unwell are the placements that are not what they should be, Failing their names by member.
+	Unwell  []placementv1beta1.PlacementObject
 	Failing map[string][]string
 }
 
@@ -61,11 +62,11 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 			return nil
 		},
 		func(ctx context.Context) (err error) {
-			o.Failing, err = h.failing(ctx)
+			o.Unwell, err = h.unwellPlacements(ctx)
 			return err
 		},
 	)
-	o.Members = members.Items
+	o.Members, o.Failing = members.Items, failing(o.Unwell)
 	return o, err
 }
 
@@ -89,11 +90,7 @@ func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
 }
 
 // failing is, by member, the names of the placements that are not well there.
-func (h *Hub) failing(ctx context.Context) (map[string][]string, error) {
-	unwell, err := h.UnwellPlacements(ctx)
-	if err != nil {
-		return nil, err
-	}
+func failing(unwell []placementv1beta1.PlacementObject) map[string][]string {
 	failing := map[string][]string{}
 	for _, placement := range unwell {
 		for i := range placement.GetStatus().PlacementStatuses {
@@ -102,7 +99,7 @@ func (h *Hub) failing(ctx context.Context) (map[string][]string, error) {
 			}
 		}
 	}
-	return failing, nil
+	return failing
 }
 
 // Well is false for a member on which something of a placement has failed, is not
@@ -133,8 +130,8 @@ func WellPlacement(placement placementv1beta1.PlacementObject) bool {
 	return meta.IsStatusConditionTrue(conditions, placement.ConditionType(why.LastStage(placement)))
 }
 
-// UnwellPlacements are those of both scopes that are not well, by name.
-func (h *Hub) UnwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
+// unwellPlacements are those of both scopes that are not well, by name.
+func (h *Hub) unwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
 	rows, err := h.PlacementRows(ctx)
 	if err != nil {
 		return nil, err

@@ -71,6 +71,27 @@ func TestWhatIsReadInOnePassIsWhatOthersRead(t *testing.T) {
 	}
 }
 
+func TestAPlacementIsReadFromAList(t *testing.T) {
+	c, _, asked := answering(t, http.StatusOK, `{"kind":"ResourcePlacementList","items":[{"kind":"ResourcePlacement","metadata":{"name":"shop","namespace":"team"},"status":{"conditions":[{"type":"A"}]}}]}`)
+	got := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"of": "another"}}}
+	want := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop"}, Status: placementv1beta1.PlacementStatus{Conditions: []metav1.Condition{{Type: "A"}}}}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "shop"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/team/resourceplacements?fieldSelector=metadata.name%3Dshop" {
+		t.Errorf("asked %s (-want +got):\n%s", *asked, diff)
+	}
+	c, _, _ = answering(t, http.StatusOK, `{"kind":"ClusterResourcePlacementList","items":[]}`)
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "none"}, &placementv1beta1.ClusterResourcePlacement{}); !apierrors.IsNotFound(err) {
+		t.Errorf("of an empty list it says %v", err)
+	}
+	c, _, asked = answering(t, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"cannot"}`)
+	err := c.Get(t.Context(), client.ObjectKey{Name: "shop"}, &placementv1beta1.ClusterResourcePlacement{})
+	if !apierrors.IsForbidden(err) || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop" {
+		t.Errorf("who may not list was asked %s at the end, and told %v", *asked, err)
+	}
+}
+
 func TestARefusalIsTheHubsOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int
@@ -91,5 +112,22 @@ func TestARefusalIsTheHubsOwn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAClusterThatIsNoHubIsTakenForNone(t *testing.T) {
+	c, _, _ := answering(t, http.StatusNotFound, "404 page not found\n")
+	for _, list := range []client.ObjectList{&clusterv1beta1.MemberClusterList{}, &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "cluster.kubernetes-fleet.io/v1beta1", Kind: "MemberClusterList"}}} {
+		if err := c.List(t.Context(), list); err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+			t.Errorf("listing %T: %v", list, err)
+		}
+	}
+	h := &Hub{WithWatch: c}
+	_, byMember := h.Member(t.Context(), "m")
+	_, byPlacement := h.Placement(t.Context(), "shop")
+	for _, err := range []error{byMember, byPlacement} {
+		if err == nil || !strings.Contains(err.Error(), "does your context lead to the hub of a fleet?") {
+			t.Errorf("asked for one it says %v", err)
+		}
 	}
 }

@@ -119,6 +119,14 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {disk: none}, containers: [{name: main, image: web}]}}
 `, object: "Deployment unschedulable/web", reason: "nodes are available", remedy: "give member member-1 nodes that fit"},
+		{name: "security", onMember: strings.Replace(namespaceText, "breakage:", "pod-security.kubernetes.io/enforce: restricted, breakage:", 1), onHub: build.DeploymentText("security", "web", "web"),
+			object: "Deployment security/web", reason: "violates PodSecurity", remedy: "change Deployment security/web as the member's admission demands"},
+		{name: "nothing", policy: "-", onHub: `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: nothing}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: no-such-namespace}], policy: {placementType: PickAll}}
+`, ask: []string{"why", "nothing"}, object: "placement nothing", reason: "resourceSelectors match nothing", remedy: "create on the hub what spec.resourceSelectors of placement nothing name"},
 		{name: "override", onHub: settings + `---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceOverride
