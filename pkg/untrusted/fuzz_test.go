@@ -21,6 +21,9 @@ func TestNoTextCostsMoreThanItMay(t *testing.T) {
 			if spent := bomb.Cost(func() { _, _ = ToJSON([]byte(text), Object) }); spent > bomb.MayCost {
 				t.Errorf("reading %d bytes of YAML allocated %d MiB", len(text), spent>>20)
 			}
+			if spent := bomb.Cost(func() { _ = Unmarshal([]byte(text), Object, new(any)) }); spent > bomb.MayCost {
+				t.Errorf("reading %d bytes of YAML into a value allocated %d MiB", len(text), spent>>20)
+			}
 			if spent := bomb.Cost(func() { _ = UnmarshalJSON([]byte(text), Object, new(any)) }); spent > bomb.MayCost {
 				t.Errorf("reading %d bytes of JSON allocated %d MiB", len(text), spent>>20)
 			}

@@ -28,8 +28,9 @@ var Object = Limits{Bytes: 3 << 20, Values: 100_000, Depth: 200, Aliases: 1000}
 // machine, such as all objects of a hub.
 var File = Limits{Bytes: 256 << 20, Values: 10_000_000, Depth: 200, Aliases: 100_000}
 
-// expanded is how many bytes may come of a text, a value counted as one more: of a text
-// without aliases never come twice as many as it has.
+// expanded is how many bytes may come of a text, a value counted as one more, and a control
+// character as six, which it has in JSON: of a text without aliases and such characters
+// never come twice as many as it has.
 func (l Limits) expanded(text []byte) int { return min(2*l.Bytes, 4<<10+16*len(text)) }
 
 // A LimitError says that a text is more than its reader takes.

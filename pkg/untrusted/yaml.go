@@ -147,7 +147,7 @@ func (r *reader) value(n *yamlv3.Node, depth int) (any, error) {
 // too deep.
 func (r *reader) count(n *yamlv3.Node, depth int) error {
 	r.values++
-	r.bytes += len(n.Value) + 1
+	r.bytes += length(n.Value) + 1
 	switch {
 	case depth > r.limits.Depth:
 		return &LimitError{What: "levels", Most: r.limits.Depth, Line: n.Line}
@@ -157,6 +157,17 @@ func (r *reader) count(n *yamlv3.Node, depth int) error {
 		return &LimitError{What: "bytes, with what its aliases repeat", Most: r.most, Line: n.Line}
 	}
 	return nil
+}
+
+// length is about how many bytes a text has in JSON, where a control character has six.
+func length(text string) int {
+	length := len(text)
+	for i := range len(text) {
+		if c := text[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			length += 5
+		}
+	}
+	return length
 }
 
 func (r *reader) mapping(n *yamlv3.Node, depth int) (any, error) {

@@ -61,6 +61,9 @@ func Texts() map[string]string {
 		"long keys":              numbered(strings.Repeat("k", 1000)+"%d: 1\n", 1000),
 		"a long number":          strings.Repeat("9", 1<<20),
 		"a key twice":            "a: 1\na: 2",
+		"UTF-16 after a mark":    "\xfe\xff" + strings.Repeat("\x00-\x00 ", 1<<18),
+		"a mark and CRLF":        "\xef\xbb\xbf" + strings.Repeat("a: 1\r\n", 1<<17),
+		"escapes, repeated":      "a: &a \"" + strings.Repeat(`\x01`, 90<<10) + "\"\nb: [" + strings.Repeat("*a,", 60) + "]\n",
 		"UTF-16":                 "\xff\xfea\x00:\x00 \x001\x00",
 		"JSON":                   `{"a":[1,{"b":null}],"c":"\u0000"}`,
 	}

@@ -122,7 +122,7 @@ func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) e
 	votes := map[string]map[string]int{}
 	for _, reply := range good {
 		var said openAPIPaths
-		if err := json.NewDecoder(io.LimitReader(reply, maxDocument)).Decode(&said); err != nil {
+		if err := reply.read(&said); err != nil {
 			t.failing, t.why = append(t.failing, reply.member), "their OpenAPI cannot be read"
 			continue
 		}

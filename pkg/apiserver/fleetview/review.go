@@ -11,10 +11,16 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
 )
 
-// maxReview bounds a question, and an answer to it.
+// maxReview bounds a question, and an answer to it, in bytes.
 const maxReview = 1 << 20
+
+// answerLimits bound what comes of a small reply: three bytes can become a hundred. A user
+// with a thousand rules gets 20,000 values.
+var answerLimits = untrusted.Limits{Bytes: maxReview, Values: 50_000, Depth: 20}
 
 // review answers what a caller asks about itself: who it is, and what it may do. It may do
 // something if a member lets it.
@@ -61,7 +67,11 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 
 // read decodes a small reply.
 func (r *reply) read(into any) error {
-	if err := json.NewDecoder(io.LimitReader(r, maxReview)).Decode(into); err != nil {
+	content, err := io.ReadAll(io.LimitReader(r, maxReview+1))
+	if err == nil {
+		err = untrusted.UnmarshalJSON(content, answerLimits, into)
+	}
+	if err != nil {
 		return badGateway(r.member, err)
 	}
 	return nil

@@ -45,6 +45,9 @@ func parseColumns(definitions []byte) ([]column, error) {
 	if len(definitions) == 0 {
 		return nil, nil
 	}
+	if len(definitions) > maxHead {
+		return nil, fmt.Errorf("%w: its columns have more than %d bytes", errSyntax, maxHead)
+	}
 	if err := json.Unmarshal(definitions, &columns); err != nil {
 		return nil, fmt.Errorf("%w: %w", errSyntax, err)
 	}

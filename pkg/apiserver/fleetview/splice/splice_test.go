@@ -13,6 +13,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"fleetgate.io/fleetgate/test/bomb"
 )
 
 const label = "view.fleetgate.io/member"
@@ -278,4 +280,33 @@ func FuzzReader(f *testing.F) {
 			t.Fatalf("%v: %q came of %q", err, out, body)
 		}
 	})
+}
+
+// TestAnEventThatStandsForGigabytesIsRefused: three bytes of a table's rows, or of its columns,
+// would become a hundred.
+func TestAnEventThatStandsForGigabytesIsRefused(t *testing.T) {
+	many := strings.Repeat("{},", MaxItem/3-100) + "{}"
+	for name, table := range map[string]string{"rows": `"rows":[` + many + `]`, "columns": `"columnDefinitions":[` + many + `],"rows":[{"cells":[],"object":{}}]`} {
+		t.Run(name, func(t *testing.T) {
+			text := `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1",` + table + `}}`
+			bomb.Check(t, func() {
+				event, err := NewStream(strings.NewReader(text)).Next()
+				if err == nil {
+					_, err = NewEvents("cluster", false).Member("m").Event(event)
+				}
+				if !errors.Is(err, errSyntax) {
+					t.Errorf("got error %v, want one about the form", err)
+				}
+			})
+		})
+	}
+	for rows, want := range map[string]Identity{
+		`[{"cells":["a"],"object":{"metadata":{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"}}}]`: {Namespace: "n", Name: "a", UID: "u"},
+		`[]`: {}, `null`: {},
+	} {
+		event, err := NewStream(strings.NewReader(`{"type":"ADDED","object":{"kind":"Table","rows":` + rows + `}}`)).Next()
+		if err != nil || event.Identity != want {
+			t.Errorf("of rows %s it is %+v, with error %v", rows, event.Identity, err)
+		}
+	}
 }

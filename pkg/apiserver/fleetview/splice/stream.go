@@ -5,6 +5,7 @@ package splice
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -56,9 +57,38 @@ type described struct {
 	APIVersion string `json:"apiVersion"`
 	Code       int    `json:"code"`
 	named
-	Rows []struct {
-		Object named `json:"object"`
-	} `json:"rows"`
+	Rows onlyRow `json:"rows"`
+}
+
+// onlyRow is that of an event. An API server makes a table of each event's object: what says
+// that it has a million rows is not decoded.
+type onlyRow struct {
+	Object named `json:"object"`
+	there  bool
+}
+
+// UnmarshalJSON returns an error for more rows than one.
+func (r *onlyRow) UnmarshalJSON(rows []byte) error {
+	if string(rows) == "null" {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(rows))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
+		return errors.New("its rows are no list")
+	}
+	for decoder.More() {
+		if r.there {
+			return errors.New("it has several rows")
+		}
+		var row struct {
+			Object named `json:"object"`
+		}
+		if err := decoder.Decode(&row); err != nil {
+			return err
+		}
+		r.Object, r.there = row.Object, true
+	}
+	return nil
 }
 
 // named is an object's metadata, as far as a watch needs it.
@@ -96,8 +126,8 @@ func (s *Stream) Next() (Event, error) {
 		Type: said.Type, Object: said.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code,
 		ResourceVersion: of.Metadata.ResourceVersion, Identity: of.Metadata.Identity,
 	}
-	if len(of.Rows) == 1 {
-		row := of.Rows[0].Object.Metadata
+	if of.Rows.there {
+		row := of.Rows.Object.Metadata
 		event.Identity = row.Identity
 		if event.ResourceVersion == "" {
 			event.ResourceVersion = row.ResourceVersion

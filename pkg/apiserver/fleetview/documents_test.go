@@ -1,0 +1,109 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetview
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"fleetgate.io/fleetgate/pkg/untrusted"
+	"fleetgate.io/fleetgate/test/bomb"
+)
+
+// discoveryOf is a member's discovery with these groups.
+func discoveryOf(groups string) []byte {
+	return []byte(`{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[` + groups + `]}`)
+}
+
+// resources are so many of a group, as an API server describes them.
+func resources(n int) string {
+	one := `{"resource":"widgets%d","responseKind":{"group":"example.org","version":"v1","kind":"Widget"},"scope":"Namespaced","singularResource":"widget",` +
+		`"verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["w"],` +
+		`"subresources":[{"subresource":"status","responseKind":{"group":"example.org","version":"v1","kind":"Widget"},"verbs":["get","patch","update"]}]}`
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(one, i)
+	}
+	return `{"metadata":{"name":"example.org"},"versions":[{"version":"v1","freshness":"Current","resources":[` + strings.Join(all, ",") + `]}]}`
+}
+
+func TestADiscoveryThatStandsForGigabytesIsRefused(t *testing.T) {
+	for name, groups := range map[string]string{
+		"groups":       strings.Repeat("{},", maxDocument/3-100) + "{}",
+		"versions":     `{"versions":[` + strings.Repeat("{},", maxDocument/3-100) + `{}]}`,
+		"resources":    `{"versions":[{"resources":[` + strings.Repeat("{},", maxDocument/3-100) + `{}]}]}`,
+		"subresources": `{"versions":[{"resources":[{"subresources":[` + strings.Repeat("{},", maxDocument/3-100) + `{}]}]}]}`,
+		"verbs":        `{"versions":[{"resources":[{"verbs":[` + strings.Repeat(`"",`, maxDocument/3-100) + `""]}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := discoveryOf(groups)
+			bomb.Check(t, func() {
+				_, err := newDocuments().read("m", "", content)
+				if limit := (*untrusted.LimitError)(nil); !errors.As(err, &limit) {
+					t.Errorf("got %v, want a LimitError", err)
+				}
+			})
+		})
+	}
+	if _, err := newDocuments().read("m", "", discoveryOf(resources(4000))); err != nil {
+		t.Errorf("a member with 4,000 kinds: %v", err)
+	}
+}
+
+// A member can make up as many documents as it likes, each under another tag.
+func TestDocumentsThatAMemberMakesUpAreForgotten(t *testing.T) {
+	d := newDocuments()
+	large := strings.Repeat("{},", 100_000)
+	for i := range 12 {
+		one, err := d.read("hostile", fmt.Sprint(i), discoveryOf(large+fmt.Sprintf(`{"metadata":{"name":"g%d"}}`, i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one.bytes < 100_000*200 {
+			t.Fatalf("a hundred thousand groups are taken for %d bytes", one.bytes)
+		}
+		if sum := d.byContent.Len() * one.bytes; d.held > maxHeld || sum > maxHeld+one.bytes {
+			t.Fatalf("%d documents are held, which take %d bytes and are counted as %d", d.byContent.Len(), sum, d.held)
+		}
+	}
+	if _, last := d.known("hostile"); last.document == nil {
+		t.Error("the last one is not known any more")
+	}
+	again, err := d.read("other", "", discoveryOf(resources(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := d.held
+	if same, err := d.read("third", "", discoveryOf(resources(10))); err != nil || same.document != again.document || d.held != held {
+		t.Errorf("members alike are two documents, with error %v, and %d bytes are held in place of %d", err, d.held, held)
+	}
+}
+
+func TestDocumentsOfManyHostileMembersAreBoundedTogether(t *testing.T) {
+	d, all := newDocuments(), distinct{}
+	failed := 0
+	for i := range 8 {
+		one, err := d.read(fmt.Sprint(i), "", discoveryOf(strings.Repeat("{},", 100_000)+fmt.Sprintf(`{"metadata":{"name":"g%d"}}`, i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all.add(one) != nil {
+			failed++
+		}
+	}
+	if all.bytes > maxHeld || failed == 0 || len(all.documents) == 0 {
+		t.Errorf("%d of 8 documents are refused, the others take %d bytes", failed, all.bytes)
+	}
+	one, err := d.read("rightful", "", discoveryOf(resources(10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if err := all.add(one); err != nil {
+			t.Fatalf("members alike do not take more than one: %v", err)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package imports
+
+import (
+	"regexp"
+	"testing"
+)
+
+// jsonReaders make values of JSON. Three bytes of it can become three hundred, so it matters
+// whose it is and into what it is read.
+var jsonReaders = map[string]*regexp.Regexp{
+	"encoding/json":                     regexp.MustCompile(`^(Unmarshal|NewDecoder)$`),
+	"k8s.io/apimachinery/pkg/util/json": regexp.MustCompile(`^Unmarshal`),
+	"k8s.io/apimachinery/pkg/util/yaml": regexp.MustCompile(`^NewYAMLOrJSONDecoder`),
+	"sigs.k8s.io/json":                  regexp.MustCompile(`^Unmarshal`),
+}
+
+const (
+	ofReviews = "it reads reviews, which come of the API server only and are bounded before they are read (pkg/webhook/intake)"
+	ofObjects = "it reads an object, or a part of one, that an API server has stored: 3 MiB at most, decoded there before"
+	ofOurs    = "it reads what we have written ourselves"
+	ofHub     = "it reads answers of the hub, which everybody here trusts"
+	ofFew     = "what it reads has a few kilobytes, which its caller bounds"
+	ofItems   = "it decodes a few fields of one item or event, of 8 MiB at most (MaxItem), and no list of them"
+)
+
+// jsonOtherwise are the files that read JSON without pkg/untrusted.
+var jsonOtherwise = map[string]string{
+	"pkg/untrusted/json.go": "it is the reader",
+
+	"pkg/webhook/immutability/author.go":   ofReviews,
+	"pkg/webhook/immutability/request.go":  ofReviews,
+	"pkg/webhook/placement.go":             ofReviews,
+	"pkg/webhook/managedcluster.go":        ofReviews,
+	"pkg/webhook/clusterconfigurations.go": ofReviews,
+	"pkg/webhook/rules/envelope.go":        ofReviews,
+
+	"pkg/install/putright.go":                      ofObjects,
+	"pkg/placement/snapshot/contents.go":           ofObjects,
+	"pkg/placement/snapshot/envelope.go":           ofObjects,
+	"pkg/placement/helmchart/release.go":           ofObjects,
+	"pkg/placement/override/variables.go":          ofObjects,
+	"pkg/placement/decision/clustercel/cluster.go": ofObjects,
+	"pkg/placement/reportback/report.go":           ofObjects,
+	"pkg/placement/reportback/controller.go":       ofObjects,
+	"pkg/placement/selection/bound.go":             ofObjects,
+	"pkg/work/manifest/identity.go":                ofObjects,
+	"pkg/work/manifest/decode.go":                  ofObjects,
+	"pkg/work/engine/contest.go":                   ofObjects,
+	"pkg/work/engine/merge/remembered.go":          ofObjects,
+	"pkg/work/engine/merge/merge.go":               ofObjects,
+	"pkg/work/apply/details.go":                    ofObjects,
+	"pkg/work/manifestwork/ignore.go":              ofObjects,
+	"pkg/cluster/profile/published.go":             ofOurs,
+	"pkg/cluster/sealing/sealing.go":               "it reads what only the hub can have sealed",
+	"pkg/cluster/heartbeat/claims.go":              "it reads what the agent's own member has",
+	"pkg/placement/helmchart/process.go":           "it reads what a process of ours says, of which its caller keeps a bounded part",
+	"pkg/placement/helmchart/engine/serve.go":      "it runs in a process of its own, with limits of time and memory",
+	"pkg/placement/helmchart/engine/documents.go":  "it runs in a process of its own, with limits of time and memory",
+	"pkg/placement/simulate/parse.go":              "it reads a file of whoever runs the command, on their own machine",
+	"pkg/serviceaccount/impersonation/grants.go":   ofFew,
+	"pkg/tunnel/info.go":                           ofFew,
+	"pkg/tunnel/hub.go":                            ofFew,
+	"pkg/apiserver/clustergateway/grants.go":       ofFew,
+	"pkg/apiserver/clustergateway/actions.go":      ofFew,
+	"pkg/apiserver/fleetview/reply.go":             ofFew,
+	"pkg/apiserver/fleetview/token.go":             ofFew,
+	"pkg/apiserver/fleetview/splice/columns.go":    "columns are those of one table, of a mebibyte at most",
+	"pkg/apiserver/fleetview/splice/reader.go":     ofItems,
+	"pkg/apiserver/fleetview/splice/mark.go":       ofItems,
+	"pkg/apiserver/fleetview/splice/scan.go":       ofItems,
+	"pkg/apiserver/fleetview/splice/stream.go":     ofItems,
+	"pkg/cluster/enroll/admission.go":              ofHub,
+	"pkg/console/across.go":                        ofHub,
+	"pkg/plugin/hub/hub.go":                        ofHub,
+	"pkg/plugin/hub/overview.go":                   ofHub,
+	"pkg/plugin/session.go":                        ofHub,
+	"pkg/plugin/why/object.go":                     ofHub,
+	"pkg/plugin/execcredential/answer.go":          ofHub,
+}
+
+// TestJSONOfOthersIsReadWithinBounds has whoever reads JSON anew say why it is bounded.
+func TestJSONOfOthersIsReadWithinBounds(t *testing.T) {
+	holdReaders(t, jsonReaders, jsonOtherwise)
+}
