@@ -86,7 +86,7 @@ func fleetOf() []client.Object {
 				Namespace: clusterv1beta1.MemberNamespace("member-a"), Name: clusterv1beta1.AgentLease,
 				ManagedFields: []metav1.ManagedFieldsEntry{{
 					Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: coordinationv1.SchemeGroupVersion.String(),
-					Time: ptr.To(at(-30 * time.Second)), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)},
+					Time: ptr.To(at(-30 * time.Second)), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`),
 				}},
 			},
 			Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(now().Add(-30 * time.Second)))},
