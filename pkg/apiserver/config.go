@@ -122,9 +122,8 @@ const (
 	defaultRequestTimeout = time.Minute
 )
 
-// Complete fills in defaults and fails, with everything that is missing at once,
-// if the rest is not enough.
-func (c Config) Complete() (CompletedConfig, error) {
+// complete fills in the defaults that every server has.
+func (c *Config) complete() {
 	if c.Address == "" {
 		c.Address = defaultAddress
 	}
@@ -134,6 +133,12 @@ func (c Config) Complete() (CompletedConfig, error) {
 	if c.Spans == nil {
 		c.Spans = noop.NewTracerProvider()
 	}
+}
+
+// Complete fills in defaults and fails, with everything that is missing at once,
+// if the rest is not enough.
+func (c Config) Complete() (CompletedConfig, error) {
+	c.complete()
 	if c.Views == nil {
 		c.Views = fleetview.NoViews
 	}

@@ -4,30 +4,35 @@
 package apiserver_test
 
 import (
+	"context"
+	"crypto/tls"
 	"net/http"
 	"testing"
 
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
 )
 
+// answersWhoMay tells callers their name who may do something with Placements.
+func answersWhoMay(may authorizer.UnconditionalAuthorizer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, _ := apirequest.UserFrom(r.Context())
+		if decision, _, _ := may.Authorize(r.Context(), authorizer.AttributesRecord{User: caller, Resource: "placements", ResourceRequest: true}); decision != authorizer.DecisionAllow {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write([]byte("for " + caller.GetName()))
+	})
+}
+
 // Who may debug what is for the answerer to find out: the path alone is nobody's right, and
 // needs none.
 func TestDebugRequestsReachWhoAnswersThem(t *testing.T) {
-	g := newGateway(t, nil, func(c *apiserver.Config) {
-		c.Debug = func(may authorizer.UnconditionalAuthorizer) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				caller, _ := apirequest.UserFrom(r.Context())
-				if decision, _, _ := may.Authorize(r.Context(), authorizer.AttributesRecord{User: caller, Resource: "placements", ResourceRequest: true}); decision != authorizer.DecisionAllow {
-					w.WriteHeader(http.StatusForbidden)
-					return
-				}
-				_, _ = w.Write([]byte("for " + caller.GetName()))
-			})
-		}
-	})
+	g := newGateway(t, nil, func(c *apiserver.Config) { c.Debug = answersWhoMay })
 	g.allowOnly(func(a authorizer.Attributes) bool { return a.GetResource() == "placements" })
 	res := g.do(http.MethodGet, "/debug/placements/a/b", "u", nil)
 	wantCode(t, res, http.StatusOK)
@@ -38,4 +43,64 @@ func TestDebugRequestsReachWhoAnswersThem(t *testing.T) {
 	g.allowOnly(func(authorizer.Attributes) bool { return false })
 	wantCode(t, g.do(http.MethodGet, "/debug/placements/a/b", "u", nil), http.StatusForbidden)
 	wantCode(t, newGateway(t, nil).do(http.MethodGet, "/debug/placements/a/b", "u", nil), http.StatusNotFound)
+}
+
+// A gateway that is the way into no member served nothing, and nobody could ask it.
+func TestAGatewayWithoutMembersCanBeAskedForReasons(t *testing.T) {
+	authentication, err := headerrequest.New([]string{"X-Remote-User"}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := newAuthority(t)
+	certPEM, keyPEM := ca.leaf("gateway.test")
+	certificate, err := dynamiccertificates.NewStaticCertKeyContent("test", certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := apiserver.Config{Authenticator: authentication, Address: "127.0.0.1:0", Certificate: certificate, Debug: answersWhoMay,
+		Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+			if a.GetUser().GetName() == "u" && a.GetResource() == "placements" {
+				return authorizer.DecisionAllow, "", nil
+			}
+			return authorizer.DecisionNoOpinion, "", nil
+		})}
+	server, err := config.NewDebugServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: ca.pool(), ServerName: "gateway.test"}}}
+	for name, c := range map[string]struct {
+		path, user string
+		code       int
+	}{
+		"who may":          {"/debug/placements/a/b", "u", http.StatusOK},
+		"who may not":      {"/debug/placements/a/b", "v", http.StatusForbidden},
+		"nobody":           {"/debug/placements/a/b", "", http.StatusUnauthorized},
+		"who may, metrics": {"/metrics", "u", http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+server.Address().String()+c.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.user != "" {
+				request.Header.Set("X-Remote-User", c.user)
+			}
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantCode(t, response, c.code)
+		})
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := (apiserver.Config{Certificate: certificate}).NewDebugServer(t.Context()); err == nil {
+		t.Error("a server that answers nothing is made")
+	}
 }

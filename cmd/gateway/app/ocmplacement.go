@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
+	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/decision"
 )
@@ -38,4 +39,24 @@ func (g *gateway) debugPlacements() func(authorizer.UnconditionalAuthorizer) htt
 	return func(may authorizer.UnconditionalAuthorizer) http.Handler {
 		return &decision.Debugger{Reader: g.direct, Clock: clock.RealClock{}, May: may}
 	}
+}
+
+// addDebugServer serves answers about Placements where the gateway is the way into no member, and
+// has no other endpoint of its own.
+func (g *gateway) addDebugServer() error {
+	debug := g.debugPlacements()
+	if debug == nil || !g.Parts.Runs(options.ComponentProxy) {
+		return nil
+	}
+	config := apiserver.Config{Hub: g.REST, Address: g.Serving.Listen(g.Serving.SecurePort), Certificate: g.certificates, Debug: debug, Spans: g.spans}
+	return g.manager.Add(everywhere(func(ctx context.Context) error {
+		if err := g.certificates.WaitForFirst(ctx); err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		server, err := config.NewDebugServer(ctx)
+		if err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		return server.Run(ctx)
+	}))
 }

@@ -26,7 +26,7 @@ import (
 // addProxy serves the aggregated APIs, and takes the tunnels of agents.
 func (g *gateway) addProxy(ctx context.Context) error {
 	if !g.Parts.ServesProxy() {
-		return nil
+		return g.addDebugServer()
 	}
 	tunnels, err := g.newTunnels()
 	if err != nil {

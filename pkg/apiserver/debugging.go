@@ -1,0 +1,82 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+)
+
+// DebugServer answers what Config.Debug answers, and probes, for callers whom the hub knows: it is
+// what a gateway has that is the way into no member.
+type DebugServer struct {
+	generic *genericserver.GenericAPIServer
+}
+
+// NewDebugServer listens. Of the Config it takes the hub, who authenticates and authorizes, where
+// to serve and with what certificate, RequestTimeout, and Debug, which must be there.
+func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
+	if c.Debug == nil || c.Certificate == nil {
+		return nil, errors.New("a server for debugging needs what answers, and a serving certificate")
+	}
+	c.complete()
+	completed := CompletedConfig{config: &c}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	generic := genericserver.NewConfig(codecs)
+	known, debug, err := completed.callers(ctx, generic)
+	if err != nil {
+		return nil, err
+	}
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	// No loopback client: nothing in this process needs to be privileged.
+	generic.LoopbackClientConfig = &rest.Config{}
+	generic.EnableProfiling, generic.EnableIndex, generic.EnableDiscovery = false, false, false
+	generic.RequestTimeout = c.RequestTimeout
+	generic.TracerProvider = keptOpen{c.Spans}
+	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
+		return genericserver.DefaultBuildHandlerChain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(r.URL.Path, DebugPrefix) {
+				debug.ServeHTTP(w, r)
+				return
+			}
+			routed.ServeHTTP(w, r)
+		}), config)
+	}
+	holdBack(generic, codecs, known)
+	listener, err := completed.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	generic.SecureServing = &genericserver.SecureServingInfo{Listener: listener, Cert: c.Certificate}
+	built, err := generic.Complete(nil).New("fleetgate-debug", genericserver.NewEmptyDelegate())
+	if err != nil {
+		_ = listener.Close()
+		return nil, fmt.Errorf("building the server for debugging: %w", err)
+	}
+	return &DebugServer{generic: built}, nil
+}
+
+// Address is where the server listens.
+func (s *DebugServer) Address() net.Addr { return s.generic.SecureServingInfo.Listener.Addr() }
+
+// Run serves until the context ends.
+func (s *DebugServer) Run(ctx context.Context) error {
+	if err := s.generic.PrepareRun().RunWithContext(ctx); err != nil {
+		return fmt.Errorf("serving %s: %w", DebugPrefix, err)
+	}
+	return nil
+}
