@@ -86,7 +86,7 @@ kube: $(BIN)/kube $(BIN)/kwok ## Build the Kubernetes programs that tests and `m
 
 $(BIN)/kube: hack/kube/main.go hack/kube/go.mod hack/kube/go.sum
 	@$(STEP) "Building Kubernetes $(KUBE_VERSION) (about 8 minutes on 2 cores, once)" \
-		$(GO) build -C hack/kube -trimpath -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $(CURDIR)/$@ .
+		$(GO) build -C hack/kube -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $(CURDIR)/$@ .
 	@for name in $(KUBE_LINKS); do ln -sf kube $(BIN)/$$name; done
 
 .PHONY: kube-older
@@ -94,15 +94,15 @@ kube-older: $(BIN)/older/kube ## Build the same programs of the minor version be
 
 $(BIN)/older/kube: hack/kube/main.go hack/kube/older.mod hack/kube/older.sum | $(BIN)/kwok
 	@$(STEP) "Building Kubernetes $(KUBE_OLDER) (about 8 minutes on 2 cores, once)" \
-		$(GO) build -C hack/kube -modfile=older.mod -trimpath -ldflags '$(call kube_ldflags,$(KUBE_OLDER))' -o $(CURDIR)/$@ .
+		$(GO) build -C hack/kube -modfile=older.mod -ldflags '$(call kube_ldflags,$(KUBE_OLDER))' -o $(CURDIR)/$@ .
 	@for name in $(KUBE_LINKS); do ln -sf kube $(@D)/$$name; done
 	@ln -sf ../kwok $(@D)/kwok
 
 $(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
-	@$(STEP) "Building KWOK" $(GO) build -C hack/kwok -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
+	@$(STEP) "Building KWOK" $(GO) build -C hack/kwok -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
 
 $(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
-	@$(STEP) "Building Helm" $(GO) build -C hack/helm -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
+	@$(STEP) "Building Helm" $(GO) build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
 $(BIN)/lint: $(wildcard hack/lint/*.go) hack/lint/go.mod hack/lint/go.sum
 	@$(STEP) "Building the analyzers" $(GO) build -C hack/lint -o $(CURDIR)/$@ .
@@ -229,18 +229,23 @@ vulncheck: ## Look for known vulnerabilities in what gateway and agent call, whe
 	@$(GO) run ./hack/vulncheck $(TOOL) govulncheck ./cmd/...
 
 .PHONY: lint
-lint: $(BIN)/lint ## Run go vet, our choice of analyzers, staticcheck and the import table.
-	@$(STEP) "go vet" $(GO) vet ./...
-	@$(STEP) "Analyzers" $(GO) vet -vettool=$(CURDIR)/$(BIN)/lint ./...
+lint: $(BIN)/lint ## Run go vet with our choice of analyzers, staticcheck and the import table.
+	@$(GO) test -C hack/lint .
+	@$(STEP) "go vet, with our analyzers" $(GO) vet -vettool=$(CURDIR)/$(BIN)/lint ./...
 	@$(STEP) "staticcheck" $(TOOL) staticcheck ./...
 	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
 
 ##@ Test
 
+# go test does not vet: make verify has, and with the race detector on all that the tests stand
+# on would be read once more for it.
+TEST := $(GO) test -vet=off
+
 # FLAKE_ATTEMPTS=2 lets a spec on real API servers fail once: it is then listed as flaky,
 # and is still a bug, but does not hold up a change that has nothing to do with it. So does
 # a package of units: a runner that stands still for half a minute fails each test that waits.
-# SUITES is how many of them run at a time: they wait more than they compute.
+# SUITES is how many of them, or fleets of the main job, run at a time: they wait more than
+# they compute.
 SUITES ?= 2
 # Which of them.
 INTEGRATION ?= ./test/env/... ./test/integration/...
@@ -252,9 +257,9 @@ test: test-unit test-integration test-e2e ## Run units, integration and the end-
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
 	@units=$$($(GO) list ./... | grep -vE '/test/(charts|env|integration|e2e|pods)'); \
-		$(GO) test -race $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
+		$(TEST) -race $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
 		echo "Again: what passes now is flaky; what is cached has passed"; \
-		$(GO) test -race $$units
+		$(TEST) -race $$units
 
 .PHONY: test-quick
 test-quick: ## Vet, formats and units without the race detector: only what has changed since it last passed, as Go's caches know it.
@@ -265,16 +270,23 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -race -p $(SUITES) -count=1 -timeout 20m $(INTEGRATION) $(ATTEMPTS) -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 20m $(INTEGRATION) $(ATTEMPTS) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
-test-e2e: tools ## Run the main job end to end, with its assertions.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter='!matrix' $(ATTEMPTS)
+test-e2e: test-mainjob test-console ## Run the main job end to end, with its assertions, and the console in a browser.
+
+.PHONY: test-mainjob
+test-mainjob: tools
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) tool ginkgo --procs=$(SUITES) --vet=off --timeout=20m --label-filter='!matrix' $(if $(FLAKE_ATTEMPTS),--flake-attempts=$(FLAKE_ATTEMPTS)) ./test/e2e
+
+.PHONY: test-console
+test-console: tools
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m ./test/e2e/console -ginkgo.label-filter='!matrix' $(ATTEMPTS)
 
 .PHONY: test-pods
 test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, containerd, our images), as root on Linux; installs Debian's packages that are missing.
 	@$(MAKE) --no-print-directory images PLATFORMS=linux/$$($(GO) env GOARCH)
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
 
 .PHONY: test-matrix
 test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.

@@ -98,12 +98,13 @@ const (
 	boundedQuantity = `^[+-]?([0-9]{1,32}(\.[0-9]{0,32})?|\.[0-9]{1,32})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`
 )
 
-// boundQuantities has the API server refuse quantities that cost too much to read.
+// boundQuantities has the API server refuse quantities that cost too much to read, beside what
+// the schemas that others publish for these kinds refuse.
 func boundQuantities(crd *apiextensionsv1.CustomResourceDefinition) {
 	for i := range crd.Spec.Versions {
 		walk(crd.Spec.Versions[i].Schema.OpenAPIV3Schema, "", func(_ string, schema *apiextensionsv1.JSONSchemaProps) {
 			if schema.Pattern == anyQuantity {
-				schema.Pattern = boundedQuantity
+				schema.AllOf = append(schema.AllOf, apiextensionsv1.JSONSchemaProps{Pattern: boundedQuantity})
 			}
 		})
 	}

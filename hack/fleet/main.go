@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command fleet is what `make up`, `make member` and `make down` run: a hub and members
-// on this machine, and the main job on them.
+// on this machine, and the main job on them. While they are up, it runs as their supervisor too.
 package main
 
 import (
@@ -55,6 +55,9 @@ func run(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{fleet.TunnelNative, fleet.TunnelPort, fleet.TunnelKonnectivity}, o.Tunnel) {
 		return fmt.Errorf("-tunnel %q is none of native, port and konnectivity", o.Tunnel)
 	}
+	if flags.Arg(0) == superviseCommand {
+		return supervise(ctx, o.Dir) // From the folder that it is given, which may be anywhere.
+	}
 	home, err := env.Home()
 	if err != nil {
 		return err
@@ -76,11 +79,19 @@ func run(ctx context.Context, args []string) error {
 	}
 }
 
-// down stops every process whose record lies in the folder, and removes the folder.
+// down stops every process whose record lies in the folder, first the one that would start
+// the others again, and removes the folder.
 func down(ctx context.Context, dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		fmt.Println("Nothing runs: there is no", dir)
 		return nil
+	}
+	guard, err := supervisorProcess(dir)
+	if err != nil {
+		return err
+	}
+	if err := guard.Kill(); err != nil {
+		return err
 	}
 	processes, err := env.Processes(dir)
 	if err != nil {

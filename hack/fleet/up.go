@@ -48,7 +48,7 @@ func up(ctx context.Context, o fleet.Options, asked settings) error {
 	if err := j.show(ctx); err != nil {
 		return j.explain("Showing the result", err)
 	}
-	fmt.Printf("\nIt stays up in the background (%s in all). make down stops it.\n", time.Since(begin).Round(time.Second))
+	fmt.Printf("\nIt stays up in the background (%s in all), and what of it dies is started again. make down stops it.\n", time.Since(begin).Round(time.Second))
 	return nil
 }
 
@@ -87,11 +87,19 @@ func (j *job) run(ctx context.Context, parts []part) error {
 }
 
 func (j *job) start(o fleet.Options) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
+	return func(ctx context.Context) error {
 		fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
 		fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
+		// Nobody else starts anything meanwhile.
+		guard, err := supervisorProcess(o.Dir)
+		if err != nil {
+			return err
+		}
+		if err := guard.Stop(ctx); err != nil {
+			return err
+		}
 		j.fleet, err = fleet.Start(ctx, o)
-		return err
+		return errors.Join(err, guard.Start(ctx))
 	}
 }
 
@@ -262,7 +270,8 @@ func (j *job) show(ctx context.Context) error {
 func (j *job) suggestions() []string {
 	kubectl := filepath.Join(j.fleet.BinDir, "kubectl")
 	plugin := filepath.Join(j.fleet.BinDir, "kubectl-fleetgate")
-	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig("member-2")
+	another := j.fleet.Members[min(1, len(j.fleet.Members)-1)].Name // The second, if there is one.
+	hub, member := "--kubeconfig="+j.fleet.HubKubeconfig(), "--kubeconfig="+j.fleet.MemberKubeconfig(another)
 	return []string{
 		plugin + " " + hub + " members",
 		plugin + " " + hub + " tree shop",

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// directive excuses a line, or the one below it: //lint:ignore <analyzer> <why>. Without
+// excuse excuses a line, or the one below it: //lint:ignore <analyzer> <why>. Without
 // a reason it excuses nothing.
-const directive = "//lint:ignore "
+const excuse = "//lint:ignore "
 
 // excusable is the analyzer without what directives excuse, and what is generated.
 func excusable(a *analysis.Analyzer) *analysis.Analyzer {
@@ -41,8 +41,8 @@ func excuses(pass *analysis.Pass, name string) map[line]bool {
 	for _, file := range pass.Files {
 		for _, group := range file.Comments {
 			for _, comment := range group.List {
-				of, why, _ := strings.Cut(strings.TrimPrefix(comment.Text, directive), " ")
-				if !strings.HasPrefix(comment.Text, directive) || of != name || strings.TrimSpace(why) == "" {
+				of, why, _ := strings.Cut(strings.TrimPrefix(comment.Text, excuse), " ")
+				if !strings.HasPrefix(comment.Text, excuse) || of != name || strings.TrimSpace(why) == "" {
 					continue
 				}
 				at := pass.Fset.Position(comment.Pos())

@@ -1,9 +1,9 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lint holds the analyzers that go vet runs besides its own, by
-// go vet -vettool: errors that are wrapped and compared as they have to be (errorlint), none
-// that is found and not returned (nilerr), no context kept in a struct (containedctx), one
+// Command lint is what go vet -vettool runs in place of go vet's own tool: its analyzers, all of
+// them, and ours. These want errors that are wrapped and compared as they have to be (errorlint),
+// none that is found and not returned (nilerr), no context kept in a struct (containedctx), one
 // name for each package that is imported under another (importas), no exported name without
 // a sentence about it (exported). A line is excused with //lint:ignore <analyzer> <why>. Go's
 // build cache remembers what has passed.
@@ -32,11 +32,11 @@ func main() {
 			panic(err)
 		}
 	}
-	unitchecker.Main(
+	unitchecker.Main(append(vet,
 		excusable(errorlint.NewAnalyzer()),
 		excusable(nilerr.Analyzer),
 		excusable(containedctx.Analyzer),
 		excusable(importas.Analyzer),
 		excusable(exported),
-	)
+	)...)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 )
@@ -24,13 +25,16 @@ const kindsPoll = 2 * time.Second
 // Kinds waits until the hub serves kinds that somebody else may install: a watch of a kind
 // that is not there would fail. It is a manager.Runnable.
 type Kinds struct {
-	Live client.Reader
+	// Manager is the one that runs it, and what Then adds.
+	Manager ctrl.Manager
 	// Names are those of the CustomResourceDefinitions.
 	Names []string
 	// Missing is what the log says while one is not there.
 	Missing string
-	// Then is called once all are served.
-	Then func() error
+	// Then is called once all are served. What it adds to the manager that it is given starts
+	// when it has returned: a controller that is added to one that runs would start at once, with
+	// the watches that it has by then, and wait for no other to know what is there.
+	Then func(mgr ctrl.Manager) error
 }
 
 // Start implements manager.Runnable.
@@ -55,14 +59,39 @@ func (k *Kinds) Start(ctx context.Context) error {
 		//lint:ignore nilerr It is the end of the gateway.
 		return nil
 	}
-	return k.Then()
+	return k.then()
+}
+
+func (k *Kinds) then() error {
+	later := &adding{Manager: k.Manager}
+	if err := k.Then(later); err != nil {
+		return err
+	}
+	for _, runnable := range later.added {
+		if err := k.Manager.Add(runnable); err != nil {
+			return fmt.Errorf("starting what waited for kinds of the hub: %w", err)
+		}
+	}
+	return nil
+}
+
+// adding keeps what is added to a manager for later.
+type adding struct {
+	ctrl.Manager
+	added []manager.Runnable
+}
+
+// Add implements manager.Manager.
+func (a *adding) Add(runnable manager.Runnable) error {
+	a.added = append(a.added, runnable)
+	return nil
 }
 
 // missing names a definition that the hub does not serve, empty if it serves all.
 func (k *Kinds) missing(ctx context.Context) (string, error) {
 	for _, name := range k.Names {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
-		err := k.Live.Get(ctx, client.ObjectKey{Name: name}, definition)
+		err := k.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, definition)
 		if client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
 		}

@@ -4,9 +4,10 @@
 package console
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,27 +18,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
 // maxRows is how many objects a page shows.
 const maxRows = 500
 
-// kinds are those that one looks for across a fleet, with their paths.
-var kinds = map[string]string{
-	"pods": "/api/v1", "events": "/api/v1", "nodes": "/api/v1", "services": "/api/v1", "configmaps": "/api/v1", "persistentvolumeclaims": "/api/v1",
-	"deployments": "/apis/apps/v1", "statefulsets": "/apis/apps/v1", "daemonsets": "/apis/apps/v1", "jobs": "/apis/batch/v1", "ingresses": "/apis/networking.k8s.io/v1",
-}
-
 // look is what somebody wants to see across members, and what came of it.
 type look struct {
 	Kind, Namespace, Selector, Members string
-	Kinds, Columns                     []string
-	Rows                               []row
+	// Usual and More are the kinds that can be chosen.
+	Usual, More []hub.Kind
+	Columns     []string
+	Rows        []row
 	// NameAt is the column with objects' names.
 	NameAt   int
 	Warnings []string
 	Problem  string
-	More     bool
+	// Cut is true if there are more than Rows.
+	Cut bool
+	of  hub.Kind
 }
 
 // row is an object; Link leads to its own page, if it has one.
@@ -47,19 +47,27 @@ type row struct {
 }
 
 // lookOf reads what somebody wants to see.
-func lookOf(q url.Values) *look {
-	l := &look{Kind: q.Get("kind"), Namespace: q.Get("namespace"), Selector: q.Get("selector"), Members: q.Get("members"), Kinds: slices.Sorted(maps.Keys(kinds))}
-	if kinds[l.Kind] == "" {
-		l.Kind = "pods"
+func (c *Console) lookOf(ctx context.Context, q url.Values) *look {
+	l := &look{Kind: cmp.Or(q.Get("kind"), pods), Namespace: q.Get("namespace"), Selector: q.Get("selector"), Members: q.Get("members"), Usual: usual}
+	more, err := c.kinds(ctx)
+	if err != nil {
+		l.Warnings = append(l.Warnings, "Which kinds the fleet has now could not be read: "+err.Error())
+	}
+	l.More = more
+	found := false
+	if l.of, found = named(slices.Concat(usual, more), l.Kind); !found {
+		l.Problem = fmt.Sprintf("%q is none of the kinds that can be chosen.", l.Kind)
 	}
 	return l
 }
 
 // across is one kind over many members, by the view of the fleet, as the user.
 func (c *Console) across(w http.ResponseWriter, r *http.Request) {
-	l := lookOf(r.URL.Query())
-	if err := c.fill(r, l); err != nil {
-		l.Problem = err.Error()
+	l := c.lookOf(r.Context(), r.URL.Query())
+	if l.Problem == "" {
+		if err := c.fill(r.Context(), l); err != nil {
+			l.Problem = err.Error()
+		}
 	}
 	follow := url.Values{"kind": {l.Kind}, "namespace": {l.Namespace}, "selector": {l.Selector}, "members": {l.Members}}
 	c.render(w, "across", http.StatusOK, page{Title: "Look across", Here: "across", Follow: follow.Encode(), Data: l})
@@ -78,24 +86,24 @@ func (l *look) request() (to memberconfig.Target, params map[string]string, path
 	if l.Selector != "" {
 		params["labelSelector"] = l.Selector
 	}
-	path = []string{strings.TrimPrefix(kinds[l.Kind], "/")}
-	if l.Namespace != "" && l.Kind != "nodes" {
+	path = []string{l.of.Path}
+	if l.Namespace != "" && l.of.Namespaced {
 		if problems := validation.IsDNS1123Label(l.Namespace); len(problems) > 0 {
 			return to, nil, nil, fmt.Errorf("%q is no namespace: %s", l.Namespace, problems[0])
 		}
 		path = append(path, "namespaces", l.Namespace)
 	}
-	return to, params, append(path, l.Kind), nil
+	return to, params, append(path, l.of.Resource), nil
 }
 
-func (c *Console) fill(r *http.Request, l *look) error {
+func (c *Console) fill(ctx context.Context, l *look) error {
 	to, params, path, err := l.request()
 	if err != nil {
 		return err
 	}
 	params["limit"] = strconv.Itoa(maxRows)
-	table, warnings, err := c.Hub.GetTable(r.Context(), to, params, path...)
-	l.Warnings = warnings
+	table, warnings, err := c.Hub.GetTable(ctx, to, params, path...)
+	l.Warnings = append(l.Warnings, warnings...)
 	if err != nil {
 		return fmt.Errorf("looking for %s: %w", l.Kind, err)
 	}
@@ -127,11 +135,11 @@ func (l *look) take(table *metav1.Table) {
 				one.Cells = append(one.Cells, fmt.Sprint(table.Rows[i].Cells[at]))
 			}
 		}
-		if l.Kind == "pods" && cluster >= 0 && cluster < len(table.Rows[i].Cells) {
+		if l.Kind == pods && cluster >= 0 && cluster < len(table.Rows[i].Cells) {
 			of := url.Values{"member": {fmt.Sprint(table.Rows[i].Cells[cluster])}, "namespace": {object.Namespace}, "name": {object.Name}}
 			one.Link = "/pod?" + of.Encode()
 		}
 		l.Rows = append(l.Rows, one)
 	}
-	l.More = table.Continue != ""
+	l.Cut = table.Continue != ""
 }

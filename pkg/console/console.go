@@ -39,6 +39,7 @@ type Console struct {
 	form   string
 	live   *signals
 	took   latencies
+	known  fleetKinds
 	// waiting are changes that were shown and have no answer.
 	waiting shownChanges
 }

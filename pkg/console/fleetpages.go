@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -62,7 +63,7 @@ func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	overview := &hub.Overview{}
+	overview := &hub.Overview{Renewed: map[string]metav1.Time{name: c.Hub.RenewedBy(r.Context(), name)}}
 	if facts.Tunnel != nil {
 		overview.Tunnels = map[string]hub.Tunnel{name: *facts.Tunnel}
 	}
@@ -105,12 +106,7 @@ func (c *Console) wrong(w http.ResponseWriter, r *http.Request) {
 		}
 		all = append(all, trouble{Link: "/member?name=" + query(m.Name), What: "Member " + m.Name, Why: state.WhyNot, Remedy: "kubectl fleetgate why member/" + m.Name, rank: rankOf(m)})
 	}
-	unwell, err := c.Hub.UnwellPlacements(r.Context())
-	if err != nil {
-		c.failed(w, err)
-		return
-	}
-	for _, placement := range unwell {
+	for _, placement := range overview.Unwell {
 		all = append(all, ofPlacement(placement))
 	}
 	slices.SortStableFunc(all, func(a, b trouble) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.What, b.What)) })

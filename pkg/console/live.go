@@ -140,7 +140,7 @@ func withoutTimes(member *clusterv1beta1.MemberCluster) *clusterv1beta1.MemberCl
 // followLook tells one page of changes of what it looks at, until the context ends.
 func (c *Console) followLook(ctx context.Context, l *look, changed chan<- struct{}) {
 	to, params, path, err := l.request()
-	if err != nil {
+	if err != nil || l.Problem != "" {
 		return // The page says so.
 	}
 	tell := func() {
@@ -174,7 +174,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			c.followLook(ctx, lookOf(q), changed)
+			c.followLook(ctx, c.lookOf(ctx, q), changed)
 		}()
 		defer func() { stop(); <-ended }()
 	}

@@ -166,9 +166,12 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 		c.failed(w, err)
 		return
 	}
-	if err := hub.Refuse(facts, c.Clock); err != nil {
-		c.failed(w, err)
-		return
+	// Where all members have it there is none to ask about.
+	if len(facts.Bindings) < len(facts.Members) || !facts.Scheduled() {
+		if err := hub.Refuse(facts, c.Clock); err != nil {
+			c.failed(w, err)
+			return
+		}
 	}
 	root := tree.Of(facts.Name, facts.Placement, facts.Bindings, nil)
 	works, err := c.Hub.WorksOfMembers(r.Context(), facts.Placement, root.First(maxListed))

@@ -80,7 +80,17 @@ func fleetOf() []client.Object {
 				Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, Reason: "FailedDiscoveryCheck", Message: "https://admin:" + password + "@10.0.0.1:8443 refused",
 			}}},
 		},
-		member("member-a", metav1.ConditionTrue, "", -30*time.Second),
+		member("member-a", metav1.ConditionTrue, "", -4*time.Minute),
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: clusterv1beta1.MemberNamespace("member-a"), Name: clusterv1beta1.AgentLease,
+				ManagedFields: []metav1.ManagedFieldsEntry{{
+					Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: coordinationv1.SchemeGroupVersion.String(),
+					Time: ptr.To(at(-30 * time.Second)), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`),
+				}},
+			},
+			Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(now().Add(-30 * time.Second)))},
+		},
 		member("member-b", metav1.ConditionUnknown, "silent; its agent wrote Authorization: Bearer "+jwt, -time.Hour),
 		&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: "member-a"}, Status: gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}},
 		&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: "member-b"}, Status: gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}},
@@ -164,8 +174,9 @@ func page(t *testing.T, funcs interceptor.Funcs) string {
 			t.Fatal(err)
 		}
 	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(fleetOf()...).WithInterceptorFuncs(funcs).
-		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).Build()
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(fleetOf()...).WithInterceptorFuncs(funcs).WithReturnManagedFields().
+		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	var out bytes.Buffer
 	reporter := &Reporter{Hub: hub, Namespace: "fleet-system", Version: "v0.1.0 (0123456789ab)", HubVersion: "v1.36.3", Clock: clocktesting.NewFakePassiveClock(now())}
 	if err := reporter.Write(t.Context(), &out); err != nil {
@@ -268,6 +279,20 @@ func TestGuardRailsThatAreOnAreNoLooseRule(t *testing.T) {
 		}})
 		if strings.Contains(got, "guard rails") {
 			t.Errorf("they are %s and said to be off:\n%s", mode, got)
+		}
+	}
+}
+
+func TestHeartbeatsOfWhoMayNotReadLeasesAreThoseOfReports(t *testing.T) {
+	got := page(t, interceptor.Funcs{List: func(ctx context.Context, hub client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+		if _, ok := into.(*coordinationv1.LeaseList); ok {
+			return errors.New("you may not")
+		}
+		return hub.List(ctx, into, options...)
+	}})
+	for _, want := range []string{"member-a  True     True     4m ago", "heartbeats are those of the last reports, which may be minutes old: listing the Leases of agents: you may not"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q:\n%s", want, got)
 		}
 	}
 }

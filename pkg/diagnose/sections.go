@@ -26,6 +26,7 @@ import (
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/placement/trouble"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
@@ -94,12 +95,16 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 		return s, err
 	}
 	tunnels, unknown := r.tunnels(ctx)
+	renewed, err := cluster.FleetSeats().Renewals(ctx, r.Hub)
+	if err != nil {
+		unknown = joined(unknown, "heartbeats are those of the last reports, which may be minutes old: "+clean(err.Error()))
+	}
 	for i := range members.Items {
 		member := &members.Items[i]
 		cells, why := states(member.Status.Conditions, clusterv1beta1.ConditionJoined)
 		heartbeat, healthy := "never", "-"
 		if report := member.Status.AgentStatusOf(clusterv1beta1.MemberAgent); report != nil {
-			heartbeat = r.ago(report.LastReceivedHeartbeat.Time)
+			heartbeat = r.ago(later(report.LastReceivedHeartbeat, renewed[member.Name]).Time)
 			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
 			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
 		}
@@ -120,6 +125,13 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 	}
 	s.note = joined(note, unknown)
 	return s, nil
+}
+
+func later(a, b metav1.Time) metav1.Time {
+	if a.Before(&b) {
+		return b
+	}
+	return a
 }
 
 const connected = "connected"
@@ -188,10 +200,10 @@ func (r *Reporter) imports(ctx context.Context) (section, error) {
 	note, err := r.list(ctx, &clusters)
 	s.note = note
 	for i := range clusters.Items {
-		cluster := &clusters.Items[i]
-		for _, c := range cluster.Status.Conditions {
+		of := &clusters.Items[i]
+		for _, c := range of.Status.Conditions {
 			if c.Type == registrationv1alpha1.ClusterConditionImported && c.Status == corev1.ConditionFalse {
-				s.rows = append(s.rows, row{cells: []string{cluster.Namespace, cluster.Name, c.Reason + ": " + c.Message}})
+				s.rows = append(s.rows, row{cells: []string{of.Namespace, of.Name, c.Reason + ": " + c.Message}})
 			}
 		}
 	}

@@ -100,7 +100,7 @@ func newSeries() series {
 		}, []string{"namespace", "name", "generation", "conditionType", "status", "reason"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_placement_waiting",
-			Help: "1 for a placement that waits for people: its rollout is that of update runs, or it names no member.",
+			Help: "1 for a placement that waits for people and nothing else: its rollout is that of update runs, or it names no member.",
 		}, []string{"namespace", "name"}),
 		works: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleetgate_works",

@@ -150,7 +150,7 @@ fleetgate_members{state="leaving"} 1
 fleetgate_members{state="silent"} 1
 fleetgate_members{state="unhealthy"} 1
 fleetgate_members{state="waiting"} 1
-# HELP fleetgate_placement_waiting 1 for a placement that waits for people: its rollout is that of update runs, or it names no member.
+# HELP fleetgate_placement_waiting 1 for a placement that waits for people and nothing else: its rollout is that of update runs, or it names no member.
 # TYPE fleetgate_placement_waiting gauge
 fleetgate_placement_waiting{name="external",namespace=""} 1
 fleetgate_placement_waiting{name="unnamed",namespace=""} 1
@@ -173,6 +173,35 @@ fleetgate_works{state="unavailable"} 1
 	c := &collector{fleet: &Fleet{Reader: hub(t, interceptor.Funcs{}, fleet()...), Accounts: true}, leads: t.Context}
 	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
 		t.Error(err)
+	}
+}
+
+// The alert of placements that are stuck leaves out those that wait for people: one without
+// names was left out whatever else was wrong with it.
+func TestAPlacementWithoutNamesWaitsForThemAloneIfNothingElseIsWrong(t *testing.T) {
+	const generation = 2
+	for what, of := range map[string]struct {
+		given *metav1.Condition
+		waits bool
+	}{
+		"it names no member":                    {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation}, true},
+		"its selectors are wrong, too":          {&metav1.Condition{Status: no, Reason: placementv1beta1.ReasonInvalidResourceSelectors, ObservedGeneration: generation}, false},
+		"no gateway has looked at it":           {nil, false},
+		"no gateway has looked since a change":  {&metav1.Condition{Status: unknown, Reason: placementv1beta1.ReasonSchedulePending, ObservedGeneration: generation - 1}, false},
+		"what was decided before is told still": {&metav1.Condition{Status: yes, Reason: "Scheduled", ObservedGeneration: generation - 1}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := placement("unnamed")
+			p.Generation, p.Spec.Policy = generation, &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed}
+			if of.given != nil {
+				of.given.Type = p.ConditionType(isScheduled)
+				p.Status.Conditions = []metav1.Condition{*of.given}
+			}
+			c := &collector{fleet: &Fleet{Reader: hub(t, interceptor.Funcs{}, p)}, leads: t.Context}
+			if waits := testutil.CollectAndCount(c, "fleetgate_placement_waiting") > 0; waits != of.waits {
+				t.Errorf("it is said to wait for people: %v, want %v", waits, of.waits)
+			}
+		})
 	}
 }
 

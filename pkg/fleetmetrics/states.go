@@ -96,11 +96,15 @@ func (s series) ofPlacement(placement placementv1beta1.PlacementObject) {
 	}
 }
 
-// waitsForPeople is true of a placement that stands still as somebody has asked for.
+// waitsForPeople is true of a placement that stands still as somebody has asked for: there, and
+// nowhere before. One that no gateway has looked at since it was changed does not.
 func waitsForPeople(placement placementv1beta1.PlacementObject, at metav1.Condition) bool {
+	if at.ObservedGeneration != placement.GetGeneration() {
+		return false
+	}
 	policy := placement.GetSpec().Policy
-	return at.Reason == placementv1beta1.ReasonRolloutControlledByExternalController ||
-		policy != nil && policy.PlacementType == placementv1beta1.PickFixed && len(policy.ClusterNames) == 0
+	namesNobody := policy != nil && policy.PlacementType == placementv1beta1.PickFixed && len(policy.ClusterNames) == 0
+	return at.Reason == placementv1beta1.ReasonRolloutControlledByExternalController || namesNobody && at.Reason == placementv1beta1.ReasonSchedulePending
 }
 
 // standing is the first condition that keeps a placement from being completed, or one that

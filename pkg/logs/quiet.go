@@ -14,7 +14,7 @@ const libraryDetail = 2
 
 // librarySteps are messages of controller-runtime that it writes at level 0, once for each
 // source of each controller, each webhook and each look at health, and that tell whoever
-// runs the program nothing. It has no setting for them. Which check failed is at level 1.
+// runs the program nothing. It has no setting for them.
 var librarySteps = []string{
 	"Starting EventSource", "Starting Controller", "Starting workers", "Registering webhook", "healthz check failed",
 	"Starting metrics server", "Serving metrics server", "starting server",

@@ -241,6 +241,9 @@ func unthrottled(mgr ctrl.Manager) *rest.Config {
 
 func selectorFor(mgr ctrl.Manager, rights client.Writer, settle time.Duration) (*selection.Selector, *selection.Watcher, error) {
 	config, httpClient := unthrottled(mgr), mgr.GetHTTPClient()
+	// These read whatever is selected. That a version of it is deprecated is told with each list
+	// and watch, and nothing that whoever runs the gateway could change.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a discovery client of the hub: %w", err)

@@ -17,6 +17,24 @@ import (
 type diffOptions struct {
 	*session
 	Member string
+	Output string
+}
+
+// diffReport is what diff says to programs.
+type diffReport struct {
+	// Differs is true if something does.
+	Differs bool         `json:"differs"`
+	Objects []diffObject `json:"objects"`
+}
+
+// diffObject is an object that differs on a member.
+type diffObject struct {
+	Member string `json:"member"`
+	// Drift is true if it was changed on the member after it was applied, and false for what a
+	// comparison of strategy ReportDiff has found.
+	Drift  bool                                `json:"drift"`
+	Object placementv1beta1.ResourceIdentifier `json:"object"`
+	Fields []placementv1beta1.PatchDetail      `json:"fields"`
 }
 
 func newDiffCommand(s *session) *cobra.Command {
@@ -28,16 +46,23 @@ func newDiffCommand(s *session) *cobra.Command {
 changed there (drift), and with strategy ReportDiff all that differs. What the
 placement does not look at is not compared. It ends with 2 if something differs.`,
 		Example: `  kubectl fleetgate diff shop
-  kubectl fleetgate diff shop --member member-1`,
+  kubectl fleetgate diff shop --member member-1
+  kubectl fleetgate diff shop -o yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "Only this member.")
+	outputFlag(command, &o.Output, "as diff does", outputJSON, outputYAML)
 	return command
 }
 
 func (o *diffOptions) run(ctx context.Context, name string) error {
+	if err := checkOutput(o.Output, outputJSON, outputYAML); err != nil {
+		return err
+	}
 	h, err := o.hub()
 	if err != nil {
 		return err
@@ -51,37 +76,56 @@ func (o *diffOptions) run(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	return o.print(differing(bindings, o.Member))
+}
+
+// differing are the objects that differ, members by name; with a member those of that alone.
+func differing(bindings []placementv1beta1.BindingObject, on string) []diffObject {
 	slices.SortFunc(bindings, func(a, b placementv1beta1.BindingObject) int {
 		return cmp.Compare(a.GetSpec().TargetCluster, b.GetSpec().TargetCluster)
 	})
-	found := false
+	found := []diffObject{}
 	for _, b := range bindings {
 		member, status := b.GetSpec().TargetCluster, b.GetStatus()
-		if o.Member != "" && member != o.Member {
+		if on != "" && member != on {
 			continue
 		}
 		for i := range status.DriftedPlacements {
 			d := &status.DriftedPlacements[i]
-			o.printDiff(member, why.Ref(&d.ResourceIdentifier), d.ObservedDrifts)
-			found = true
+			found = append(found, diffObject{Member: member, Drift: true, Object: d.ResourceIdentifier, Fields: d.ObservedDrifts})
 		}
 		for i := range status.DiffedPlacements {
 			d := &status.DiffedPlacements[i]
-			o.printDiff(member, why.Ref(&d.ResourceIdentifier), d.ObservedDiffs)
-			found = true
+			found = append(found, diffObject{Member: member, Object: d.ResourceIdentifier, Fields: d.ObservedDiffs})
 		}
 	}
-	if found {
+	return found
+}
+
+// print writes what differs. It is an error if something does.
+func (o *diffOptions) print(found []diffObject) error {
+	switch {
+	case o.Output != "":
+		if err := o.writeAs(o.Output, diffReport{Differs: len(found) > 0, Objects: found}); err != nil {
+			return err
+		}
+	case len(found) == 0:
+		o.note("Nothing differs.\n")
+	default:
+		for i := range found {
+			o.printDiff(&found[i])
+		}
+	}
+	if len(found) > 0 {
 		return errFound
 	}
-	o.note("Nothing differs.\n")
 	return nil
 }
 
 // printDiff writes fields as people know diffs: what the hub has against what the member has.
-func (o *diffOptions) printDiff(member, object string, fields []placementv1beta1.PatchDetail) {
-	o.say("--- hub: %s\n+++ member %s\n", why.Plain(object), member)
-	for _, field := range fields {
+func (o *diffOptions) printDiff(d *diffObject) {
+	o.say("--- hub: %s\n+++ member %s\n", why.Plain(why.Ref(&d.Object)), d.Member)
+	for _, field := range d.Fields {
 		o.say("@@ %s\n", why.Plain(field.Path))
 		if field.ValueInHub != "" {
 			o.say("-%s\n", why.Plain(field.ValueInHub))

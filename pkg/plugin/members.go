@@ -35,6 +35,10 @@ type membersOptions struct {
 	Watch    bool
 }
 
+func memberFormats() []string {
+	return []string{outputWide, outputName, outputJSON, outputYAML}
+}
+
 func newMembersCommand(s *session) *cobra.Command {
 	o := &membersOptions{session: s}
 	command := &cobra.Command{
@@ -51,7 +55,7 @@ of last, what it runs, how many placements are not well there, and its taints. W
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 	}
 	command.Flags().StringVarP(&o.Selector, "selector", "l", "", "Labels of the members to show, such as region=eu,env!=lab.")
-	command.Flags().StringVarP(&o.Output, "output", "o", "", "How to print: wide, name, json or yaml. Empty: a table.")
+	outputFlag(command, &o.Output, "a table", memberFormats()...)
 	command.Flags().BoolVar(&o.Unwell, "unwell", false, "Show only members that are not well.")
 	command.Flags().BoolVarP(&o.Watch, "watch", "w", false, "Go on, and print members that change.")
 	return command
@@ -62,8 +66,8 @@ func (o *membersOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	if !slices.Contains([]string{"", "wide", "name", "json", "yaml"}, o.Output) {
-		return fmt.Errorf("--output %q is none of wide, name, json and yaml", o.Output)
+	if err := checkOutput(o.Output, memberFormats()...); err != nil {
+		return err
 	}
 	h, err := o.hub()
 	if err != nil {
@@ -71,7 +75,11 @@ func (o *membersOptions) run(ctx context.Context, names []string) error {
 	}
 	shown := map[string]string{}
 	read := func(ctx context.Context) error {
-		overview, err := h.Overview(ctx, client.MatchingLabelsSelector{Selector: selector})
+		var overview *hub.Overview
+		err := o.patiently(ctx, func(ctx context.Context) (err error) {
+			overview, err = h.Overview(ctx, client.MatchingLabelsSelector{Selector: selector})
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -158,18 +166,18 @@ func (o *membersOptions) print(ctx context.Context, h *hub.Hub, overview *hub.Ov
 	if overview.TunnelsUnknown != nil {
 		o.note("Warning: %v\n", overview.TunnelsUnknown)
 	}
-	return o.write(table, list)
+	return o.printTable(table, list)
 }
 
-func (o *membersOptions) write(table *metav1.Table, list *clusterv1beta1.MemberClusterList) error {
+func (o *membersOptions) printTable(table *metav1.Table, list *clusterv1beta1.MemberClusterList) error {
 	var printer printers.ResourcePrinter
 	var object runtime.Object = list
 	switch o.Output {
-	case "json":
+	case outputJSON:
 		printer = &printers.JSONPrinter{}
-	case "yaml":
+	case outputYAML:
 		printer = &printers.YAMLPrinter{}
-	case "name":
+	case outputName:
 		for i := range list.Items {
 			o.say("membercluster.%s/%s\n", clusterv1beta1.GroupName, list.Items[i].Name)
 		}
@@ -182,7 +190,7 @@ func (o *membersOptions) write(table *metav1.Table, list *clusterv1beta1.MemberC
 			o.note("No members found.\n")
 			return nil
 		}
-		printer, object = printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == "wide"}), table
+		printer, object = printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == outputWide}), table
 	}
 	return printer.PrintObj(object, o.Out)
 }

@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/util/retry"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/plugin/hub"
@@ -39,24 +42,61 @@ NAMESPACE/NAME of a StagedUpdateRun.`,
 }
 
 func newRunListCommand(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List runs with the stage that each is at",
-		Long:    "List shows runs of both scopes, with the stage that each is at and what it waits for.",
-		Example: "  kubectl fleetgate run list",
-		Args:    cobra.NoArgs,
+	var output string
+	formats := []string{outputName, outputJSON, outputYAML}
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "List runs with the stage that each is at",
+		Long:  "List shows runs of both scopes, with the stage that each is at and what it waits for.",
+		Example: `  kubectl fleetgate run list
+  kubectl fleetgate run list -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			h, err := s.hub()
-			if err != nil {
+			if err := checkOutput(output, formats...); err != nil {
 				return err
 			}
-			runs, err := h.Runs(command.Context())
-			if err != nil {
-				return err
-			}
-			return s.printRuns(runs)
+			return s.patiently(command.Context(), func(ctx context.Context) error { return s.listRuns(ctx, output) })
 		},
 	}
+	outputFlag(command, &output, "a table", formats...)
+	return command
+}
+
+func (s *session) listRuns(ctx context.Context, output string) error {
+	h, err := s.hub()
+	if err != nil {
+		return err
+	}
+	runs, err := h.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	if output != "" {
+		return s.writeRuns(output, runs)
+	}
+	return s.printRuns(runs)
+}
+
+// writeRuns prints runs as kubectl prints objects of several kinds.
+func (s *session) writeRuns(output string, runs []placementv1beta1.UpdateRunObject) error {
+	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
+	for _, run := range runs {
+		kind := "ClusterStagedUpdateRun"
+		if run.GetNamespace() != "" {
+			kind = "StagedUpdateRun"
+		}
+		if output == outputName {
+			s.say("%s.%s/%s\n", strings.ToLower(kind), placementv1beta1.GroupVersion.Group, run.GetName())
+			continue
+		}
+		run.GetObjectKind().SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
+		run.SetManagedFields(nil)
+		list.Items = append(list.Items, runtime.RawExtension{Object: run})
+	}
+	if output == outputName {
+		return nil
+	}
+	return s.writeAs(output, list)
 }
 
 func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
@@ -112,24 +152,35 @@ answered, or of those of one stage.`,
 			if err != nil {
 				return err
 			}
-			changes, err := h.Approvals(command.Context(), args[0], stage, "kubectl fleetgate run approve")
-			if err != nil {
-				return err
-			}
-			for _, change := range changes {
-				if err := h.Send(command.Context(), change); err != nil {
-					return err
-				}
-				s.say("%s approved\n", change.Name())
-			}
-			if len(changes) == 0 {
-				s.say("run %s waits for no approval\n", args[0])
-			}
-			return nil
+			return s.approve(command.Context(), h, args[0], stage)
 		},
 	}
 	command.Flags().StringVar(&stage, "stage", "", "Only the requests of this stage.")
 	return command
+}
+
+// approve approves what a run asks for, or what one stage of it does. A request that somebody
+// else writes at the same moment is read again.
+func (s *session) approve(ctx context.Context, h *hub.Hub, run, stage string) error {
+	approved := 0
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		changes, err := h.Approvals(ctx, run, stage, "kubectl fleetgate run approve")
+		if err != nil {
+			return err
+		}
+		for _, change := range changes {
+			if err := h.Send(ctx, change); err != nil {
+				return err
+			}
+			s.say("%s approved\n", change.Name())
+			approved++
+		}
+		return nil
+	})
+	if err == nil && approved == 0 {
+		s.say("run %s waits for no approval\n", run)
+	}
+	return err
 }
 
 func newRunStateCommand(s *session, name, short, done string, state placementv1beta1.UpdateRunState) *cobra.Command {

@@ -26,6 +26,9 @@ import (
 // pollEvery is how often a command that waits looks again.
 const pollEvery = 500 * time.Millisecond
 
+// patience is how long somebody is left without a word.
+const patience = 2 * time.Second
+
 // completionTimeout bounds how long a shell waits for names.
 const completionTimeout = 3 * time.Second
 
@@ -116,7 +119,7 @@ func (s *session) await(ctx context.Context, timeout time.Duration, done func(co
 		if waited >= timeout {
 			return fmt.Errorf("after %s still %s", timeout, waitsFor)
 		}
-		if waited > 2*time.Second && waitsFor != last {
+		if waited > patience && waitsFor != last {
 			s.note("%s\n", waitsFor)
 			last = waitsFor
 		}
@@ -125,6 +128,19 @@ func (s *session) await(ctx context.Context, timeout time.Duration, done func(co
 			return ctx.Err()
 		case <-s.Clock.After(pollEvery):
 		}
+	}
+}
+
+// patiently reads, and says if that takes a while that the hub is waited for.
+func (s *session) patiently(ctx context.Context, read func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- read(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-s.Clock.After(patience):
+		s.note("Waiting for the hub's answer.\n")
+		return <-done
 	}
 }
 

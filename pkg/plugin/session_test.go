@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -60,6 +61,32 @@ func TestAHubThatIsAwayForAMomentEndsNoDrain(t *testing.T) {
 				}
 				if !strings.Contains(noted.String(), test.noted) || test.noted == "" && noted.Len() > 0 {
 					t.Errorf("said %q, want %q", noted, test.noted)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoWaitsForASlowHubIsToldSo(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes time.Duration
+		said  string
+	}{
+		"at once":      {0, ""},
+		"in a second":  {time.Second, ""},
+		"in a minute":  {time.Minute, "Waiting for the hub's answer.\n"},
+		"in two hours": {2 * time.Hour, "Waiting for the hub's answer.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				streams, _, _, said := genericiooptions.NewTestIOStreams()
+				s := &session{IOStreams: streams, Clock: clock.RealClock{}}
+				err := s.patiently(t.Context(), func(context.Context) error {
+					time.Sleep(test.takes)
+					return io.ErrUnexpectedEOF
+				})
+				if !errors.Is(err, io.ErrUnexpectedEOF) || said.String() != test.said {
+					t.Errorf("got %v and %q, want %q", err, said, test.said)
 				}
 			})
 		})

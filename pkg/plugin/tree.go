@@ -21,6 +21,7 @@ const maxDetailed = 20
 type treeOptions struct {
 	*session
 	Member string
+	Output string
 	Unwell bool
 }
 
@@ -33,17 +34,24 @@ func newTreeCommand(s *session) *cobra.Command {
 members are opened, those that are not well first; --member opens one for certain.`,
 		Example: `  kubectl fleetgate tree shop
   kubectl fleetgate tree shop --unwell
-  kubectl fleetgate tree shop --member member-1`,
+  kubectl fleetgate tree shop --member member-1
+  kubectl fleetgate tree shop -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "Only this member.")
+	outputFlag(command, &o.Output, "a tree", outputJSON, outputYAML)
 	command.Flags().BoolVar(&o.Unwell, "unwell", false, "Only what is not well.")
 	return command
 }
 
 func (o *treeOptions) run(ctx context.Context, name string) error {
+	if err := checkOutput(o.Output, outputJSON, outputYAML); err != nil {
+		return err
+	}
 	h, err := o.hub()
 	if err != nil {
 		return err
@@ -66,6 +74,9 @@ func (o *treeOptions) run(ctx context.Context, name string) error {
 	root = tree.Of(hub.NameOf(placement), placement, bindings, works)
 	if o.Unwell {
 		root = root.Unwell()
+	}
+	if o.Output != "" {
+		return o.writeAs(o.Output, root)
 	}
 	return root.Draw(o.Out)
 }

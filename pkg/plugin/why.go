@@ -25,6 +25,15 @@ var placementKinds = []string{"placement", "clusterresourceplacement", "clusterr
 type whyOptions struct {
 	*session
 	Member string
+	Output string
+}
+
+// whyReport is what why says to programs.
+type whyReport struct {
+	// Well is true if nothing is wrong.
+	Well bool `json:"well"`
+	// Answers are what is wrong, the cause first; of an object on a member also that it is well.
+	Answers []why.Answer `json:"answers"`
 }
 
 func newWhyCommand(s *session) *cobra.Command {
@@ -41,12 +50,16 @@ NAMESPACE/NAME of a ResourcePlacement. It ends with 2 if something is wrong.`,
 		Example: `  kubectl fleetgate why shop
   kubectl fleetgate why shop --member member-1
   kubectl fleetgate why member/member-1
-  kubectl fleetgate why configmap/settings -n shop --member member-1`,
+  kubectl fleetgate why configmap/settings -n shop --member member-1
+  kubectl fleetgate why shop -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: s.completeNames(false, placementNames),
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args[0]) },
+		RunE: func(command *cobra.Command, args []string) error {
+			return s.patiently(command.Context(), func(ctx context.Context) error { return o.run(ctx, args[0]) })
+		},
 	}
 	s.memberFlag(command, &o.Member, "The member that is asked about.")
+	outputFlag(command, &o.Output, "sentences", outputJSON, outputYAML)
 	return command
 }
 
@@ -58,6 +71,9 @@ func (s *session) memberFlag(command *cobra.Command, to *string, usage string) {
 }
 
 func (o *whyOptions) run(ctx context.Context, what string) error {
+	if err := checkOutput(o.Output, outputJSON, outputYAML); err != nil {
+		return err
+	}
 	h, err := o.hub()
 	if err != nil {
 		return err
@@ -86,7 +102,7 @@ func (o *whyOptions) placement(ctx context.Context, h *hub.Hub, name string) err
 	if err != nil {
 		return err
 	}
-	if o.Member != "" || !facts.Scheduled() {
+	if o.Member != "" && !facts.Bound() || o.Member == "" && !facts.Scheduled() {
 		if err := hub.Refuse(facts, o.Clock); err != nil {
 			return err
 		}
@@ -132,19 +148,37 @@ func (o *whyOptions) object(ctx context.Context, h *hub.Hub, kind, name string) 
 	}
 	answer, wrong := why.Object(facts)
 	h.Follow(ctx, &answer)
-	o.printAnswer(answer)
-	if wrong {
+	if o.Output != "" {
+		err = o.writeAs(o.Output, whyReport{Well: !wrong, Answers: []why.Answer{answer}})
+	} else {
+		o.printAnswer(answer)
+	}
+	if wrong && err == nil {
+		err = errFound
+	}
+	return err
+}
+
+// print writes the answer first, and what else is wrong below it. It is an error if there is
+// something.
+func (o *whyOptions) print(answers []why.Answer, well string) error {
+	switch {
+	case o.Output != "":
+		if err := o.writeAs(o.Output, whyReport{Well: len(answers) == 0, Answers: append([]why.Answer{}, answers...)}); err != nil {
+			return err
+		}
+	case len(answers) == 0:
+		o.say("%s\n", well)
+	default:
+		o.printAnswers(answers)
+	}
+	if len(answers) > 0 {
 		return errFound
 	}
 	return nil
 }
 
-// print writes the answer first, and what else is wrong below it.
-func (o *whyOptions) print(answers []why.Answer, well string) error {
-	if len(answers) == 0 {
-		o.say("%s\n", well)
-		return nil
-	}
+func (o *whyOptions) printAnswers(answers []why.Answer) {
 	o.printAnswer(answers[0])
 	const shown = 10
 	for i, a := range answers[1:] {
@@ -157,7 +191,6 @@ func (o *whyOptions) print(answers []why.Answer, well string) error {
 		}
 		o.say("  %s\n", a)
 	}
-	return errFound
 }
 
 func (o *whyOptions) printAnswer(a why.Answer) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,14 +57,18 @@ func BenchmarkOcmplacement(b *testing.B) {
 	var hundred time.Duration
 	for _, placements := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("hub/%dx%d", placements, chosenFrom), func(b *testing.B) {
-			var all time.Duration
+			var all, cpu, bareCPU time.Duration
 			together(b,
 				way{name: "fleetgate", do: func(ctx context.Context) (time.Duration, error) {
-					took, err := bed.inNamespace(ctx, placements, bed.decided)
+					took, err := bed.inNamespace(ctx, placements, bed.costing(b, &cpu, bed.decided))
 					all += took
 					return took, err
 				}},
-				way{name: "bare", do: func(ctx context.Context) (time.Duration, error) { return bed.inNamespace(ctx, placements, bed.bare) }})
+				way{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
+					return bed.inNamespace(ctx, placements, bed.costing(b, &bareCPU, bed.bare))
+				}})
+			b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N*placements), "cpu-ms/placement")
+			b.ReportMetric(float64(cpu)/float64(bareCPU), "x-bare-cpu")
 			if all /= time.Duration(b.N); placements == 100 {
 				hundred = all
 			} else if hundred > 0 {
@@ -79,6 +84,9 @@ func BenchmarkOcmplacement(b *testing.B) {
 // decisionBed is a hub with clusters, and the gateway's part that decides.
 type decisionBed struct {
 	hub client.WithWatch
+	// programs are the processes whose CPU time is counted: the hub's, and this one, which is the
+	// gateway and the bare client.
+	programs []int
 	// runs counts namespaces.
 	runs atomic.Int64
 	// counts are what the gateway's part did.
@@ -102,7 +110,7 @@ func newDecisionBed(b *testing.B) *decisionBed {
 		b.Fatal(err)
 	}
 	kinds := build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, clusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme)
-	bed := &decisionBed{counts: newDecisionCounts()}
+	bed := &decisionBed{counts: newDecisionCounts(), programs: []int{hub.APIServer.PID(), hub.Etcd.PID(), os.Getpid()}}
 	if bed.hub, err = client.NewWithWatch(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
 		b.Fatal(err)
 	}
@@ -187,6 +195,23 @@ func (d *decisionBed) inNamespace(ctx context.Context, placements int, do func(c
 	}
 	took, err := timed(func(ctx context.Context) error { return do(ctx, namespace, placements) })(ctx)
 	return took, errors.Join(err, d.cleared(ctx, namespace))
+}
+
+// costing adds to cpu what all programs use while something is done: other programs on the machine
+// do not change it, as they change the time that it takes.
+func (d *decisionBed) costing(b *testing.B, cpu *time.Duration, do func(ctx context.Context, namespace string, placements int) error) func(context.Context, string, int) error {
+	used := func() (all time.Duration) {
+		for _, pid := range d.programs {
+			all += cpuOf(b, pid)
+		}
+		return all
+	}
+	return func(ctx context.Context, namespace string, placements int) error {
+		before := used()
+		err := do(ctx, namespace, placements)
+		*cpu += used() - before
+		return err
+	}
 }
 
 // cleared removes what is in a namespace.

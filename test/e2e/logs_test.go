@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"os"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -51,3 +52,27 @@ metadata: {name: tide-kind}
 spec: {resourceSelectors: [{group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition, name: tides.example.org}]}
 `
 )
+
+// A fleet of one member at the default level: without what is written for the audit there were
+// 26 lines of the gateway, and 6 of the agent.
+var _ = Describe("The logs of a first day", func() {
+	It("have few lines of a normal start, a join and a placement", func(ctx SpecContext) {
+		l := newFolder()
+		out, err := l.launcher(ctx, "-members=1", "-v=0", "up")
+		Expect(err).NotTo(HaveOccurred(), out)
+		for name, most := range map[string]int{"gateway": 32, "member-1-agent": 10} {
+			var told []string
+			for line := range strings.Lines(l.log(name)) {
+				if !strings.Contains(line, `logger="audit"`) { // One for each request for a member.
+					told = append(told, line)
+				}
+			}
+			text := strings.Join(told, "")
+			Expect(told).NotTo(BeEmpty(), name)
+			Expect(len(told)).To(BeNumerically("<=", most), "%s:\n%s", name, text)
+			for _, loud := range []string{"Reconciler error", "Starting EventSource", "health", "Warning: "} {
+				Expect(text).NotTo(ContainSubstring(loud), name)
+			}
+		}
+	})
+})

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -336,6 +337,20 @@ var _ = Describe("make up", Ordered, func() {
 			Expect(l.hub(ctx, "get", "works", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")).To(Equal(works), "no Work was made anew")
 		})
 	}
+
+	It("starts again what dies, and says so", func(ctx context.Context) {
+		for _, victim := range []string{"gateway", "member-1-agent"} {
+			before := l.process(victim).PID()
+			Expect(syscall.Kill(before, syscall.SIGKILL)).To(Succeed())
+			Eventually(func(g Gomega) {
+				p := l.process(victim)
+				g.Expect(p.Running()).To(BeTrue())
+				g.Expect(p.PID()).NotTo(Equal(before))
+			}).Should(Succeed(), victim)
+			Expect(l.log("supervisor")).To(ContainSubstring(victim + " has ended, and is started again"))
+		}
+		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
+	})
 
 	It("answers at once while a member is away, and works when it is back", func(ctx context.Context) {
 		agent := l.process("member-2-agent")

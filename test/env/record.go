@@ -26,7 +26,8 @@ type record struct {
 }
 
 // Processes finds every process recorded in dir or below it, running or not, so that what
-// was started there can be stopped without knowing what it was. They have no Ready.
+// was started there can be stopped without knowing what it was. They have no Ready, and
+// outlive us if they are started again.
 func Processes(dir string) ([]*Process, error) {
 	var found []*Process
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -37,7 +38,7 @@ func Processes(dir string) ([]*Process, error) {
 		if !isRecord || entry.IsDir() {
 			return nil
 		}
-		p, err := NewProcess(ProcessOptions{Name: name, Dir: filepath.Dir(path)})
+		p, err := NewProcess(ProcessOptions{Name: name, Dir: filepath.Dir(path), Detached: true})
 		if err != nil {
 			return err
 		}

@@ -81,22 +81,28 @@ func copiesFiles(ctx SpecContext) {
 	Expect(bytes.Equal(got, content)).To(BeTrue(), "%d bytes went, %d came back", len(content), len(got))
 }
 
-// servesPages reads what the web server of the Pod serves, by the member's API server: it leads
-// from /more to /more/, as servers of files do.
+// servesPages reads what the web server serves, by the member's API server, which is asked for
+// the Pod itself and for the Service before it. A path that ends with the word proxy is led by
+// the API server to the one with a slash, and /more by the web server to /more/, as servers of
+// files do.
 func servesPages(ctx SpecContext) {
-	prefix := "/api/v1/namespaces/shop/pods/" + webPod(ctx) + ":8080/proxy"
-	read := func(path string) (string, error) {
-		out, err := throughHub(ctx, "get", "--raw", prefix+path).CombinedOutput()
-		return string(out), err
+	for _, of := range []string{"pods/" + webPod(ctx) + ":8080", "services/web", "services/http:web:pages"} {
+		prefix := "/api/v1/namespaces/shop/" + of + "/proxy"
+		read := func(path string) (string, error) {
+			out, err := throughHub(ctx, "get", "--raw", prefix+path).CombinedOutput()
+			return string(out), err
+		}
+		// A Service has its first endpoint a moment after its Pod is ready.
+		Eventually(func() (string, error) { return read("/") }).Should(Equal("Welcome to the shop\n"), of)
+		for path, want := range map[string]string{"": "Welcome to the shop\n", "/more/": "more of it\n"} {
+			out, err := read(path)
+			Expect(err).NotTo(HaveOccurred(), "%s%s: %s", of, path, out)
+			Expect(out).To(Equal(want), of+path)
+		}
+		out, err := read("/more")
+		Expect(err).To(HaveOccurred(), of)
+		Expect(out).To(ContainSubstring("answered with a redirect, which is not followed"), of)
 	}
-	for path, want := range map[string]string{"": "Welcome to the shop\n", "/": "Welcome to the shop\n", "/more/": "more of it\n"} {
-		out, err := read(path)
-		Expect(err).NotTo(HaveOccurred(), path)
-		Expect(out).To(Equal(want), path)
-	}
-	out, err := read("/more")
-	Expect(err).To(HaveOccurred())
-	Expect(out).To(ContainSubstring("answered with a redirect, which is not followed"))
 }
 
 func forwardsPort(ctx SpecContext) {

@@ -120,7 +120,7 @@ var _ = Describe("On real Pods", Ordered, func() {
 	It("follows the log of a Pod of the member, through the hub", followsLog)
 	It("copies files into a Pod of the member and back, through the hub", copiesFiles)
 	It("forwards a port of a Pod of the member, through the hub", forwardsPort)
-	It("shows pages of a Pod of the member, through the hub", servesPages)
+	It("shows pages of a Pod and of a Service of the member, through the hub", servesPages)
 	It("upgrades the gateway while a watch, an exec and a rollout go on", upgradesGateway)
 
 	It("lets a member leave, and leaves what was placed, and of the agent nothing but what was asked to stay", func(ctx SpecContext) {
@@ -145,6 +145,9 @@ var _ = Describe("On real Pods", Ordered, func() {
 		Expect(run(ctx, member, commands(installPage, "kubectl delete crd"))).Error().NotTo(HaveOccurred())
 		expectLeft(ctx, member, before[member], placed...)
 	})
+
+	It("has a cluster join by the plugin, from start to end", joinsByPlugin)
+	It("says why Pods of a member do not run, by the plugin", saysWhyPodsDoNotRun)
 
 	It("removes the gateway, and leaves what is stored and nothing that leads to it", func(ctx SpecContext) {
 		Expect(run(ctx, hub, "kubectl delete clusterresourceplacement --all --timeout=2m")).Error().NotTo(HaveOccurred())
@@ -173,6 +176,11 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: shop, name: web}
 data: {greeting: Welcome to the shop}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: web}
+spec: {selector: {app: web}, ports: [{name: pages, port: 80, targetPort: 8080}]}
 ---
 apiVersion: apps/v1
 kind: Deployment

@@ -36,6 +36,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/mirror"
+	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 )
 
@@ -129,7 +130,7 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 			Client: own, Seats: cluster.FleetSeats(), Leases: g.members, Recorder: recorder, Clock: clock.RealClock{}, Silence: g.Members.Silence,
 			// Placement must see a heartbeat at least twice before it takes a member for lost.
 			HeartbeatInterval: min(membership.DefaultHeartbeatInterval, clustereligibility.HeartbeatLimit/2),
-			TaintUnreachable:  g.Members.TaintUnreachable, Concurrency: memberWorkers,
+			TaintUnreachable:  g.Members.TaintUnreachable, Version: version.Get(), Concurrency: memberWorkers,
 		},
 	}
 	if level := g.Members.AgentPriorityLevel; level != "" {

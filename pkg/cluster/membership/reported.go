@@ -46,7 +46,7 @@ func desiredStatus(mc *clusterv1beta1.MemberCluster, report *clusterv1beta1.Inte
 }
 
 func isHubCondition(kind string) bool {
-	return kind == clusterv1beta1.ConditionReadyToJoin || kind == clusterv1beta1.ConditionJoined
+	return kind == clusterv1beta1.ConditionReadyToJoin || kind == clusterv1beta1.ConditionJoined || kind == clusterv1beta1.ConditionAgentOutdated
 }
 
 // joinedCondition sums up what the expected agents say; there is one, the member's.

@@ -72,6 +72,9 @@ type StatusReconciler struct {
 	// TaintUnreachable puts clusterv1beta1.TaintUnreachable on members that fell silent.
 	// The taint is taken away in any case when a member is heard of again.
 	TaintUnreachable bool
+	// Version is the gateway's own: members whose agents are too old for it are told so.
+	// Empty means that none is.
+	Version string
 	// Concurrency is how many members are worked on at a time. Zero means one.
 	Concurrency int
 
@@ -239,6 +242,7 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 		report = reportOf(&mc.Status)
 	}
 	status := desiredStatus(mc, report)
+	tellOutdated(&status, r.Version, mc.Generation)
 	if agent := status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil && len(imc.Status.AgentStatus) > 0 && (newReport || newLease) {
 		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
 	}

@@ -92,15 +92,18 @@ func (r *roster) concernedBy(was, is *entry) []types.NamespacedName {
 // concerns nobody.
 func (r *roster) concernedBySheet(cluster, name string, was, is framework.ScoreSheet, now time.Time) []types.NamespacedName {
 	ends := was.Valid(now) != is.Valid(now) || !is.Until.IsZero() && is.Until.After(now) && (was.Until.IsZero() || is.Until.Before(was.Until))
+	// To an expression, a sheet without scores is not the same as none.
+	comes := (was.Values == nil) != (is.Values == nil)
 	differs := func(w *wish) bool {
 		looked := sets.List(w.looks.scores[name])
 		return len(looked) > 0 && ends || slices.ContainsFunc(looked, func(score string) bool { return was.Values[score] != is.Values[score] }) ||
-			w.looks.cel.At(name) && !maps.Equal(was.Values, is.Values)
+			w.looks.cel.At(name) && (!maps.Equal(was.Values, is.Values) || comes)
 	}
 	return r.whose(differs, func(_ *wish, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })
 }
 
-// concernedBySet are those that choose from a set; of one namespace, unless that is empty.
+// concernedBySet are those that choose from a set, and those that can choose from none, which
+// say whether that is because none is bound; of one namespace, unless that is empty.
 func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -110,7 +113,8 @@ func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 			continue
 		}
 		for name, w := range wishes {
-			if w.names(set) {
+			_, eligible, _ := r.eligible(in, w)
+			if w.names(set) || len(eligible) == 0 {
 				keys = append(keys, types.NamespacedName{Namespace: in, Name: name})
 			}
 		}

@@ -146,6 +146,11 @@ func (r *Reconciler) until(again time.Time) time.Duration {
 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.roster.setWish(key, nil)
+	r.forgetStatus(key)
+}
+
+// forgetStatus has whatever is told of a Placement's status be news.
+func (r *Reconciler) forgetStatus(key types.NamespacedName) {
 	r.statusMu.Lock()
 	defer r.statusMu.Unlock()
 	delete(r.statuses, key)

@@ -279,18 +279,56 @@ func TestWhomASetConcerns(t *testing.T) {
 	}
 }
 
+// Two Placements said for good that no set was bound when one was that they do not choose from.
+func TestWhetherAnySetIsBoundConcernsWhoCanChooseFromNone(t *testing.T) {
+	set := func(name string) *clusterv1beta2.ManagedClusterSet {
+		return &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	of := func(names ...string) func(*ocmclusterv1beta1.PlacementSpec) {
+		return func(spec *ocmclusterv1beta1.PlacementSpec) { spec.ClusterSets = names }
+	}
+	r := newRoster()
+	for name, spec := range map[string]func(*ocmclusterv1beta1.PlacementSpec){"any": nil, "a": of("a"), "b": of("b"), "c": of("c")} {
+		r.setWish(types.NamespacedName{Namespace: "team", Name: name}, wished(t, placed(spec)))
+	}
+	for _, step := range []struct {
+		what string
+		do   func() []types.NamespacedName
+		want string
+	}{
+		{"a comes, bound nowhere", func() []types.NamespacedName { r.setSet("a", set("a")); return r.concernedBySet("a", "") }, ""},
+		{"a is bound", func() []types.NamespacedName { r.setBinding("team", "a", true); return r.concernedBySet("a", "team") }, "a any b c"},
+		{"b comes, bound nowhere", func() []types.NamespacedName { r.setSet("b", set("b")); return r.concernedBySet("b", "") }, ""},
+		{"b is bound: c has none still", func() []types.NamespacedName { r.setBinding("team", "b", true); return r.concernedBySet("b", "team") }, "any b c"},
+		{"a goes", func() []types.NamespacedName { r.setSet("a", nil); return r.concernedBySet("a", "") }, "a any c"},
+		{"b is not bound any more", func() []types.NamespacedName { r.setBinding("team", "b", false); return r.concernedBySet("b", "team") }, "a any b c"},
+	} {
+		if got := namesIn(step.do()); got != step.want {
+			t.Errorf("%s: concerns %q, want %q", step.what, got, step.want)
+		}
+	}
+}
+
 func TestWhomAScoreConcerns(t *testing.T) {
 	at := func(seconds int) *metav1.Time {
 		return &metav1.Time{Time: noon.Add(time.Duration(seconds) * time.Second)}
 	}
+	asking := func(spec *ocmclusterv1beta1.PlacementSpec) {
+		spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
+		spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.scores("usage").all(s, s.value < 50)`}
+	}
+	silent := sheet("c1", 0, nil)
+	silent.Status.Scores = nil
 	for name, tc := range map[string]struct {
 		was, is *clusterv1alpha1.AddOnPlacementScore
 		want    string
 	}{
-		"it comes":                  {nil, sheet("c1", 3, nil), "scoring"},
-		"it comes and says nothing": {nil, sheet("c1", 0, nil), ""},
-		"it goes":                   {sheet("c1", 3, nil), nil, "scoring"},
-		"another value":             {sheet("c1", 3, nil), sheet("c1", 4, nil), "scoring"},
+		"it comes":                  {nil, sheet("c1", 3, nil), "asking scoring"},
+		"it comes and says zero":    {nil, sheet("c1", 0, nil), "asking"},
+		"it comes without a score":  {nil, silent, "asking"},
+		"it goes without a score":   {silent, nil, "asking"},
+		"it goes":                   {sheet("c1", 3, nil), nil, "asking scoring"},
+		"another value":             {sheet("c1", 3, nil), sheet("c1", 4, nil), "asking scoring"},
 		"the same":                  {sheet("c1", 3, at(9)), sheet("c1", 3, at(9)), ""},
 		"it is valid for longer":    {sheet("c1", 3, at(9)), sheet("c1", 3, at(99)), ""},
 		"it is valid for less long": {sheet("c1", 3, at(99)), sheet("c1", 3, at(9)), "scoring"},
@@ -302,6 +340,7 @@ func TestWhomAScoreConcerns(t *testing.T) {
 		r := rosterOf(managed("c1", nil))
 		r.setWish(types.NamespacedName{Namespace: "team", Name: "scoring"}, wished(t, placed(byUsage)))
 		r.setWish(types.NamespacedName{Namespace: "team", Name: "other"}, wished(t, placed(nil)))
+		r.setWish(types.NamespacedName{Namespace: "team", Name: "asking"}, wished(t, placed(asking)))
 		cluster := "c1"
 		if tc.is != nil {
 			cluster = tc.is.Namespace

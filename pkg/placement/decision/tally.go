@@ -31,6 +31,9 @@ type record struct {
 	content
 	// expected is what is about to be written; nil is nothing.
 	expected *expectation
+	// unsure is that a write failed, which may have been carried out all the same: whatever is
+	// told of the object then is news.
+	unsure bool
 }
 
 // content is what Placements want to be a certain way of a PlacementDecision.
@@ -101,7 +104,7 @@ func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []
 		case !gone && (e.version == 0 || versionOf(decision) < e.version):
 			return nil // It is on its way.
 		}
-	} else if was != nil && !gone && was.equals(&is) {
+	} else if was != nil && !gone && !was.unsure && was.equals(&is) {
 		return nil
 	}
 	var concerned []types.NamespacedName
@@ -127,7 +130,7 @@ func (t *tally) expect(key types.NamespacedName, is content, gone bool) {
 	t.set(key, &record{content: is, expected: &expectation{gone: gone}})
 }
 
-// wrote notes what became of it: the object, or nil if it is not known.
+// wrote notes what became of it: the object, or nil if that is not known.
 func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.PlacementDecision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +139,7 @@ func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.Plac
 		return
 	}
 	if decision == nil {
-		known.expected = nil
+		known.expected, known.unsure = nil, true
 		return
 	}
 	known.expected.version = versionOf(decision)

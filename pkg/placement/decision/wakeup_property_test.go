@@ -8,26 +8,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	sources "sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
@@ -35,121 +25,6 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/placement/decision/clustercel"
 )
-
-// lateHub is a hub whose news of one kind come in their order, but late, and each kind's as
-// late as it happens.
-type lateHub struct {
-	client.WithWatch
-	mu   sync.Mutex // guards what follows, and has news in the order of writes
-	dice *rand.Rand
-	news map[string]chan func()
-	// tell says what handles a kind, on a queue.
-	tell map[string]handler.EventHandler
-	//lint:ignore containedctx It is the life of the hub.
-	ctx context.Context
-	to  queue
-}
-
-func kindOf(object client.Object) string { return fmt.Sprintf("%T", object) }
-
-func newLateHub(t *testing.T, dice *rand.Rand) *lateHub {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h := &lateHub{dice: dice, news: map[string]chan func(){}, tell: map[string]handler.EventHandler{}}
-	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&ocmclusterv1beta1.Placement{}, &ocmclusterv1beta1.PlacementDecision{}).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			if decision, ok := object.(*ocmclusterv1beta1.PlacementDecision); ok {
-				decision.Status = ocmclusterv1beta1.PlacementDecisionStatus{}
-			}
-			return h.write(object, func() error { return c.Create(ctx, object, o...) })
-		},
-		Update: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.UpdateOption) error {
-			return h.write(object, func() error { return c.Update(ctx, object, o...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch, o ...client.PatchOption) error {
-			return h.write(object, func() error { return c.Patch(ctx, object, p, o...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
-			return h.write(object, func() error { return c.Delete(ctx, object, o...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
-			return h.write(object, func() error { return c.SubResource(name).Patch(ctx, object, p, o...) })
-		},
-	}).Build()
-	return h
-}
-
-// write writes, and has the news of it on their way.
-func (h *lateHub) write(object client.Object, do func() error) error {
-	time.Sleep(h.while(20 * time.Millisecond))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	key := client.ObjectKeyFromObject(object)
-	was, is := object.DeepCopyObject().(client.Object), object.DeepCopyObject().(client.Object)
-	before := h.WithWatch.Get(h.ctx, key, was)
-	if err := do(); err != nil {
-		return err
-	}
-	after := h.WithWatch.Get(h.ctx, key, is)
-	to := h.tell[kindOf(object)]
-	h.news[kindOf(object)] <- func() {
-		switch {
-		case after != nil && before == nil:
-			to.Delete(h.ctx, event.DeleteEvent{Object: was}, h.to)
-		case after == nil && before != nil:
-			to.Create(h.ctx, event.CreateEvent{Object: is}, h.to)
-		case after == nil:
-			to.Update(h.ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: is}, h.to)
-		}
-	}
-	return nil
-}
-
-func (h *lateHub) while(most time.Duration) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Duration(h.dice.Int64N(int64(most)))
-}
-
-// run decides for the hub's Placements until the context ends.
-func (h *lateHub) run(ctx context.Context, t *testing.T, r *Reconciler) {
-	t.Helper()
-	h.ctx = ctx
-	h.tell = map[string]handler.EventHandler{
-		kindOf(&ocmclusterv1beta1.Placement{}): r.placements(), kindOf(&ocmclusterv1beta1.PlacementDecision{}): states(r.decision), kindOf(&clusterv1.ManagedCluster{}): states(r.cluster),
-		kindOf(&clusterv1beta2.ManagedClusterSet{}): states(r.set), kindOf(&clusterv1beta2.ManagedClusterSetBinding{}): states(r.binding), kindOf(&clusterv1alpha1.AddOnPlacementScore{}): states(r.sheet),
-	}
-	for kind := range h.tell {
-		news := make(chan func(), 10000)
-		h.news[kind] = news
-		go func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case told := <-news:
-					time.Sleep(h.while(200 * time.Millisecond))
-					told()
-				}
-			}
-		}()
-	}
-	again := true
-	c, err := controller.NewUnmanaged("late", controller.Options{Reconciler: r, SkipNameValidation: &again, MaxConcurrentReconciles: 4, LogConstructor: func(*reconcile.Request) logr.Logger { return logr.Discard() }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Watch(sources.Func(func(_ context.Context, q queue) error { h.to = q; return nil })); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = c.Start(ctx) }()
-	synctest.Wait()
-}
 
 // change changes something that Placements look at.
 func (h *lateHub) change(ctx context.Context, t *testing.T) {
@@ -247,6 +122,9 @@ func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.
 	}
 	for i := range placements.Items {
 		p := &placements.Items[i]
+		if isDisabled(p) {
+			continue
+		}
 		var list ocmclusterv1beta1.PlacementDecisionList
 		if err := h.List(ctx, &list, client.InNamespace(p.Namespace), client.MatchingLabels{ocmclusterv1beta1.PlacementLabel: p.Name}); err != nil {
 			t.Fatal(err)
@@ -274,58 +152,167 @@ func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.
 	return all
 }
 
-// Whatever happens while news are late, and some later than others: in the end every Placement
-// has what it would be given by a gateway that begins anew.
+// meddle changes what Placements or somebody else wrote of them.
+func (h *lateHub) meddle(ctx context.Context, t *testing.T) {
+	t.Helper()
+	h.mu.Lock()
+	n, what, team := h.dice.IntN(placementsEach), h.dice.IntN(8), h.dice.IntN(2)
+	h.mu.Unlock()
+	namespace := []string{"team", "other"}[team]
+	p := &ocmclusterv1beta1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("p", n)}}
+	d := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p%d-decision-1", n)}}
+	var err error
+	switch what {
+	case 0:
+		err = h.Delete(ctx, d)
+	case 1:
+		err = h.Status().Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"status": {"decisions": [{"clusterName": "c00", "reason": ""}]}}`)))
+	case 2:
+		err = h.Patch(ctx, d, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"cluster.open-cluster-management.io/placement": "nobody"}}}`)))
+	case 3:
+		err = h.Status().Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"status": {"numberOfSelectedClusters": 7, "conditions": null}}`)))
+	case 4:
+		err = h.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: "true"}}}`, ocmclusterv1beta1.DisableAnnotation)))
+	case 5:
+		err = h.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"annotations": {%q: null}}}`, ocmclusterv1beta1.DisableAnnotation)))
+	case 6:
+		if err = h.Get(ctx, client.ObjectKeyFromObject(p), p); err == nil {
+			p.Generation++
+			p.Spec.ClusterSets = [][]string{nil, {"set"}, {"none"}}[n%3]
+			err = h.Update(ctx, p)
+		}
+	default:
+		if err = h.Delete(ctx, p); err == nil {
+			err = h.Create(ctx, h.placement(namespace, n))
+		}
+	}
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+}
+
+// placementsEach is how many Placements there are in each namespace.
+const placementsEach = 7
+
+// placement is the nth Placement of a namespace, another one each time.
+func (h *lateHub) placement(namespace string, n int) *ocmclusterv1beta1.Placement {
+	seconds, three := int64(2), int32(3)
+	p := placed([]func(*ocmclusterv1beta1.PlacementSpec){
+		nil, one, func(spec *ocmclusterv1beta1.PlacementSpec) { one(spec); byUsage(spec) },
+		func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.Tolerations = []ocmclusterv1beta1.Toleration{{Key: "maintenance", Operator: ocmclusterv1beta1.OperatorExists, TolerationSeconds: &seconds}}
+		},
+		func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
+			spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.value == "eu")`}
+		},
+		func(spec *ocmclusterv1beta1.PlacementSpec) {
+			byUsage(spec)
+			spec.SortBy, spec.ScoreRateLimit = ocmclusterv1beta1.SortByScore, "3s"
+		},
+		func(spec *ocmclusterv1beta1.PlacementSpec) {
+			spec.NumberOfClusters = &three
+			spec.SpreadPolicy.SpreadConstraints = []ocmclusterv1beta1.SpreadConstraint{{TopologyKey: "env", MaxSkew: 1, WhenUnsatisfiable: ocmclusterv1beta1.DoNotSchedule}}
+			spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(1)
+		},
+	}[n])
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.Namespace, p.Name, p.UID = namespace, fmt.Sprint("p", n), types.UID(fmt.Sprint(namespace, n, h.writes))
+	p.Spec.PrioritizerPolicy.Mode = ocmclusterv1beta1.ModeExact
+	return p
+}
+
+// Whatever happens while news are late, some later than others, while writes fail, others change
+// what is written, and gateways are killed: in the end every Placement has what it would be given by a gateway that
+// begins anew.
 func TestNoChangeIsLostHoweverLateItIsTold(t *testing.T) {
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				h := newLateHub(t, rand.New(rand.NewPCG(seed, 4)))
-				metrics, err := newMetrics(nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				h.run(ctx, t, &Reconciler{
-					Client: h, Live: h, Recorder: events.NewFakeRecorder(100000), Clock: clock.RealClock{}, metrics: metrics, compiler: compiler,
-					roster: newRoster(), tally: newTally(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{},
-				})
-				seconds := int64(2)
-				for n, spec := range []func(*ocmclusterv1beta1.PlacementSpec){
-					nil, one, func(spec *ocmclusterv1beta1.PlacementSpec) { one(spec); byUsage(spec) },
-					func(spec *ocmclusterv1beta1.PlacementSpec) {
-						spec.Tolerations = []ocmclusterv1beta1.Toleration{{Key: "maintenance", Operator: ocmclusterv1beta1.OperatorExists, TolerationSeconds: &seconds}}
-					},
-					func(spec *ocmclusterv1beta1.PlacementSpec) {
-						spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
-						spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.value == "eu")`}
-					},
-				} {
+				h := newLateHub(ctx, t, rand.New(rand.NewPCG(seed, 4)))
+				gateway, kill := context.WithCancel(ctx)
+				h.decide(gateway, t, compiler)
+				for n := range placementsEach {
 					for _, namespace := range []string{"team", "other"} {
-						p := placed(spec)
-						p.Namespace, p.Name, p.UID = namespace, fmt.Sprint("p", n), types.UID(fmt.Sprint(namespace, n))
-						p.Spec.PrioritizerPolicy.Mode = ocmclusterv1beta1.ModeExact
-						if err := h.Create(ctx, p); err != nil {
+						if err := h.Create(ctx, h.placement(namespace, n)); err != nil {
 							t.Fatal(err)
 						}
 					}
 				}
-				for range 150 {
+				for changes := range 150 {
+					if changes%60 == 59 {
+						kill()
+						gateway, kill = context.WithCancel(ctx)
+						h.decide(gateway, t, compiler)
+					}
 					h.change(ctx, t)
+					if h.oneIn(4) {
+						h.meddle(ctx, t)
+					}
 					time.Sleep(h.while(60 * time.Millisecond))
 				}
 				time.Sleep(time.Minute)
 				for _, stale := range h.stale(ctx, t, compiler) {
 					t.Error(stale)
 				}
+				kill()
 				cancel()
 				synctest.Wait()
 			})
+		})
+	}
+}
+
+// Placements that count each other's decisions do not chase one another: when a cluster comes, each
+// is decided once and written at most once, however late it is told what became of that.
+func TestEachPlacementIsDecidedOnceWhenAClusterComes(t *testing.T) {
+	compiler, err := clustercel.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const placements = 20
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer synctest.Wait()
+			defer cancel()
+			h := newLateHub(ctx, t, rand.New(rand.NewPCG(seed, 6)))
+			h.flawless = true
+			decisions := h.decide(ctx, t, compiler)
+			objects := []client.Object{&clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}},
+				&clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set"}}}
+			for n := range 10 {
+				objects = append(objects, managed(fmt.Sprintf("c%02d", n), nil))
+			}
+			for n := range placements {
+				p := placed(one)
+				p.Name, p.UID = fmt.Sprint("p", n), types.UID(fmt.Sprint("p", n))
+				objects = append(objects, p)
+			}
+			for _, object := range objects {
+				if err := h.Create(ctx, object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			decidedBefore, writtenBefore := decisions(), h.written()
+			if err := h.Create(ctx, managed("c10", nil)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := decisions() - decidedBefore; got != placements {
+				t.Errorf("seed %d: %d decisions of %d Placements", seed, got, placements)
+			}
+			if got := h.written() - writtenBefore - 1; got > 2*placements {
+				t.Errorf("seed %d: %d writes for %d Placements, want at most two for each", seed, got, placements)
+			}
 		})
 	}
 }

@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.compiler, r.roster, r.tally = compiler, newRoster(), newTally()
 	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
 	return mgr.Add(&awaited.Kinds{
-		Live: mgr.GetAPIReader(), Names: kinds(), Then: func() error { return r.start(mgr) },
+		Manager: mgr, Names: kinds(), Then: r.start,
 		Missing: "No Placement is decided until the hub serves what decisions are made of",
 	})
 }

@@ -216,6 +216,8 @@ func (w *round) writeStatus(ctx context.Context) error {
 	after := w.placement.DeepCopy()
 	after.Status = status
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(w.placement)); client.IgnoreNotFound(err) != nil {
+		// It may have been carried out all the same, and is news when it is told, whatever is decided meanwhile.
+		w.forgetStatus(key)
 		return fmt.Errorf("writing the status of Placement %s: %w", key, err)
 	}
 	return nil

@@ -55,7 +55,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	return mgr.Add(&awaited.Kinds{
-		Live: mgr.GetAPIReader(), Then: func() error { return r.start(mgr) },
+		Manager: mgr, Then: r.start,
 		Names:   []string{"placements.cluster.open-cluster-management.io", "placementdecisions.cluster.open-cluster-management.io"},
 		Missing: "Nothing is made of ManifestWorkReplicaSets until the hub serves Placements",
 	})

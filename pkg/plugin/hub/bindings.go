@@ -30,10 +30,14 @@ func (h *Hub) BindingsOf(ctx context.Context, placement placementv1beta1.Placeme
 
 // Bound reads a placement by its name, and its bindings.
 func (h *Hub) Bound(ctx context.Context, name string) (placementv1beta1.PlacementObject, []placementv1beta1.BindingObject, error) {
-	placement, err := h.Placement(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	bindings, err := h.BindingsOf(ctx, placement)
+	var placement placementv1beta1.PlacementObject
+	var bindings []placementv1beta1.BindingObject
+	err := together(ctx,
+		func(ctx context.Context) (err error) { placement, err = h.Placement(ctx, name); return err },
+		func(ctx context.Context) (err error) {
+			bindings, err = family.LiveBindings(ctx, h, keyOf(name))
+			return err
+		},
+	)
 	return placement, bindings, err
 }

@@ -52,16 +52,16 @@ type Hub struct {
 	Config *rest.Config
 }
 
-// Connect reads the kubeconfig. It asks the hub nothing but which kinds there are, and keeps
-// that where kubectl does.
+// Connect reads the kubeconfig. It asks the hub nothing. Which kinds it has besides those of a
+// fleet is asked when one is needed, and kept where kubectl does.
 func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	config, err := getter.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	mapper, err := getter.ToRESTMapper()
+	discovered, err := getter.ToRESTMapper()
 	if err != nil {
-		return nil, fmt.Errorf("asking the hub at %s which kinds it has: %w", config.Host, err)
+		return nil, fmt.Errorf("preparing to ask the hub at %s which kinds it has: %w", config.Host, err)
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = queriesPerSecond, burst
@@ -69,9 +69,9 @@ func Connect(getter genericclioptions.RESTClientGetter) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.NewWithWatch(config, client.Options{Scheme: kinds, Mapper: mapper})
+	c, err := newClient(config, kinds, mapper{RESTMapper: discovered, own: ownKinds()})
 	if err != nil {
-		return nil, fmt.Errorf("reaching the hub at %s: %w", config.Host, err)
+		return nil, err
 	}
 	return &Hub{WithWatch: c, Config: config}, nil
 }
@@ -97,7 +97,7 @@ func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCl
 	if apierrors.IsNotFound(err) {
 		names, listErr := h.Names(ctx, clusterv1beta1.GroupVersion.WithKind("MemberCluster"), "")
 		if listErr != nil {
-			return nil, fmt.Errorf("reading member %q: %w", name, err)
+			return nil, fmt.Errorf("reading member %q: %w", name, whyNone(err, listErr))
 		}
 		return nil, nearest.NotFound("member", name, names, "kubectl fleetgate members")
 	}
@@ -105,6 +105,15 @@ func (h *Hub) Member(ctx context.Context, name string) (*clusterv1beta1.MemberCl
 		return nil, fmt.Errorf("reading member %q: %w", name, err)
 	}
 	return member, nil
+}
+
+// whyNone says why an object is not there of which the list cannot be read either: on a cluster
+// that is no hub there is no list.
+func whyNone(err, listErr error) error {
+	if apierrors.IsNotFound(listErr) {
+		return listErr
+	}
+	return err
 }
 
 // Names lists the names of a kind, without the objects; with a namespace in front where
@@ -130,9 +139,9 @@ func (h *Hub) Names(ctx context.Context, kind schema.GroupVersionKind, namespace
 // ResourcePlacement. If there is none, the error proposes the nearest names.
 func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.PlacementObject, error) {
 	var placement placementv1beta1.PlacementObject = &placementv1beta1.ClusterResourcePlacement{}
-	kind, key := "ClusterResourcePlacement", client.ObjectKey{Name: name}
-	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
-		placement, kind, key = &placementv1beta1.ResourcePlacement{}, "ResourcePlacement", client.ObjectKey{Namespace: namespace, Name: base}
+	kind, key := "ClusterResourcePlacement", keyOf(name)
+	if key.Namespace != "" {
+		placement, kind = &placementv1beta1.ResourcePlacement{}, "ResourcePlacement"
 	}
 	err := h.Get(ctx, key, placement)
 	if !apierrors.IsNotFound(err) {
@@ -143,9 +152,17 @@ func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.Plac
 	}
 	names, listErr := h.PlacementNames(ctx)
 	if listErr != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", kind, name, err)
+		return nil, fmt.Errorf("reading %s %q: %w", kind, name, whyNone(err, listErr))
 	}
 	return nil, nearest.NotFound("placement", name, names, "kubectl get clusterresourceplacements,resourceplacements -A")
+}
+
+// keyOf reads a name as people give it to Placement.
+func keyOf(name string) client.ObjectKey {
+	if namespace, base, namespaced := strings.Cut(name, "/"); namespaced {
+		return client.ObjectKey{Namespace: namespace, Name: base}
+	}
+	return client.ObjectKey{Name: name}
 }
 
 // PlacementNames are those of both scopes, as Placement takes them.

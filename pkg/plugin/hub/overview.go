@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
@@ -35,7 +34,8 @@ type Overview struct {
 	// Renewed is when the agent of each member has renewed its Lease; nil for who may not read
 	// Leases. A MemberCluster is not written for each.
 	Renewed map[string]metav1.Time
-	// Failing are the placements that are not what they should be, by member.
+	// Unwell are the placements that are not what they should be, Failing their names by member.
+	Unwell  []placementv1beta1.PlacementObject
 	Failing map[string][]string
 }
 
@@ -57,15 +57,16 @@ func (h *Hub) Overview(ctx context.Context, options ...client.ListOption) (*Over
 			return nil // A gateway that is away is something to show.
 		},
 		func(ctx context.Context) error {
-			o.Renewed = h.renewed(ctx)
+			// Who may not read Leases has what the MemberClusters say.
+			o.Renewed, _ = cluster.FleetSeats().Renewals(ctx, h)
 			return nil
 		},
 		func(ctx context.Context) (err error) {
-			o.Failing, err = h.failing(ctx)
+			o.Unwell, err = h.unwellPlacements(ctx)
 			return err
 		},
 	)
-	o.Members = members.Items
+	o.Members, o.Failing = members.Items, failing(o.Unwell)
 	return o, err
 }
 
@@ -81,41 +82,15 @@ func (h *Hub) tunnels(ctx context.Context) (map[string]Tunnel, error) {
 	return all, nil
 }
 
-// renewed reads the Leases of all agents. When they were written is taken from the hub, which
-// notes it beside who wrote: agents write the time of their own clocks into them. Who may not
-// read them has what the MemberClusters say.
-func (h *Hub) renewed(ctx context.Context) map[string]metav1.Time {
-	var leases coordinationv1.LeaseList
-	if err := h.List(ctx, &leases, client.MatchingFields{"metadata.name": clusterv1beta1.AgentLease}); err != nil {
-		return nil
-	}
-	all := make(map[string]metav1.Time, len(leases.Items))
-	for i := range leases.Items {
-		member, ok := strings.CutPrefix(leases.Items[i].Namespace, clusterv1beta1.MemberNamespacePrefix)
-		if written := lastWrite(&leases.Items[i]); ok && leases.Items[i].Spec.RenewTime != nil {
-			all[member] = written
-		}
-	}
-	return all
-}
-
-// lastWrite is when somebody wrote an object last, by the clock of its API server.
-func lastWrite(object metav1.Object) metav1.Time {
-	var last metav1.Time
-	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(last.Time) {
-			last = *entry.Time
-		}
-	}
-	return last
+// RenewedBy is when the agent of one member has renewed its Lease; zero if it has not, or for who
+// may not read it.
+func (h *Hub) RenewedBy(ctx context.Context, member string) metav1.Time {
+	renewed, _ := cluster.FleetSeats().Renewal(ctx, h, member)
+	return renewed
 }
 
 // failing is, by member, the names of the placements that are not well there.
-func (h *Hub) failing(ctx context.Context) (map[string][]string, error) {
-	unwell, err := h.UnwellPlacements(ctx)
-	if err != nil {
-		return nil, err
-	}
+func failing(unwell []placementv1beta1.PlacementObject) map[string][]string {
 	failing := map[string][]string{}
 	for _, placement := range unwell {
 		for i := range placement.GetStatus().PlacementStatuses {
@@ -124,7 +99,7 @@ func (h *Hub) failing(ctx context.Context) (map[string][]string, error) {
 			}
 		}
 	}
-	return failing, nil
+	return failing
 }
 
 // Well is false for a member on which something of a placement has failed, is not
@@ -155,8 +130,8 @@ func WellPlacement(placement placementv1beta1.PlacementObject) bool {
 	return meta.IsStatusConditionTrue(conditions, placement.ConditionType(why.LastStage(placement)))
 }
 
-// UnwellPlacements are those of both scopes that are not well, by name.
-func (h *Hub) UnwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
+// unwellPlacements are those of both scopes that are not well, by name.
+func (h *Hub) unwellPlacements(ctx context.Context) ([]placementv1beta1.PlacementObject, error) {
 	rows, err := h.PlacementRows(ctx)
 	if err != nil {
 		return nil, err

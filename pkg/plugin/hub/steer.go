@@ -36,15 +36,15 @@ func changeOf(before, after client.Object, status bool, options ...client.MergeF
 	if err != nil {
 		return Change{}, fmt.Errorf("making the change of %s: %w", NameOf(after), err)
 	}
-	return Change{after, visible(body), status}, nil
+	return Change{after, Visible(body), status}, nil
 }
 
-// visible writes what does not show, or turns what is beside it, as JSON's escapes: it means
-// the same, and who is to approve of it sees it.
-func visible(text []byte) []byte {
+// Visible writes what does not show in JSON, or turns what is beside it, as JSON's escapes: it
+// means the same, and who looks at it sees it. A line's end is not in a text, and stays.
+func Visible(text []byte) []byte {
 	var b bytes.Buffer
 	for _, r := range string(text) {
-		if unicode.IsPrint(r) {
+		if unicode.IsPrint(r) || r == '\n' {
 			b.WriteRune(r)
 			continue
 		}

@@ -19,23 +19,31 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/memberconfig"
+	"fleetgate.io/fleetgate/pkg/placement/family"
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 	"fleetgate.io/fleetgate/pkg/placement/simulate"
 	"fleetgate.io/fleetgate/pkg/plugin/why"
 )
 
 // WhyPlacement reads what package why wants to know of a placement, or of it on one member, but
-// for refusals.
+// for refusals. Of the members it reads only that one where the placement is there.
 func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts, error) {
-	placement, err := h.Placement(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	f := &why.Facts{Placement: placement, Name: NameOf(placement), Member: member, Refusals: map[string]why.Refusal{}}
+	f := &why.Facts{Name: name, Member: member, Refusals: map[string]why.Refusal{}}
 	var evictions placementv1beta1.ClusterResourcePlacementEvictionList
-	err = together(ctx,
-		func(ctx context.Context) (err error) { f.Bindings, err = h.BindingsOf(ctx, placement); return err },
-		func(ctx context.Context) (err error) { f.Members, err = h.Members(ctx); return err },
+	err := together(ctx,
+		func(ctx context.Context) (err error) { f.Placement, err = h.Placement(ctx, name); return err },
+		func(ctx context.Context) (err error) {
+			if f.Bindings, err = family.LiveBindings(ctx, h, keyOf(name)); err == nil && member != "" {
+				f.Members, err = h.membersFor(ctx, f)
+			}
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			if member == "" {
+				f.Members, err = h.Members(ctx)
+			}
+			return err
+		},
 		func(ctx context.Context) error {
 			// Who may not read evictions is told all but what they say.
 			if err := h.List(ctx, &evictions); err != nil && !apierrors.IsForbidden(err) {
@@ -47,15 +55,28 @@ func (h *Hub) WhyPlacement(ctx context.Context, name, member string) (*why.Facts
 	if err != nil {
 		return nil, err
 	}
-	if member != "" && !slices.ContainsFunc(f.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == member }) {
-		late, err := h.Member(ctx, member)
-		if err != nil {
-			return nil, err
-		}
-		f.Members = append(f.Members, *late) // It has come since they were listed.
-	}
 	f.Evictions = evictions.Items
 	return f, nil
+}
+
+// membersFor are the members that there is to know of for an answer about one: that itself, and
+// where the placement is not there all, since the scheduler chooses among them.
+func (h *Hub) membersFor(ctx context.Context, f *why.Facts) ([]clusterv1beta1.MemberCluster, error) {
+	one, err := h.Member(ctx, f.Member)
+	if err != nil {
+		return nil, err
+	}
+	if f.Bound() {
+		return []clusterv1beta1.MemberCluster{*one}, nil
+	}
+	all, err := h.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(all, func(m clusterv1beta1.MemberCluster) bool { return m.Name == f.Member }) {
+		all = append(all, *one) // It has gone since.
+	}
+	return all, nil
 }
 
 // Refuse asks the scheduler's own rules why members are not picked. Of many members that
@@ -79,25 +100,24 @@ func Refuse(f *why.Facts, clock clock.PassiveClock) error {
 // WhyMember reads what package why wants to know of a member, or of a name that no member has.
 func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, error) {
 	f := &why.MemberFacts{Name: name}
-	member := &clusterv1beta1.MemberCluster{}
-	err := h.Get(ctx, client.ObjectKey{Name: name}, member)
-	if err == nil {
-		f.Member = member
-		gateway := &gatewayv1alpha1.ClusterGateway{}
-		if err := h.Get(ctx, client.ObjectKey{Name: name}, gateway); err == nil {
-			f.Tunnel = &gateway.Status
-		}
-	} else if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading member %q: %w", name, err)
-	}
 	var registrations registrationv1alpha1.ClusterRegistrationList
 	var tokens registrationv1alpha1.ClusterRegistrationTokenList
 	var clusters registrationv1alpha1.ClusterList
+	reads := []func(context.Context) error{func(ctx context.Context) (err error) {
+		f.Member, f.Tunnel, err = h.memberWithTunnel(ctx, name)
+		return err
+	}}
 	for _, list := range []client.ObjectList{&registrations, &tokens, &clusters} {
-		// Who may not read registrations is told of the member alone.
-		if err := h.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("listing registrations: %w", err)
-		}
+		reads = append(reads, func(ctx context.Context) error {
+			// Who may not read registrations is told of the member alone.
+			if err := h.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
+				return fmt.Errorf("listing registrations: %w", err)
+			}
+			return nil
+		})
+	}
+	if err := together(ctx, reads...); err != nil {
+		return nil, err
 	}
 	f.Registrations, f.Tokens = registrations.Items, tokens.Items
 	for i := range clusters.Items {
@@ -106,6 +126,23 @@ func (h *Hub) WhyMember(ctx context.Context, name string) (*why.MemberFacts, err
 		}
 	}
 	return f, nil
+}
+
+// memberWithTunnel reads a member and what the gateway says of its tunnel; nil for what is not
+// there, or not said.
+func (h *Hub) memberWithTunnel(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, *gatewayv1alpha1.ClusterGatewayStatus, error) {
+	member := &clusterv1beta1.MemberCluster{}
+	if err := h.Get(ctx, client.ObjectKey{Name: name}, member); apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("reading member %q: %w", name, err)
+	}
+	gateway := &gatewayv1alpha1.ClusterGateway{}
+	if err := h.Get(ctx, client.ObjectKey{Name: name}, gateway); err != nil {
+		//lint:ignore nilerr A gateway that is away is something to show.
+		return member, nil, nil
+	}
+	return member, &gateway.Status, nil
 }
 
 // MemberConfig leads to a member, through the hub, as the same user.

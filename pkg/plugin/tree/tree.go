@@ -21,17 +21,23 @@ import (
 
 // Node is one line, and what is below it.
 type Node struct {
-	// Name is what it is, State how it is.
-	Name, State string
+	// Kind is placement, member, work, or the kind of an object; empty for objects that are
+	// only counted.
+	Kind string `json:"kind,omitempty"`
+	// Name is what it is called, with the namespace in front where there is one; a Work's is
+	// that in the member's namespace.
+	Name string `json:"name"`
+	// State is a word or two for how it is.
+	State string `json:"state"`
 	// Well is false if it, or something below it, is not as it should be.
-	Well bool
+	Well bool `json:"well"`
 	// Hint says what more there is to know; empty for most.
-	Hint     string
-	Children []Node
+	Hint     string `json:"hint,omitempty"`
+	Children []Node `json:"children,omitempty"`
 }
 
-// memberPrefix is in front of a member's name.
-const memberPrefix = "member "
+// Label is what people call it.
+func (n Node) Label() string { return strings.TrimPrefix(n.Kind+" "+n.Name, " ") }
 
 // words are the states by condition that is not True, the cause before what follows of it.
 var words = [...]struct{ condition, isFalse string }{
@@ -46,7 +52,7 @@ var words = [...]struct{ condition, isFalse string }{
 // Of builds the tree of a placement. Works are by member; a member without has its state
 // from the binding alone.
 func Of(name string, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject, works map[string][]placementv1beta1.Work) Node {
-	root := Node{Name: "placement " + name, Well: true}
+	root := Node{Kind: "placement", Name: name, Well: true}
 	bindings = slices.SortedFunc(slices.Values(bindings), func(a, b placementv1beta1.BindingObject) int {
 		return cmp.Compare(a.GetSpec().TargetCluster, b.GetSpec().TargetCluster)
 	})
@@ -75,7 +81,7 @@ func Of(name string, placement placementv1beta1.PlacementObject, bindings []plac
 
 func ofMember(b placementv1beta1.BindingObject, works []placementv1beta1.Work, selected int) Node {
 	status := b.GetStatus()
-	node := Node{Name: memberPrefix + b.GetSpec().TargetCluster, Hint: "snapshot " + cmp.Or(b.GetSpec().ResourceSnapshotName, "none yet")}
+	node := Node{Kind: "member", Name: b.GetSpec().TargetCluster, Hint: "snapshot " + cmp.Or(b.GetSpec().ResourceSnapshotName, "none yet")}
 	node.State, node.Well = stateOf(status.Conditions)
 	if b.GetSpec().State == placementv1beta1.BindingUnscheduled {
 		node.State, node.Well = "is to lose it", false
@@ -93,18 +99,18 @@ func ofMember(b placementv1beta1.BindingObject, works []placementv1beta1.Work, s
 	if len(works) == 0 {
 		for i := range status.FailedPlacements {
 			f := &status.FailedPlacements[i]
-			node.Children = append(node.Children, Node{Name: why.Ref(&f.ResourceIdentifier), State: wordOf(f.Condition.Type), Hint: f.Condition.Message})
+			node.Children = append(node.Children, Node{Kind: f.Kind, Name: nameOf(f.Namespace, f.Name), State: wordOf(f.Condition.Type), Hint: f.Condition.Message})
 		}
 	}
 	return node
 }
 
 func ofWork(work *placementv1beta1.Work, drifted []placementv1beta1.DriftedResourcePlacement) Node {
-	node := Node{Name: "work " + work.Name}
+	node := Node{Kind: "work", Name: work.Name}
 	node.State, node.Well = stateOf(work.Status.Conditions)
 	for i := range work.Status.ManifestConditions {
 		m := &work.Status.ManifestConditions[i]
-		object := Node{Name: why.RefOf(cmp.Or(m.Identifier.Kind, "object"), m.Identifier.Namespace, cmp.Or(m.Identifier.Name, fmt.Sprint(m.Identifier.Ordinal)))}
+		object := Node{Kind: cmp.Or(m.Identifier.Kind, "object"), Name: nameOf(m.Identifier.Namespace, cmp.Or(m.Identifier.Name, fmt.Sprint(m.Identifier.Ordinal)))}
 		object.State, object.Well = stateOf(m.Conditions)
 		for _, c := range m.Conditions {
 			if c.Status == metav1.ConditionFalse {
@@ -121,6 +127,13 @@ func ofWork(work *placementv1beta1.Work, drifted []placementv1beta1.DriftedResou
 		node.Children = append(node.Children, object)
 	}
 	return node
+}
+
+func nameOf(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
 }
 
 // stateOf is a word for conditions, and whether all is well.
@@ -154,11 +167,10 @@ func wordOf(condition string) string {
 func (n Node) First(limit int) []string {
 	var unwell, well []string
 	for _, c := range n.Children {
-		name := strings.TrimPrefix(c.Name, memberPrefix)
 		if c.Well {
-			well = append(well, name)
+			well = append(well, c.Name)
 		} else {
-			unwell = append(unwell, name)
+			unwell = append(unwell, c.Name)
 		}
 	}
 	all := append(unwell, well...)
@@ -184,7 +196,7 @@ const maxHint = 120
 func (n Node) Draw(out io.Writer) error { return n.draw(out, "", "") }
 
 func (n Node) draw(out io.Writer, first, rest string) error {
-	line := first + why.Plain(n.Name) + ": " + n.State
+	line := first + why.Plain(n.Label()) + ": " + n.State
 	if n.Hint != "" {
 		hint := []rune(why.Plain(n.Hint))
 		line += " (" + string(hint[:min(len(hint), maxHint)]) + ")"

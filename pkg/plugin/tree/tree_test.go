@@ -4,6 +4,7 @@
 package tree
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,6 +75,24 @@ func TestATreeHasTheStateOfEachPart(t *testing.T) {
 `
 	if diff := cmp.Diff(want, drawn(t, root.Unwell())); diff != "" {
 		t.Errorf("only what is not well (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgramsReadATree(t *testing.T) {
+	refused := condition(placementv1beta1.ConditionApplied, metav1.ConditionFalse, "exceeded quota")
+	work := placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "shop-work"}}
+	work.Status.Conditions = []metav1.Condition{refused}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{{Identifier: placementv1beta1.WorkResourceIdentifier{Kind: "ConfigMap", Namespace: "shop", Name: "settings"}, Conditions: []metav1.Condition{refused}}}
+	text, err := json.Marshal(Of("shop", placement(), []placementv1beta1.BindingObject{binding("b", refused)}, map[string][]placementv1beta1.Work{"b": {work}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"kind":"placement","name":"shop","state":"0 of 1 members are well","well":false,"children":[` +
+		`{"kind":"member","name":"b","state":"not applied","well":false,"hint":"snapshot shop-3-snapshot","children":[` +
+		`{"kind":"work","name":"shop-work","state":"not applied","well":false,"children":[` +
+		`{"kind":"ConfigMap","name":"shop/settings","state":"not applied","well":false,"hint":"exceeded quota"}]}]}]}`
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

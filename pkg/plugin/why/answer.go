@@ -14,21 +14,23 @@ import (
 // Answer is why something is not as it should be.
 type Answer struct {
 	// Object is what it is about, such as "Deployment shop/web" or "placement shop".
-	Object string
+	Object string `json:"object"`
 	// Member is on which member; empty if it is not about one.
-	Member string
+	Member string `json:"member,omitempty"`
 	// Reason says what is wrong, in the words of whoever found it.
-	Reason string
+	Reason string `json:"reason"`
 	// Remedy says what to do.
-	Remedy string
+	Remedy string `json:"remedy,omitempty"`
 	// Details are what else there is to know, a line each.
-	Details []string
+	Details []string `json:"details,omitempty"`
 	// Others is how many more members have the same.
-	Others int
+	Others int `json:"others,omitempty"`
 	// Of is the object on the member; nil if the answer is of something else.
-	Of *placementv1beta1.ResourceIdentifier
+	Of *placementv1beta1.ResourceIdentifier `json:"of,omitempty"`
 	// Live is true if the object is there, so that the member can be asked about it.
-	Live bool
+	Live bool `json:"-"`
+	// code is the reason of the condition that says Reason; empty if none does.
+	code string
 	// vague is true if the remedy is no more than to look at it.
 	vague bool
 }

@@ -65,16 +65,16 @@ func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []
 	var found []Answer
 	for i := range b.GetStatus().FailedPlacements {
 		if failed := &b.GetStatus().FailedPlacements[i]; failed.Condition.Type == c.Type {
-			found = append(found, f.answer(Answer{
+			found = append(found, Answer{
 				Object: Ref(&failed.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + failed.Condition.Message,
-				Of: &failed.ResourceIdentifier, Live: c.Type == placementv1beta1.ConditionAvailable,
-			}, failed.Condition.Reason))
+				Of: &failed.ResourceIdentifier, Live: c.Type == placementv1beta1.ConditionAvailable, code: failed.Condition.Reason,
+			})
 		}
 	}
 	if len(found) > 0 {
 		return found
 	}
-	return []Answer{f.answer(Answer{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + c.Message}, c.Reason)}
+	return []Answer{{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: verb(c.Type) + c.Message, code: c.Reason}}
 }
 
 // verb says in which step something has failed.
@@ -97,7 +97,7 @@ func (f *Facts) away(m *clusterv1beta1.MemberCluster, b placementv1beta1.Binding
 	a := Answer{Object: f.object(), Member: m.Name}
 	if placementv1beta1.Paused(m) {
 		a.Reason = fmt.Sprintf("member %s is paused, nothing on it changes", m.Name)
-		return f.answer(a, ""), true
+		return a, true
 	}
 	applied := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionApplied)
 	if applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == b.GetGeneration() {
@@ -126,8 +126,7 @@ func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Answer, bool) {
 	if started == nil || started.Status != metav1.ConditionFalse {
 		return Answer{}, false
 	}
-	a := Answer{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message}
-	return f.answer(a, placementv1beta1.ReasonRolloutNotStartedYet), true
+	return Answer{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
 }
 
 // drifted are the objects that somebody has changed on the member.
@@ -135,14 +134,14 @@ func (f *Facts) drifted(b placementv1beta1.BindingObject) []Answer {
 	var found []Answer
 	for i := range b.GetStatus().DriftedPlacements {
 		d := &b.GetStatus().DriftedPlacements[i]
-		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: "it was changed on the member"}
+		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: "it was changed on the member", code: placementv1beta1.ReasonFoundDrifts}
 		for _, field := range d.ObservedDrifts {
 			a.Details = append(a.Details, fmt.Sprintf("%s is %s there, and %s on the hub", Plain(field.Path), Plain(field.ValueInMember), Plain(field.ValueInHub)))
 		}
 		if len(d.ObservedDrifts) > 0 {
 			a.Reason += ", first in " + d.ObservedDrifts[0].Path
 		}
-		found = append(found, f.answer(a, placementv1beta1.ReasonFoundDrifts))
+		found = append(found, a)
 	}
 	return found
 }

@@ -138,14 +138,14 @@ func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) 
 	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
 		if c := meta.FindStatusCondition(m.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			a.Reason, a.Live = verb(kind)+c.Message, kind == placementv1beta1.ConditionAvailable
-			a.Remedy, a.vague = remedyFor(c.Reason, c.Message, *a, placement), remedyOfMessage(c.Message) == ""
+			a.remedyFor(c.Reason, c.Message, placement)
 			return true
 		}
 	}
 	switch {
 	case m.DriftDetails != nil:
 		a.Reason = "it was changed on the member"
-		a.Remedy = remedyFor(placementv1beta1.ReasonFoundDrifts, "", *a, placement)
+		a.remedyFor(placementv1beta1.ReasonFoundDrifts, "", placement)
 	case len(m.Conditions) == 0:
 		a.unreported(placement)
 	default:

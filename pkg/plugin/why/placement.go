@@ -26,12 +26,13 @@ type Facts struct {
 	Name      string
 	// Bindings are those of the placement.
 	Bindings []placementv1beta1.BindingObject
-	// Members are those of the fleet, or the one that is asked about.
+	// Members are those of the fleet; where the placement is on the one that is asked about, that
+	// one is enough.
 	Members []clusterv1beta1.MemberCluster
 	// Member is the one that is asked about; empty: all.
 	Member string
 	// Refusals say by member why the scheduler would not pick it now: the rule, and its words.
-	// They are read for one member, and where the policy lacks members.
+	// They are read for one member that is not picked, and where the policy lacks members.
 	Refusals map[string]Refusal
 	// Evictions are those of the placement.
 	Evictions []placementv1beta1.ClusterResourcePlacementEviction
@@ -43,6 +44,16 @@ type Refusal struct{ Rule, Reason string }
 // Placement returns what is wrong with a placement, or with it on one member: the first is
 // the answer, and none means that it is well.
 func Placement(f *Facts) []Answer {
+	answers := f.wrong()
+	for i := range answers {
+		f.remedied(&answers[i])
+	}
+	return answers
+}
+
+// wrong is Placement without what to do, where that is to be read from what is wrong. A thousand
+// members that say the same are one answer by then.
+func (f *Facts) wrong() []Answer {
 	if whole := f.whole(); len(whole) > 0 {
 		for i := range whole {
 			whole[i].Member = f.Member
@@ -60,7 +71,7 @@ func (f *Facts) object() string { return "placement " + f.Name }
 // whole is what keeps all members from it.
 func (f *Facts) whole() []Answer {
 	if placementv1beta1.Paused(f.Placement) {
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}, "")}
+		return []Answer{{Object: f.object(), Reason: "the placement is paused, nothing of it changes on any member"}}
 	}
 	status := f.Placement.GetStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
@@ -71,7 +82,7 @@ func (f *Facts) whole() []Answer {
 	case scheduled == nil:
 		return []Answer{{Object: f.object(), Reason: "no gateway has looked at it", Remedy: "see whether one leads: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: scheduled.Message}, scheduled.Reason)}
+		return []Answer{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
 	}
 	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -79,7 +90,7 @@ func (f *Facts) whole() []Answer {
 		}
 	}
 	if status.SelectsNothing() {
-		return []Answer{f.answer(Answer{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}, "")}
+		return []Answer{{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}}
 	}
 	return nil
 }
@@ -142,10 +153,16 @@ func (f *Facts) notPicked() []Answer {
 	return []Answer{a}
 }
 
+// Bound is true if the placement has a binding for the member that is asked about.
+func (f *Facts) Bound() bool { return f.bindingFor(f.Member) >= 0 }
+
+func (f *Facts) bindingFor(member string) int {
+	return slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
+}
+
 // onMember is what is wrong on one member.
 func (f *Facts) onMember(member string) []Answer {
-	at := slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
-	if at >= 0 {
+	if at := f.bindingFor(member); at >= 0 {
 		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {
 			return found
 		}
@@ -246,12 +263,14 @@ func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
 	return &f.Members[at]
 }
 
-// answer completes an answer with what to do.
-func (f *Facts) answer(a Answer, reason string) Answer {
-	a.Remedy, a.vague = remedyFor(reason, a.Reason, a, f.Name), remedyOfMessage(a.Reason) == ""
+// remedied completes an answer with what to do.
+func (f *Facts) remedied(a *Answer) {
+	if a.Remedy != "" {
+		return
+	}
+	a.remedyFor(a.code, a.Reason, f.Name)
 	if strings.Contains(f.Name, "/") {
 		a.Remedy = strings.Replace(a.Remedy, "annotate clusterresourceplacement "+f.Name,
 			fmt.Sprintf("annotate -n %s resourceplacement %s", f.Placement.GetNamespace(), f.Placement.GetName()), 1)
 	}
-	return a
 }

@@ -93,9 +93,11 @@ func remedyOfMessage(message string) string {
 	return ""
 }
 
-// remedyFor is what to do about a reason and a message.
-func remedyFor(reason, message string, a Answer, placement string) string {
-	return filled(cmp.Or(remedyOfMessage(message), byReason[reason], defaultRemedy), a, placement)
+// remedyFor has an answer say what to do about a reason and a message.
+func (a *Answer) remedyFor(reason, message, placement string) {
+	do := remedyOfMessage(message)
+	a.vague = do == ""
+	a.Remedy = filled(cmp.Or(do, byReason[reason], defaultRemedy), *a, placement)
 }
 
 // filled says what a remedy is about.

@@ -66,7 +66,9 @@ func Reach(config *rest.Config) (*Member, error) {
 	if m.objects, err = dynamic.NewForConfigAndClient(config, &limited); err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
-	watches, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), transport)
+	watching := metadata.ConfigFor(config)
+	watching.WarningHandlerWithContext = rest.NoWarnings{} // Who writes an object is told what is deprecated.
+	watches, err := metadata.NewForConfigAndClient(watching, transport)
 	if err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}

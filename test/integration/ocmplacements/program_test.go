@@ -27,7 +27,9 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=placement", Serial
 		bare, err := env.Start(ctx, env.Options{Name: "bare"})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(bare.Stop(ctx)).To(Succeed()) })
-		program.Gateway(ctx, bare, "--ocm=placement", "--install", "--external-name=localhost", "--leader-elect=false")
+		ports, err := env.FreePorts(1)
+		Expect(err).NotTo(HaveOccurred())
+		program.Gateway(ctx, bare, "--ocm=placement", "--install", "--external-name=localhost", "--leader-elect=false", fmt.Sprintf("--secure-port=%d", ports[0]))
 		there := expect.Client(bare.Config(), kinds())
 		Eventually(func() []string {
 			definitions := &apiextensionsv1.CustomResourceDefinitionList{}
@@ -50,6 +52,9 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=placement", Serial
 			g.Expect(there.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
 			return p.Status.NumberOfSelectedClusters
 		}).Should(BeEquivalentTo(1))
+
+		By("saying at its own endpoint why, to who may know")
+		newCurious(ctx, there, ports[0]).learnsWhy(ctx, bare)
 	})
 
 	It("ends with what one decides that was never killed", func(ctx SpecContext) {

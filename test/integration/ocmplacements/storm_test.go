@@ -7,39 +7,135 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
+	"fleetgate.io/fleetgate/pkg/placement/decision"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// storm changes whatever Placements look at, at random.
+// storm changes whatever Placements look at, at random, and Placements.
 type storm struct {
 	*bed
 	dice *rand.Rand
 	// there are the clusters, by number.
 	there map[int]bool
+	// specs are those of the Placements, which are named by their numbers.
+	specs []func(*clusterv1beta1.PlacementSpec)
 }
 
+func newStorm(ctx context.Context, seed uint64) *storm {
+	GinkgoHelper()
+	long := int64(3)
+	s := &storm{bed: newBed(ctx, 0), dice: rand.New(rand.NewPCG(seed, 1)), there: map[int]bool{}, specs: []func(*clusterv1beta1.PlacementSpec){
+		func(*clusterv1beta1.PlacementSpec) {},
+		both(wants(5), scores("usage/cpu")),
+		both(wants(5), scores("ResourceAllocatableCPU")),
+		both(wants(5), scores("Steady"), selects(func(s *clusterv1beta1.ClusterSelector) {
+			s.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
+		})),
+		both(wants(9), tolerates(clusterv1beta1.Toleration{Key: "maintenance", Operator: "Exists", TolerationSeconds: &long})),
+		both(wants(9), selects(func(s *clusterv1beta1.ClusterSelector) {
+			s.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value == "eu")`}
+		})),
+		both(wants(6), func(spec *clusterv1beta1.PlacementSpec) {
+			spec.SpreadPolicy.SpreadConstraints = []clusterv1beta1.SpreadConstraint{{TopologyKey: "region", TopologyKeyType: "Claim", MaxSkew: 1, WhenUnsatisfiable: "DoNotSchedule"}}
+		}),
+		func(spec *clusterv1beta1.PlacementSpec) {
+			spec.DecisionStrategy.GroupStrategy.ClustersPerDecisionGroup = intstr.FromInt32(3)
+		},
+	}}
+	for n := range s.specs {
+		s.place(ctx, s.placement(n).Name, s.spec(n))
+	}
+	return s
+}
+
+func (s *storm) placement(n int) *clusterv1beta1.Placement {
+	return placementOf(s.namespace, fmt.Sprint("p", n))
+}
+
+// spec is that of the nth Placement. Decisions of others wake nobody: with Balance, who is
+// decided last decides best.
+func (s *storm) spec(n int) func(*clusterv1beta1.PlacementSpec) {
+	return both(s.specs[n], func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = clusterv1beta1.ModeExact })
+}
+
+// change changes something: mostly a cluster or what is said of it.
 func (s *storm) change(ctx context.Context) {
 	GinkgoHelper()
-	n := 1 + s.dice.IntN(20)
+	what, n := s.dice.IntN(12), 1+s.dice.IntN(20)
+	switch what {
+	case 9:
+		s.toggle(ctx, s.binding(s.namespace))
+	case 10:
+		s.changeSet(ctx)
+	case 11:
+		s.changePlacement(ctx, n%len(s.specs))
+	default:
+		s.changeCluster(ctx, n, what)
+	}
+}
+
+// toggle makes an object, or removes it if it is there.
+func (s *storm) toggle(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	if err := hubClient.Create(ctx, object); err != nil {
+		Expect(client.IgnoreNotFound(hubClient.Delete(ctx, object))).To(Succeed())
+	}
+}
+
+// changeSet removes or makes the set, or has it select otherwise.
+func (s *storm) changeSet(ctx context.Context) {
+	GinkgoHelper()
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(s.namespace)}
+	if s.dice.IntN(2) == 0 {
+		s.toggle(ctx, set)
+		return
+	}
+	selector := []string{`{"selectorType": "ExclusiveClusterSetLabel", "labelSelector": null}`, `{"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "prod"}}}`}[s.dice.IntN(2)]
+	Expect(client.IgnoreNotFound(hubClient.Patch(ctx, set, expect.MergePatch(`{"spec": {"clusterSelector": `+selector+`}}`)))).To(Succeed())
+}
+
+// changePlacement has a Placement want another number of clusters, or name sets, or removes it
+// and makes one of its name.
+func (s *storm) changePlacement(ctx context.Context, n int) {
+	GinkgoHelper()
+	switch s.dice.IntN(3) {
+	case 0:
+		Expect(hubClient.Patch(ctx, s.placement(n), expect.MergePatch(fmt.Sprintf(`{"spec": {"numberOfClusters": %d}}`, s.dice.IntN(10))))).To(Succeed())
+	case 1:
+		sets := []string{`null`, `["none"]`, fmt.Sprintf(`["none", %q]`, s.namespace)}[s.dice.IntN(3)]
+		Expect(hubClient.Patch(ctx, s.placement(n), expect.MergePatch(`{"spec": {"clusterSets": `+sets+`}}`))).To(Succeed())
+	default:
+		expect.Removed(ctx, hubClient, s.placement(n))
+		again := s.placement(n)
+		s.spec(n)(&again.Spec)
+		expect.Created(ctx, hubClient, again)
+	}
+}
+
+// changeCluster has a cluster join or leave, or changes what Placements look at of it.
+func (s *storm) changeCluster(ctx context.Context, n, what int) {
+	GinkgoHelper()
+	name := s.name(n)
 	if !s.there[n] {
-		s.join(ctx, s.name(n))
+		s.join(ctx, name)
 		s.there[n] = true
 		return
 	}
-	name := s.name(n)
-	switch s.dice.IntN(9) {
+	switch what {
 	case 0:
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)})
 		delete(s.there, n)
@@ -59,44 +155,55 @@ func (s *storm) change(ctx context.Context) {
 		until := metav1.NewTime(time.Now().Add(time.Duration(s.dice.IntN(3)) * time.Second))
 		score(ctx, name, int32(s.dice.IntN(200)-100), &until)
 	case 8:
-		binding := s.binding(s.namespace)
-		if err := hubClient.Create(ctx, binding); err != nil {
-			Expect(client.IgnoreNotFound(hubClient.Delete(ctx, binding))).To(Succeed())
-		}
+		cluster(ctx, name, label(clusterv1.ClusterSetLabel, []string{s.namespace, s.namespace, "other"}[s.dice.IntN(3)]))
 	}
 }
 
-// heard returns once the gateway has heard of all that has happened: news of a kind come in
-// their order, so that who has decided rightly by an object of each that came last knows the
-// others.
-func heard(ctx context.Context) {
+// calm has all clusters in a set that is bound, so that there is something to decide.
+func (s *storm) calm(ctx context.Context) {
 	GinkgoHelper()
-	last := newBed(ctx, 2)
-	score(ctx, last.name(2), 1, nil)
-	Eventually(chosen(ctx, last.place(ctx, "heard", both(wants(1), scores("usage/cpu"))))).Should(Equal(last.names(2)))
+	set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(s.namespace)}
+	Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, set))).To(Succeed())
+	Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, s.binding(s.namespace)))).To(Succeed())
 }
 
-// settled returns once no decision and no status has changed for longer than a taint is
-// tolerated, or a score is valid, here.
-func settled(ctx context.Context, all []*clusterv1beta1.Placement) {
+// world is all that Placements of a namespace are decided from, as the hub has it now.
+func world(ctx context.Context, namespace string) *decision.World {
 	GinkgoHelper()
-	versions := func() (versions []string) {
-		for _, p := range all {
-			for _, decision := range decisions(ctx, p) {
-				versions = append(versions, decision.Name+" "+decision.ResourceVersion)
+	var clusters clusterv1.ManagedClusterList
+	var sets clusterv1beta2.ManagedClusterSetList
+	var bindings clusterv1beta2.ManagedClusterSetBindingList
+	var scores clusterv1alpha1.AddOnPlacementScoreList
+	var decisions clusterv1beta1.PlacementDecisionList
+	for _, list := range []client.ObjectList{&clusters, &sets, &scores} {
+		Expect(hubClient.List(ctx, list)).To(Succeed())
+	}
+	for _, list := range []client.ObjectList{&bindings, &decisions} {
+		Expect(hubClient.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	}
+	return &decision.World{Clusters: clusters.Items, Sets: sets.Items, Bindings: bindings.Items, Scores: scores.Items, Decisions: decisions.Items}
+}
+
+// settled is that each Placement has and says what is decided for it from the hub's objects, and
+// nothing of that ends by itself.
+func (s *storm) settled(ctx context.Context) func(Gomega) {
+	return func(g Gomega) {
+		now := world(ctx, s.namespace)
+		for n := range s.specs {
+			is := s.placement(n)
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(is), is)).To(Succeed())
+			why, err := now.Explain(is, time.Now())
+			g.Expect(err).NotTo(HaveOccurred())
+			var names []string
+			for _, place := range why.Picked {
+				names = append(names, place.Cluster.Name)
 			}
-			is := p.DeepCopy()
-			Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(p), is)).To(Succeed())
-			versions = append(versions, is.Name+" "+is.ResourceVersion)
+			g.Expect(chosen(ctx, is)(g)).To(ConsistOf(names), is.Name)
+			g.Expect(said(ctx, is)(g)).To(HaveExactElements(
+				HaveSuffix(why.Misconfigured.Message), HaveSuffix(fmt.Sprint(why.Satisfied.Reason, ": ", why.Satisfied.Message))), is.Name)
+			g.Expect(why.Until).To(BeZero(), "%s is decided again by itself", is.Name)
 		}
-		return versions
 	}
-	var last []string
-	Eventually(func() bool {
-		before := last
-		last = versions()
-		return slices.Equal(before, last)
-	}).WithPolling(4 * time.Second).Should(BeTrue())
 }
 
 var _ = Describe("After a storm of changes", Serial, func() {
@@ -104,52 +211,27 @@ var _ = Describe("After a storm of changes", Serial, func() {
 	rage := func(ctx SpecContext, goesOn func(changes int) bool, otherwise, stopped func()) {
 		seed := uint64(GinkgoRandomSeed())
 		GinkgoWriter.Printf("seed %d\n", seed)
-		s := &storm{bed: newBed(ctx, 0), dice: rand.New(rand.NewPCG(seed, 1)), there: map[int]bool{}}
-		long := int64(3)
-		var all []*clusterv1beta1.Placement
-		for i, spec := range []func(*clusterv1beta1.PlacementSpec){
-			func(*clusterv1beta1.PlacementSpec) {},
-			both(wants(5), scores("usage/cpu")),
-			both(wants(5), scores("ResourceAllocatableCPU")),
-			both(wants(5), scores("Steady"), selects(func(s *clusterv1beta1.ClusterSelector) {
-				s.LabelSelector.MatchLabels = map[string]string{"env": "prod"}
-			})),
-			both(wants(9), tolerates(clusterv1beta1.Toleration{Key: "maintenance", Operator: "Exists", TolerationSeconds: &long})),
-			both(wants(9), selects(func(s *clusterv1beta1.ClusterSelector) {
-				s.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value == "eu")`}
-			})),
-			both(wants(6), func(spec *clusterv1beta1.PlacementSpec) {
-				spec.SpreadPolicy.SpreadConstraints = []clusterv1beta1.SpreadConstraint{{TopologyKey: "region", TopologyKeyType: "Claim", MaxSkew: 1, WhenUnsatisfiable: "DoNotSchedule"}}
-			}),
-		} {
-			// Decisions of others wake nobody: with Balance, who is decided last decides best.
-			all = append(all, s.place(ctx, fmt.Sprintf("p%d", i), both(spec, func(spec *clusterv1beta1.PlacementSpec) { spec.PrioritizerPolicy.Mode = clusterv1beta1.ModeExact })))
-		}
-		for changes := 0; goesOn(changes); changes++ {
+		s := newStorm(ctx, seed)
+		changes := 0
+		for ; goesOn(changes); changes++ {
 			s.change(ctx)
 			if changes%50 == 49 {
 				otherwise()
 			}
 		}
-		if err := hubClient.Create(ctx, s.binding(s.namespace)); err == nil {
-			By("the set is bound in the end")
-		}
-		heard(ctx)
-		// What has an end has ended.
-		settled(ctx, all)
+		GinkgoWriter.Printf("%d changes\n", changes)
+		s.calm(ctx)
+		Eventually(s.settled(ctx)).WithPolling(time.Second).Should(Succeed())
 		stopped()
 		Expect(writes(func() {
 			gateway = start()
 			By("decides for one that comes, and so has looked at all")
 			last := s.place(ctx, "last", both(wants(0)))
 			Eventually(said(ctx, last)).Should(HaveLen(2))
-			all = append(all, last)
 		})).To(BeEquivalentTo(3), func() string {
 			return "the last one's decision, its status, and the Placement's, of\n" + lastly.String()
 		})
-		for _, p := range all {
-			Expect(said(ctx, p)(Default)).To(HaveLen(2))
-		}
+		s.settled(ctx)(Default)
 	}
 
 	It("a gateway that begins anew finds every decision as it would make it", func(ctx SpecContext) {

@@ -99,6 +99,16 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		Expect(page(ctx, "/across?kind=nodes&members=name%3D"+second)).NotTo(ContainSubstring("member-1-node-1"))
 	})
 
+	It("looks for any kind that a member has", func(ctx SpecContext) {
+		onMember(ctx, second, definition("sprockets.example.com", "Sprocket", "{size: {type: string}}"), "apply", "--filename=-")
+		onMember(ctx, second, "", "wait", "customresourcedefinition/sprockets.example.com", "--for=condition=Established", "--timeout=30s")
+		onMember(ctx, second, strings.Replace(object("Sprocket"), "namespace: sprocket", "namespace: default", 1), "apply", "--filename=-")
+		Eventually(func() string { return page(ctx, "/across?kind=sprockets.example.com") }).Should(And(
+			ContainSubstring("<option selected>sprockets.example.com</option>"), MatchRegexp(`<td>default</td>.*<td>one</td>`)))
+		Expect(page(ctx, "/across?kind=sprockets.example.com&namespace=kube-system")).To(ContainSubstring("nothing"))
+		Expect(page(ctx, "/across?kind=clusterroles.rbac.authorization.k8s.io&namespace=default")).To(ContainSubstring("cluster-admin"))
+	})
+
 	It("tells pages of changes", func(ctx SpecContext) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/events", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())

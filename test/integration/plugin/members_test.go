@@ -5,7 +5,6 @@ package plugin_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
-
-	"fleetgate.io/fleetgate/test/env"
 )
 
 // nowhere is a placement of which there is nothing to see.
@@ -201,44 +198,5 @@ spec:
 `), 0o600)).To(Succeed())
 		Expect(plugin(ctx, "simulate", "-f", file)).To(And(ContainSubstring("not fulfilled"), MatchRegexp(`member-1 +yes +Add`)))
 		Expect(plugin(ctx, "diagnose")).To(And(ContainSubstring("MEMBERS"), ContainSubstring("fleetgate-gateway")))
-	})
-})
-
-var _ = Describe("A cluster joins by the plugin", func() {
-	It("with token, agent and chart, and is told what is in the way", func(ctx SpecContext) {
-		printed := plugin(ctx, "join", "printed", "--print", "--image=registry.example.com/agent:v1")
-		Expect(printed).To(And(ContainSubstring("kind: Deployment"), ContainSubstring("registry.example.com/agent:v1"), ContainSubstring("token:")))
-
-		edge, err := env.Start(ctx, env.Options{Name: "edge"})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) { Expect(edge.Stop(ctx)).To(Succeed()) })
-		admin, err := edge.Kubeconfig("administrator", "system:masters")
-		Expect(err).NotTo(HaveOccurred())
-		_, code, stderr := tries(ctx, "join", "edge", "--member-kubeconfig="+admin, "--timeout=3s")
-		Expect(code).To(Equal(1))
-		Expect(stderr).To(And(ContainSubstring("the agent is installed"), ContainSubstring("the agent of edge has not registered: see what its agent says")))
-
-		// No kubelet runs the agent's Pod: it is run here, with what was installed.
-		values := filepath.Join(GinkgoT().TempDir(), "values.yaml")
-		token := hub(ctx, "", "get", "clusterregistrationtokens", "--namespace=clusters", "--output=jsonpath={.items[?(@.metadata.annotations.fleetgate\\.io/for-cluster==\"edge\")].metadata.name}")
-		encoded := hub(ctx, "", "get", "secret", token, "--namespace=clusters", "--output=go-template={{.data.values | base64decode}}")
-		Expect(os.WriteFile(values, []byte(encoded), 0o600)).To(Succeed())
-		clientID := hub(ctx, "", "get", "cluster.fleet.cattle.io", "edge", "--namespace=clusters", "--output=jsonpath={.spec.clientID}")
-		ports, err := env.FreePorts(1)
-		Expect(err).NotTo(HaveOccurred())
-		agent, err := env.NewProcess(env.ProcessOptions{
-			Name: "agent", Dir: GinkgoT().TempDir(), Path: filepath.Join(running.BinDir, "agent"),
-			Args: []string{"--member-kubeconfig=" + admin, "--bootstrap-file=" + values, "--client-id=" + clientID, "--metrics-bind-address=0",
-				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[0])},
-		})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(agent.Start(ctx)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(agent.Stop(ctx)).To(Succeed()) })
-		Eventually(says(ctx, "members", "edge")).Should(MatchRegexp(`edge +True +Yes`))
-		_, code, stderr = tries(ctx, "join", "edge", "--member-kubeconfig="+admin)
-		Expect(code).To(Equal(1))
-		Expect(stderr).To(ContainSubstring(`member "edge" is there already`))
-		Expect(plugin(ctx, "leave", "edge")).To(Equal("member edge has left\n"))
-		Expect(says(ctx, "why", "member/edge")()).To(ContainSubstring("keeps it from joining again"))
 	})
 })

@@ -119,6 +119,14 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {disk: none}, containers: [{name: main, image: web}]}}
 `, object: "Deployment unschedulable/web", reason: "nodes are available", remedy: "give member member-1 nodes that fit"},
+		{name: "security", onMember: strings.Replace(namespaceText, "breakage:", "pod-security.kubernetes.io/enforce: restricted, breakage:", 1), onHub: build.DeploymentText("security", "web", "web"),
+			object: "Deployment security/web", reason: "violates PodSecurity", remedy: "change Deployment security/web as the member's admission demands"},
+		{name: "nothing", policy: "-", onHub: `
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: nothing}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: no-such-namespace}], policy: {placementType: PickAll}}
+`, ask: []string{"why", "nothing"}, object: "placement nothing", reason: "resourceSelectors match nothing", remedy: "create on the hub what spec.resourceSelectors of placement nothing name"},
 		{name: "override", onHub: settings + `---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceOverride
@@ -319,6 +327,43 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
 		Expect(plugin(ctx, "members", first)).To(MatchRegexp(`member-1 +True +Yes .* [1-9][0-9]* +-`))
+	})
+
+	It("tells programs the same", func(ctx SpecContext) {
+		asked := func(into any, want int, args ...string) {
+			GinkgoHelper()
+			out, code, stderr := tries(ctx, append(args, "--output=json")...)
+			Expect(code).To(Equal(want), stderr)
+			Expect(json.Unmarshal([]byte(out), into)).To(Succeed(), out)
+		}
+		var said struct {
+			Well    bool
+			Answers []struct{ Object, Member, Remedy string }
+		}
+		asked(&said, 2, "why", "drift", "--member", first)
+		Expect(said.Well).To(BeFalse())
+		Expect(said.Answers).To(ContainElement(And(HaveField("Object", "ConfigMap drift/settings"), HaveField("Member", first), HaveField("Remedy", ContainSubstring("undo the change")))))
+		asked(&said, 0, "why", "configmap/settings", "-n", "other", "--member", first)
+		Expect(said.Well).To(BeTrue())
+		var drawn struct {
+			Kind, Name string
+			Children   []struct{ Kind, Name, State string }
+		}
+		asked(&drawn, 0, "tree", "drift")
+		Expect(drawn.Kind + " " + drawn.Name).To(Equal("placement drift"))
+		Expect(drawn.Children).To(ConsistOf(And(HaveField("Kind", "member"), HaveField("Name", first), HaveField("State", Not(BeEmpty())))))
+		var differs struct {
+			Objects []struct {
+				Member string
+				Drift  bool
+				Fields []struct{ Path, ValueInMember string }
+			}
+		}
+		asked(&differs, 2, "diff", "drift")
+		Expect(differs.Objects).To(ConsistOf(And(HaveField("Member", first), HaveField("Drift", true), HaveField("Fields", ContainElement(And(HaveField("Path", "/data/a"), HaveField("ValueInMember", "three")))))))
+		var runs struct{ Kind string }
+		asked(&runs, 0, "run", "list")
+		Expect(runs.Kind).To(Equal("List"))
 	})
 
 	It("says where an object comes from, and who wrote it last", func(ctx SpecContext) {

@@ -13,8 +13,8 @@ import (
 )
 
 // Condition types of a MemberCluster. Its status shows ReadyToJoin, Joined,
-// TunnelConnected, where namespaces are collected NamespaceCollectionSucceeded, and after its
-// hub went back PlacementsHeld; an agent's own conditions, in status.agentStatus, are Joined and
+// TunnelConnected, where namespaces are collected NamespaceCollectionSucceeded, after its
+// hub went back PlacementsHeld, and AgentOutdated; an agent's own conditions, in status.agentStatus, are Joined and
 // Healthy and no others, since clients compare all of them.
 const (
 	// ConditionReadyToJoin is True once all that the member's agent needs is in
@@ -37,6 +37,9 @@ const (
 	// ConditionPlacementsHeld is True while objects stay on the member that the hub does not
 	// know of since it went back to an earlier state. It is there from the first time on.
 	ConditionPlacementsHeld = "PlacementsHeld"
+	// ConditionAgentOutdated is True while the agent is more than one minor version older than
+	// the gateway, and not there otherwise.
+	ConditionAgentOutdated = "AgentOutdated"
 )
 
 // Reasons of a MemberCluster's conditions.
@@ -67,6 +70,8 @@ const (
 	ReasonAnotherWork = "AnotherWork"
 	// ReasonNothingHeld goes with PlacementsHeld=False.
 	ReasonNothingHeld = "NothingHeld"
+	// ReasonAgentTooOld goes with AgentOutdated=True.
+	ReasonAgentTooOld = "AgentTooOld"
 )
 
 // Reasons of the events on a MemberCluster.
