@@ -30,7 +30,8 @@ var ErrTooExpensive = errors.New("CEL evaluation budget exceeded")
 
 // Compiler compiles expressions. It is safe for concurrent use.
 type Compiler struct {
-	env *cel.Env
+	env   *cel.Env
+	costs costs
 
 	mu       sync.Mutex // guards programs
 	programs map[string]compiled
@@ -49,14 +50,14 @@ type Program struct {
 
 // NewCompiler adds variables and functions to those that API servers have.
 func NewCompiler(options ...cel.EnvOption) (*Compiler, error) {
-	env, err := cel.NewEnv(append([]cel.EnvOption{
+	shared, err := cel.NewEnv(
 		ext.Strings(ext.StringsVersion(2)), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true),
 		library.Lists(), library.Regex(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(), library.SemverLib(),
-	}, options...)...)
+	)
 	if err != nil {
 		return nil, fmt.Errorf("setting up expressions: %w", err)
 	}
-	return newCompiler(env), nil
+	return newCompiler(shared, costs{shared: shared}).With(options...)
 }
 
 // With is the compiler with more variables and functions.
@@ -65,11 +66,11 @@ func (c *Compiler) With(options ...cel.EnvOption) (*Compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up expressions: %w", err)
 	}
-	return newCompiler(env), nil
+	return newCompiler(env, c.costs), nil
 }
 
-func newCompiler(env *cel.Env) *Compiler {
-	return &Compiler{env: env, programs: map[string]compiled{}}
+func newCompiler(env *cel.Env, costs costs) *Compiler {
+	return &Compiler{env: env, costs: costs, programs: map[string]compiled{}}
 }
 
 // Compile keeps what it has compiled, whether or not that went well.
@@ -98,7 +99,7 @@ func (c *Compiler) compile(text string) compiled {
 	if issues.Err() != nil {
 		return compiled{err: issues.Err()}
 	}
-	program, err := c.env.Program(ast, cel.CostLimit(CallCost), cel.CostTracking(&library.CostEstimator{}), BoundedQuantities())
+	program, err := c.env.Program(ast, cel.CostLimit(CallCost), cel.CostTracking(c.costs), BoundedQuantities())
 	if err != nil {
 		return compiled{err: err}
 	}

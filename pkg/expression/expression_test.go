@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 )
 
 func compiler(t *testing.T) *Compiler {
@@ -58,5 +60,27 @@ func TestACompilerKeepsWhatItCompiledWellOrNot(t *testing.T) {
 	}
 	if len(c.programs) > maxPrograms {
 		t.Errorf("%d expressions are kept", len(c.programs))
+	}
+}
+
+// TestAFunctionThatWasAddedCostsWhatItReads: a call of it costs more than one.
+func TestAFunctionThatWasAddedCostsWhatItReads(t *testing.T) {
+	read := 0
+	c, err := NewCompiler(cel.Variable("text", cel.StringType), cel.Function("read", cel.MemberOverload("string_read", []*cel.Type{cel.StringType}, cel.BoolType,
+		cel.UnaryBinding(func(ref.Val) ref.Val { read++; return types.True }))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := c.Compile(`[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(a, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(b, text.read()))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	budget := uint64(TotalCost)
+	if got, err := program.Run(map[string]any{"text": "short"}, &budget); err != nil || got != true || read != 100 {
+		t.Errorf("%v, %v: a short text was read %d times, not a hundred", got, err, read)
+	}
+	read, budget = 0, TotalCost
+	if _, err := program.Run(map[string]any{"text": strings.Repeat("x", 1<<20)}, &budget); err == nil || read > 10 {
+		t.Errorf("a megabyte was read %d times, with error %v", read, err)
 	}
 }
