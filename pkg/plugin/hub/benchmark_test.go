@@ -162,5 +162,6 @@ func benchMapper(scheme *runtime.Scheme) meta.RESTMapper {
 		}
 		m.Add(kind, scope)
 	}
+	m.AddSpecific(gatewayv1alpha1.GroupVersion.WithKind("ClusterGateway"), gatewayv1alpha1.GroupVersion.WithResource("clustergateways"), gatewayv1alpha1.GroupVersion.WithResource("clustergateway"), meta.RESTScopeRoot)
 	return m
 }

@@ -48,12 +48,14 @@ func ownKinds() meta.RESTMapper {
 			"ResourcePlacement", "ResourceBinding", "ResourceSnapshot", "StagedUpdateRun", "ApprovalRequest", "Work",
 		}},
 		{registrationv1alpha1.GroupVersion, meta.RESTScopeNamespace, []string{"Cluster", "ClusterRegistration", "ClusterRegistrationToken"}},
-		{gatewayv1alpha1.GroupVersion, meta.RESTScopeRoot, []string{"ClusterGateway"}},
 		{coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, []string{"Lease"}},
 	} {
 		for _, kind := range of.kinds {
 			kinds.Add(of.version.WithKind(kind), of.scope)
 		}
 	}
+	// Its plural is not the one that is made of such a name otherwise.
+	kinds.AddSpecific(gatewayv1alpha1.GroupVersion.WithKind("ClusterGateway"), gatewayv1alpha1.GroupVersion.WithResource("clustergateways"),
+		gatewayv1alpha1.GroupVersion.WithResource("clustergateway"), meta.RESTScopeRoot)
 	return kinds
 }

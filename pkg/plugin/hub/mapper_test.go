@@ -4,6 +4,7 @@
 package hub
 
 import (
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
+	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 func TestWhatIsKnownOfAKindIsWhatItsDefinitionSays(t *testing.T) {
@@ -33,6 +36,10 @@ func TestWhatIsKnownOfAKindIsWhatItsDefinitionSays(t *testing.T) {
 		if mapping.Resource.Resource != d.Spec.Names.Plural || (mapping.Scope.Name() == meta.RESTScopeNameRoot) != (d.Spec.Scope == apiextensionsv1.ClusterScoped) || !served {
 			t.Errorf("%s is taken for %s, %s", d.Name, mapping.Resource, mapping.Scope.Name())
 		}
+	}
+	gateway, err := known.RESTMapping(gatewayv1alpha1.GroupVersion.WithKind("ClusterGateway").GroupKind())
+	if err != nil || !strings.HasPrefix(clustergateway.ProxyPathPrefix, "/apis/"+gateway.Resource.GroupVersion().String()+"/"+gateway.Resource.Resource+"/") {
+		t.Errorf("the gateway's own kind is taken for %v, and lies at %s: %v", gateway, clustergateway.ProxyPathPrefix, err)
 	}
 	if found != 16 { // All but ClusterGateway and Lease, which have no definition.
 		t.Errorf("of the known kinds %d are defined", found)
