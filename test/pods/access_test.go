@@ -84,9 +84,9 @@ func copiesFiles(ctx SpecContext) {
 // servesPages reads what the web server serves, by the member's API server, which is asked for
 // the Pod itself and for the Service before it. A path that ends with the word proxy is led by
 // the API server to the one with a slash, and /more by the web server to /more/, as servers of
-// files do.
+// files do. A port of a Service that has a name is asked for by it.
 func servesPages(ctx SpecContext) {
-	for _, of := range []string{"pods/" + webPod(ctx) + ":8080", "services/web", "services/http:web:pages"} {
+	for _, of := range []string{"pods/" + webPod(ctx) + ":8080", "services/web:pages", "services/http:web:pages"} {
 		prefix := "/api/v1/namespaces/shop/" + of + "/proxy"
 		read := func(path string) (string, error) {
 			out, err := throughHub(ctx, "get", "--raw", prefix+path).CombinedOutput()
