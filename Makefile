@@ -283,10 +283,12 @@ test-mainjob: tools
 test-console: tools
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m ./test/e2e/console -ginkgo.label-filter='!matrix' $(ATTEMPTS)
 
+# Which specs on real Pods; those of the plugin, which install a second member, are longer.
+PODS ?= !matrix
 .PHONY: test-pods
 test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, containerd, our images), as root on Linux; installs Debian's packages that are missing.
 	@$(MAKE) --no-print-directory images PLATFORMS=linux/$$($(GO) env GOARCH)
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS)
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS) -ginkgo.label-filter='$(PODS)'
 
 .PHONY: test-matrix
 test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
@@ -299,6 +301,7 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/placement ./test/integration/placementfleet -ginkgo.label-filter='!matrix'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_KUBECTL=kubectl-oldest $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/proxy ./test/integration/fleetview -ginkgo.label-filter='!matrix'
+	@$(MAKE) --no-print-directory test-pods PODS=
 	@$(MAKE) --no-print-directory test-release
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix

@@ -146,8 +146,8 @@ var _ = Describe("On real Pods", Ordered, func() {
 		expectLeft(ctx, member, before[member], placed...)
 	})
 
-	It("has a cluster join by the plugin, from start to end", joinsByPlugin)
-	It("says why Pods of a member do not run, by the plugin", saysWhyPodsDoNotRun)
+	It("has a cluster join by the plugin, from start to end", Label("matrix"), joinsByPlugin)
+	It("says why Pods of a member do not run, by the plugin", Label("matrix"), saysWhyPodsDoNotRun)
 
 	It("removes the gateway, and leaves what is stored and nothing that leads to it", func(ctx SpecContext) {
 		Expect(run(ctx, hub, "kubectl delete clusterresourceplacement --all --timeout=2m")).Error().NotTo(HaveOccurred())
