@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/util/compatibility"
-	"k8s.io/client-go/rest"
 )
 
 // DebugServer answers what Config.Debug answers, and probes, for callers whom the hub knows: it is
@@ -41,20 +38,11 @@ func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	// No loopback client: nothing in this process needs to be privileged.
-	generic.LoopbackClientConfig = &rest.Config{}
-	generic.EnableProfiling, generic.EnableIndex, generic.EnableDiscovery = false, false, false
-	generic.RequestTimeout = c.RequestTimeout
-	generic.TracerProvider = keptOpen{c.Spans}
+	completed.plain(generic)
+	generic.EnableDiscovery = false
+	own := routes{debug: debug} // No request is parsed as one for members, so none is taken for it.
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
-		return genericserver.DefaultBuildHandlerChain(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, DebugPrefix) {
-				debug.ServeHTTP(w, r)
-				return
-			}
-			routed.ServeHTTP(w, r)
-		}), config)
+		return genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
 	}
 	holdBack(generic, codecs, known)
 	listener, err := completed.listen(ctx)

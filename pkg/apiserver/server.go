@@ -225,7 +225,8 @@ func (c CompletedConfig) debug(generic *genericserver.Config) (http.Handler, err
 	return c.config.Debug(of), nil
 }
 
-func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
+// plain is what every server of ours is, whatever it serves.
+func (c CompletedConfig) plain(generic *genericserver.Config) {
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	// No loopback client: nothing in this process needs to be privileged.
 	generic.LoopbackClientConfig = &rest.Config{}
@@ -233,6 +234,10 @@ func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtim
 	generic.EnableIndex = false
 	generic.TracerProvider = keptOpen{c.config.Spans}
 	generic.RequestTimeout = c.config.RequestTimeout
+}
+
+func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
+	c.plain(generic)
 	generic.MaxRequestsInFlight = maxInFlight
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning

@@ -115,12 +115,11 @@ func (d *documents) keep(sum [sha256.Size]byte, one kept) {
 
 // sizeOf is about how many bytes a document takes, with its texts.
 func sizeOf(document *apidiscoveryv2.APIGroupDiscoveryList, content []byte) int {
-	var resource apidiscoveryv2.APIResourceDiscovery
 	size := len(content) + len(document.Items)*int(unsafe.Sizeof(apidiscoveryv2.APIGroupDiscovery{}))
 	for _, group := range document.Items {
 		size += len(group.Versions) * int(unsafe.Sizeof(apidiscoveryv2.APIVersionDiscovery{}))
 		for _, version := range group.Versions {
-			for _, resource = range version.Resources {
+			for _, resource := range version.Resources {
 				texts := len(resource.Verbs) + len(resource.ShortNames) + len(resource.Categories)
 				size += int(unsafe.Sizeof(resource)) + texts*int(unsafe.Sizeof("")) +
 					len(resource.Subresources)*int(unsafe.Sizeof(apidiscoveryv2.APISubresourceDiscovery{}))
