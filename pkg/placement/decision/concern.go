@@ -113,8 +113,7 @@ func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 			continue
 		}
 		for name, w := range wishes {
-			_, eligible, _ := r.eligible(in, w)
-			if w.names(set) || len(eligible) == 0 {
+			if w.names(set) || !r.hasEligible(in, w) {
 				keys = append(keys, types.NamespacedName{Namespace: in, Name: name})
 			}
 		}

@@ -77,27 +77,37 @@ func newLateHub(ctx context.Context, t *testing.T, dice *rand.Rand) *lateHub {
 		}
 	}
 	h := &lateHub{ctx: ctx, dice: dice, last: map[string]int{}, news: map[string]chan news{}}
-	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&ocmclusterv1beta1.Placement{}, &ocmclusterv1beta1.PlacementDecision{}).WithInterceptorFuncs(interceptor.Funcs{
+	funcs := writing(h.write)
+	create := funcs.Create
+	funcs.Create = func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
+		if decision, ok := object.(*ocmclusterv1beta1.PlacementDecision); ok {
+			decision.Status = ocmclusterv1beta1.PlacementDecisionStatus{}
+		}
+		return create(ctx, c, object, o...)
+	}
+	h.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&ocmclusterv1beta1.Placement{}, &ocmclusterv1beta1.PlacementDecision{}).WithInterceptorFuncs(funcs).Build()
+	return h
+}
+
+// writing has every write go by one function, which carries it out by the one that it is given.
+func writing(by func(object client.Object, do func() error) error) interceptor.Funcs {
+	return interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			if decision, ok := object.(*ocmclusterv1beta1.PlacementDecision); ok {
-				decision.Status = ocmclusterv1beta1.PlacementDecisionStatus{}
-			}
-			return h.write(object, func() error { return c.Create(ctx, object, o...) })
+			return by(object, func() error { return c.Create(ctx, object, o...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.UpdateOption) error {
-			return h.write(object, func() error { return c.Update(ctx, object, o...) })
+			return by(object, func() error { return c.Update(ctx, object, o...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch, o ...client.PatchOption) error {
-			return h.write(object, func() error { return c.Patch(ctx, object, p, o...) })
+			return by(object, func() error { return c.Patch(ctx, object, p, o...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
-			return h.write(object, func() error { return c.Delete(ctx, object, o...) })
+			return by(object, func() error { return c.Delete(ctx, object, o...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
-			return h.write(object, func() error { return c.SubResource(name).Patch(ctx, object, p, o...) })
+			return by(object, func() error { return c.SubResource(name).Patch(ctx, object, p, o...) })
 		},
-	}).Build()
-	return h
+	}
 }
 
 // write writes, and has the news of it on their way.
@@ -299,40 +309,28 @@ func (g *lateGateway) cached(object client.Object) (client.Object, error) {
 }
 
 func (g *lateGateway) funcs() interceptor.Funcs {
-	return interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-			object.SetNamespace(key.Namespace)
-			object.SetName(key.Name)
-			is, err := g.cached(object)
-			if err != nil {
-				return err
-			}
-			if is == nil {
-				return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(object)}, key.Name)
-			}
-			switch object := object.(type) {
-			case *ocmclusterv1beta1.Placement:
-				is.(*ocmclusterv1beta1.Placement).DeepCopyInto(object)
-			case *ocmclusterv1beta1.PlacementDecision:
-				is.(*ocmclusterv1beta1.PlacementDecision).DeepCopyInto(object)
-			default:
-				return fmt.Errorf("a gateway does not read a %T", object)
-			}
-			return nil
-		},
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			return g.faulty(object, func() error { return c.Create(ctx, object, o...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch, o ...client.PatchOption) error {
-			return g.faulty(object, func() error { return c.Patch(ctx, object, p, o...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
-			return g.faulty(object, func() error { return c.Delete(ctx, object, o...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
-			return g.faulty(object, func() error { return c.SubResource(name).Patch(ctx, object, p, o...) })
-		},
+	funcs := writing(g.faulty)
+	funcs.Get = func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+		object.SetNamespace(key.Namespace)
+		object.SetName(key.Name)
+		is, err := g.cached(object)
+		if err != nil {
+			return err
+		}
+		if is == nil {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(object)}, key.Name)
+		}
+		switch object := object.(type) {
+		case *ocmclusterv1beta1.Placement:
+			is.(*ocmclusterv1beta1.Placement).DeepCopyInto(object)
+		case *ocmclusterv1beta1.PlacementDecision:
+			is.(*ocmclusterv1beta1.PlacementDecision).DeepCopyInto(object)
+		default:
+			return fmt.Errorf("a gateway does not read a %T", object)
+		}
+		return nil
 	}
+	return funcs
 }
 
 var errLost = errors.New("the connection is lost")

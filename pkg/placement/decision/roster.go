@@ -296,6 +296,12 @@ func (r *roster) eligible(namespace string, w *wish) (bound int, names []string,
 	return bound, names, selectors
 }
 
+// hasEligible reports whether there is a set that a Placement chooses from.
+func (r *roster) hasEligible(namespace string, w *wish) bool {
+	_, names, _ := r.eligible(namespace, w)
+	return len(names) > 0
+}
+
 func isIn(e *entry, selectors []labels.Selector) bool {
 	return e != nil && slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(e.cluster.Labels)) })
 }
