@@ -79,24 +79,26 @@ func (s *session) listRuns(ctx context.Context, output string) error {
 
 // writeRuns prints runs as kubectl prints objects of several kinds.
 func (s *session) writeRuns(output string, runs []placementv1beta1.UpdateRunObject) error {
+	if output == outputName {
+		for _, run := range runs {
+			s.say("%s.%s/%s\n", strings.ToLower(kindOfRun(run)), placementv1beta1.GroupVersion.Group, run.GetName())
+		}
+		return nil
+	}
 	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: []runtime.RawExtension{}}
 	for _, run := range runs {
-		kind := "ClusterStagedUpdateRun"
-		if run.GetNamespace() != "" {
-			kind = "StagedUpdateRun"
-		}
-		if output == outputName {
-			s.say("%s.%s/%s\n", strings.ToLower(kind), placementv1beta1.GroupVersion.Group, run.GetName())
-			continue
-		}
-		run.GetObjectKind().SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kind))
+		run.GetObjectKind().SetGroupVersionKind(placementv1beta1.GroupVersion.WithKind(kindOfRun(run)))
 		run.SetManagedFields(nil)
 		list.Items = append(list.Items, runtime.RawExtension{Object: run})
 	}
-	if output == outputName {
-		return nil
-	}
 	return s.writeAs(output, list)
+}
+
+func kindOfRun(run placementv1beta1.UpdateRunObject) string {
+	if run.GetNamespace() == "" {
+		return "ClusterStagedUpdateRun"
+	}
+	return "StagedUpdateRun"
 }
 
 func (s *session) printRuns(runs []placementv1beta1.UpdateRunObject) error {
