@@ -6,6 +6,7 @@ package pods_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,6 +36,11 @@ func (i inventory) naming(texts ...string) []string {
 		}
 	}
 	return found
+}
+
+// since are those that were not there before.
+func (i inventory) since(before inventory) inventory {
+	return inventory(sets.Set[string](i).Difference(sets.Set[string](before)))
 }
 
 // take lists all that a cluster has.
@@ -74,10 +80,7 @@ func take(ctx context.Context, cluster *env.Cluster) inventory {
 func expectLeft(ctx context.Context, cluster *env.Cluster, before inventory, objects ...string) {
 	GinkgoHelper()
 	Eventually(func() []string {
-		left := sets.Set[string](take(ctx, cluster)).Difference(sets.Set[string](before))
-		names := slices.Sorted(slices.Values(left.UnsortedList()))
-		// Kubernetes' own records of the addresses of Services that are in the list.
-		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "ipaddresses.networking.k8s.io ") })
+		return slices.Sorted(maps.Keys(take(ctx, cluster).since(before)))
 	}).Should(ConsistOf(objects))
 }
 
