@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/itchyny/gojq"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -22,12 +20,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-const (
-	// jqTakes is how long an expression of jq may take.
-	jqTakes = time.Second
-	// longestPath is in bytes, of a path of any language.
-	longestPath = 4 << 10
-)
+// longestPath is in bytes, of a path of any language.
+const longestPath = 4 << 10
 
 // leaving is how a manifest is applied of which fields are left to others: those of
 // OnSpokePresent are only written when the object is made, those of OnSpokeChange only when
@@ -161,73 +155,6 @@ func removeAtPointer(object *unstructured.Unstructured, pointer string) error {
 		return err
 	}
 	return replaceBy(object, after)
-}
-
-// removeByJQ removes what an expression of jq leads to.
-func removeByJQ(ctx context.Context, object *unstructured.Unstructured, expression string) (err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			err = fmt.Errorf("%v", caught)
-		}
-	}()
-	if len(expression) > longestPath {
-		return fmt.Errorf("it has more than %d bytes", longestPath)
-	}
-	query, err := gojq.Parse("del(" + expression + ")")
-	if err != nil {
-		return fmt.Errorf("failed to parse jq expression: %w", err)
-	}
-	// Without a loader and an environment it reads nothing but the object.
-	code, err := gojq.Compile(query)
-	if err != nil {
-		return fmt.Errorf("failed to compile jq expression: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, jqTakes)
-	defer cancel()
-	results := code.RunWithContext(ctx, plain(object.Object))
-	first, any := results.Next()
-	if !any {
-		return errors.New("jq expression did not return any data")
-	}
-	if failure, is := first.(error); is {
-		if errors.Is(failure, context.DeadlineExceeded) {
-			return fmt.Errorf("jq expression execution timed out after %v", jqTakes)
-		}
-		return fmt.Errorf("jq expression returned error: %w", failure)
-	}
-	if _, more := results.Next(); more {
-		return errors.New("jq expression returned multiple objects")
-	}
-	fields, ok := first.(map[string]interface{})
-	if !ok {
-		return errors.New("jq expression result is not a valid object")
-	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return err
-	}
-	return replaceBy(object, text)
-}
-
-// plain is a value in the types that jq knows: it has whole numbers as int.
-func plain(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		fields := make(map[string]any, len(value))
-		for key, field := range value {
-			fields[key] = plain(field)
-		}
-		return fields
-	case []any:
-		items := make([]any, len(value))
-		for place, item := range value {
-			items[place] = plain(item)
-		}
-		return items
-	case int64:
-		return int(value)
-	}
-	return value
 }
 
 func replaceBy(object *unstructured.Unstructured, text []byte) error {
