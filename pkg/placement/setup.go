@@ -92,15 +92,13 @@ func (o *Options) complete() {
 }
 
 // urgency is how urgent it is to write an object of placement: what is decided comes first,
-// then Works, then the status of bindings.
+// then Works, then what is told of both.
 func urgency(object client.Object, status bool) precedence.Urgency {
-	switch object.(type) {
-	case *placementv1beta1.Work:
+	if status {
+		return precedence.Account
+	}
+	if _, ok := object.(*placementv1beta1.Work); ok {
 		return precedence.Delivery
-	case placementv1beta1.BindingObject:
-		if status {
-			return precedence.Account
-		}
 	}
 	return precedence.Decision
 }

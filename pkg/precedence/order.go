@@ -7,10 +7,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
-// few is how many writes of one urgency are under way while more urgent ones are.
-const few = 8
+// lull is how long nothing more urgent has been written when all that waits may begin: what
+// many are let in by, or decided by, comes in a stream with gaps.
+const lull = 100 * time.Millisecond
 
 // Urgency says who waits for a write, the most urgent first.
 type Urgency int
@@ -18,15 +20,24 @@ type Urgency int
 const (
 	// Entry is what lets a member in. Nothing is more urgent, so it never waits.
 	Entry Urgency = iota
-	// Decision is what everything else follows from: snapshots, bindings, conditions of
-	// placements.
+	// Decision is what everything else follows from: snapshots, bindings.
 	Decision
 	// Delivery is what members get.
 	Delivery
-	// Account tells how far members are.
+	// Account tells how far it all is.
 	Account
+	// Extra is what a member has besides: a profile for others, the gateway's account on it.
+	Extra
 	urgencies
 )
+
+// few is how many writes of an urgency are under way while more urgent ones are.
+func (u Urgency) few() int {
+	if u == Account {
+		return 8 // They may be late by two seconds, and no more.
+	}
+	return 1
+}
 
 // Order lets writes begin in the order of their urgency. All clients whose writes are to be
 // ordered share one. The zero value is ready for use.
@@ -36,6 +47,8 @@ type Order struct {
 	// not begun, the first first: a channel of each is closed when it may.
 	underway [urgencies]int
 	waiting  [urgencies][]chan struct{}
+	// ended is when the latest write ended.
+	ended [urgencies]time.Time
 }
 
 // pass makes a write when it may begin.
@@ -73,6 +86,7 @@ func (o *Order) leave(u Urgency) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.underway[u]--
+	o.ended[u] = time.Now()
 	o.admit()
 }
 
@@ -88,15 +102,16 @@ func (o *Order) withdraw(u Urgency, turn chan struct{}) {
 	o.admit()
 }
 
-// admit begins what may begin. It must be called with mu held.
+// admit begins what may begin. Where something waits a few are under way, which admit it when
+// they end. It must be called with mu held.
 func (o *Order) admit() {
-	urgent := 0
-	for u := range o.waiting {
-		for len(o.waiting[u]) > 0 && (urgent == 0 || o.underway[u] < few) {
+	urgent, now := false, time.Now()
+	for u := range urgencies {
+		for len(o.waiting[u]) > 0 && (!urgent || o.underway[u] < u.few()) {
 			close(o.waiting[u][0])
 			o.waiting[u] = o.waiting[u][1:]
 			o.underway[u]++
 		}
-		urgent += o.underway[u]
+		urgent = urgent || o.underway[u] > 0 || now.Sub(o.ended[u]) < lull
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,38 +60,48 @@ func TestWhatNobodyMoreUrgentIsBeforeBeginsAtOnce(t *testing.T) {
 }
 
 func TestDeliveryYieldsToDecisions(t *testing.T) {
-	var o Order
-	decisions := queue(&o, Decision, 2)
-	works := queue(&o, Delivery, 50)
-	accounts := queue(&o, Account, 50)
-	if d, w, a := count(decisions), count(works), count(accounts); d != 2 || w != few || a != few {
-		t.Fatalf("%d decisions, %d Works and %d accounts began, want 2, %d, %d", d, w, a, few, few)
-	}
-	if !began(works[few-1]) {
-		t.Error("who came first did not begin first")
-	}
-	o.leave(Delivery)
-	if n := count(works); n != few+1 {
-		t.Errorf("%d Works began after one ended, want %d", n, few+1)
-	}
-	o.leave(Decision)
-	if n := count(works); n != few+1 {
-		t.Errorf("%d Works began while a decision was under way, want %d", n, few+1)
-	}
-	o.leave(Decision)
-	if w, a := count(works), count(accounts); w != 50 || a != few {
-		t.Errorf("%d Works and %d accounts began after all decisions, want 50, %d", w, a, few)
-	}
-	for range 49 {
+	synctest.Test(t, func(t *testing.T) {
+		var o Order
+		few := Delivery.few()
+		decisions := queue(&o, Decision, 2)
+		works := queue(&o, Delivery, 50)
+		accounts := queue(&o, Account, 50)
+		if d, w, a := count(decisions), count(works), count(accounts); d != 2 || w != few || a != Account.few() {
+			t.Fatalf("%d decisions, %d Works and %d accounts began, want 2, %d, %d", d, w, a, few, Account.few())
+		}
+		if !began(works[few-1]) {
+			t.Error("who came first did not begin first")
+		}
 		o.leave(Delivery)
-	}
-	if n := count(accounts); n != 50 {
-		t.Errorf("%d accounts began after all else, want 50", n)
-	}
+		if n := count(works); n != few+1 {
+			t.Errorf("%d Works began after one ended, want %d", n, few+1)
+		}
+		o.leave(Decision)
+		o.leave(Decision)
+		time.Sleep(lull - 1)
+		o.leave(Delivery)
+		if n := count(works); n != few+2 {
+			t.Errorf("%d Works began a moment after the last decision, want %d", n, few+2)
+		}
+		time.Sleep(1)
+		o.leave(Delivery)
+		if w, a := count(works), count(accounts); w != 50 || a != Account.few() {
+			t.Errorf("%d Works and %d accounts began after all decisions, want 50, %d", w, a, Account.few())
+		}
+		for range 47 {
+			o.leave(Delivery)
+		}
+		time.Sleep(lull)
+		o.leave(Account)
+		if n := count(accounts); n != 50 {
+			t.Errorf("%d accounts began after all else, want 50", n)
+		}
+	})
 }
 
 func TestAWriteThatIsNotWantedAnyMoreHoldsUpNobody(t *testing.T) {
 	var o Order
+	few := Delivery.few()
 	queue(&o, Decision, 1)
 	queue(&o, Delivery, few)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -74,7 +74,7 @@ func (g *gateway) addMemberControllers(_ context.Context, mgr ctrl.Manager) erro
 	}
 	if g.Parts.Serves(options.APIProfile) {
 		controllers = append(controllers, &profile.Reconciler{
-			Client: hub, Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
+			Client: g.order.Client(hub, precedence.Always(precedence.Extra)), Namespace: g.Hub.Namespace, Manager: g.Members.ClusterProfileManager, HubURL: g.Hub.URL, HubCA: g.HubCA,
 		})
 	}
 	if g.Parts.Serves(options.APIMSA) {
@@ -197,7 +197,7 @@ func (g *gateway) tokenControllers(mgr ctrl.Manager) ([]controller, error) {
 	if err := mgr.Add(tokens); err != nil {
 		return nil, err
 	}
-	hub := mgr.GetClient()
+	hub := g.order.Client(mgr.GetClient(), precedence.Always(precedence.Extra))
 	return []controller{
 		&serviceaccount.Reconciler{Client: hub},
 		&mirror.Reconciler{Client: hub, Secrets: tokens, GatewayNamespace: g.Hub.Namespace, Concurrency: memberWorkers},
