@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -20,7 +21,8 @@ import (
 // does, on as many connections as there are cores. Its baseline is the same server
 // with a handler that reads the review and its object, and allows.
 func BenchmarkAdmission(b *testing.B) {
-	placement := review(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourcePlacement","metadata":{"name":"web"},"spec":{` +
+	placement := review(`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourcePlacement","metadata":{"name":"web","annotations":{` +
+		strconv.Quote(placementv1beta1.AuthorMayAnnotation) + `:` + strconv.Quote(all) + `}},"spec":{` +
 		`"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"shop"}],` +
 		`"policy":{"placementType":"PickN","numberOfClusters":3,"tolerations":[{"key":"a","operator":"Exists"}],"affinity":{"clusterAffinity":{` +
 		`"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":[{"labelSelector":{"matchLabels":{"stage":"prod"}},` +
