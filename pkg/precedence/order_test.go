@@ -83,7 +83,7 @@ func TestDeliveryYieldsToDecisions(t *testing.T) {
 		if n := count(works); n != few+2 {
 			t.Errorf("%d Works began a moment after the last decision, want %d", n, few+2)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		o.leave(Delivery)
 		if w, a := count(works), count(accounts); w != 50 || a != Account.few() {
 			t.Errorf("%d Works and %d accounts began after all decisions, want 50, %d", w, a, Account.few())
