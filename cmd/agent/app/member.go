@@ -32,6 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
@@ -105,9 +106,11 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	}
 	a.held.Set(0)
 	held := heartbeat.NewHeld(member, clock.RealClock{})
+	keep := keeping{holds: holds(a.held, held), epochs: hold.NewEpochs(hub.GetClient(), member)}
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
-		return a.addWorks(ctx, hub, member, reached, tellHeld(a.held, held))
+		return a.addWorks(ctx, hub, member, reached, keep.holds)
 	}
+	addTokens := func(_ context.Context, hub ctrl.Manager, member string) error { return a.addTokens(hub, member, keep) }
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
 		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Held: held, WentBack: end, Left: func() {
@@ -115,7 +118,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 			end()
 		}})
 	}
-	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, a.addTokens} {
+	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, addTokens} {
 		if err := add(serving, hub, member); err != nil {
 			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
 		}
@@ -129,7 +132,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	group.Go(func() error { return hub.Start(serving) })
 	group.Go(func() error { return a.serveTunnel(serving, hubConfig, member) })
 	group.Go(func() error {
-		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, func(error) {})
+		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, keep, func(error) {})
 	})
 	err = group.Wait()
 	if left.Load() {
@@ -198,13 +201,13 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies what the hub places, on the member as works of all families share it.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, held func(apply.Held)) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *hold.Book) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace}, Held: held,
+		House: []string{a.Namespace, a.AccountNamespace}, Holds: holds,
 	})
 	if err != nil {
 		return err
@@ -244,7 +247,7 @@ func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartb
 	return namespaces, nil
 }
 
-func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) error {
+func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
 	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
 		o.Scheme = a.scheme
@@ -263,6 +266,7 @@ func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) er
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
 		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
+		Holds: k.holds, Epochs: k.epochs,
 	}).SetupWithManager(hub)
 }
 
