@@ -422,4 +422,8 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("0"))
 		}
 	}, NodeTimeout(5*time.Minute))
+
+	It("that is gone, and was built anew from what Git has, has its members come back by their keys when it is said once", func(ctx SpecContext) {
+		l.buildAnew(ctx)
+	}, NodeTimeout(5*time.Minute))
 })
