@@ -46,6 +46,7 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	defer a.tunnels.wait()
 	for ctx.Err() == nil {
 		if err := a.serveOneWay(ctx, member); err != nil {
 			return err
@@ -65,24 +66,27 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(ctx)
+	serve := func(way context.Context, run func(context.Context) error) error {
+		return a.tunnels.serve(way, ctx, moved, run)
+	}
+	oneWay, end := context.WithCancel(ctx)
 	defer end()
-	group, ctx := errgroup.WithContext(ctx)
+	group, oneWay := errgroup.WithContext(oneWay)
 	group.Go(func() error {
 		defer end()
 		select {
 		case <-moved:
-		case <-ctx.Done():
+		case <-oneWay.Done():
 		}
 		return nil
 	})
 	group.Go(func() error {
 		defer end()
 		for {
-			if err := admission.Await(ctx); err != nil {
-				return ignoreEnd(ctx, err)
+			if err := admission.Await(oneWay); err != nil {
+				return ignoreEnd(oneWay, err)
 			}
-			if err := a.serveMember(ctx, hub, member, admission); err != nil {
+			if err := a.serveMember(oneWay, hub, member, admission, serve); err != nil {
 				return err
 			}
 		}
@@ -90,9 +94,13 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	return group.Wait()
 }
 
+// serveTunnel runs a tunnel for as long as it takes.
+type serveTunnel func(ctx context.Context, run func(context.Context) error) error
+
 // serveMember returns nil when the hub has let the member go, or the context ends. Then
-// nothing of it runs any more: the hub would refuse all that it does.
-func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission) error {
+// nothing of it runs any more, but for what serve lets linger: the hub would refuse all that it
+// does.
+func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, serve serveTunnel) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	defer a.way.forget()
@@ -130,7 +138,9 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 		return nil
 	})
 	group.Go(func() error { return hub.Start(serving) })
-	group.Go(func() error { return a.serveTunnel(serving, hubConfig, member) })
+	group.Go(func() error {
+		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
+	})
 	group.Go(func() error {
 		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, keep, func(error) {})
 	})

@@ -59,6 +59,9 @@ type Options struct {
 	// RenewInterval is how often the token is renewed. Zero means
 	// DefaultRenewInterval.
 	RenewInterval time.Duration
+	// Prove, if set, is what another way to the hub has to do beside taking the credential, before
+	// the agent leaves the present one. The configuration has a token.
+	Prove func(ctx context.Context, hub *rest.Config, member string) error
 	// WrapHubTransport, if set, goes around every transport to the hub.
 	WrapHubTransport func(http.RoundTripper) http.RoundTripper
 	// Clock tells the time. Nil means the real one.
