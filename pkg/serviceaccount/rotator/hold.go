@@ -25,13 +25,13 @@ import (
 // holdAccount reports whether the account of a ManagedServiceAccount that the hub has no more
 // stays, and says so on it.
 func (r *Reconciler) holdAccount(ctx context.Context, name string) (bool, error) {
+	if r.Epochs == nil {
+		return false, nil
+	}
 	account := &corev1.ServiceAccount{}
 	err := r.Member.Get(ctx, client.ObjectKey{Namespace: r.AccountNamespace, Name: name}, account)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", r.AccountNamespace, name, err)
-	}
-	if r.Epochs == nil {
-		return false, nil
 	}
 	if apierrors.IsNotFound(err) || ownershipOf(account, r.AgentNamespace, "") != former {
 		r.isHeld(name, hold.Mark{})
