@@ -293,7 +293,7 @@ test-pods: kube $(BIN)/helm ## Install the charts on real Pods (kubelet, contain
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS) -ginkgo.label-filter='$(PODS)'
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a release.
+test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, cut-off members, wars of writes, gateways killed under load, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
@@ -304,10 +304,24 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_KUBECTL=kubectl-oldest $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/proxy ./test/integration/fleetview -ginkgo.label-filter='!matrix'
 	@$(MAKE) --no-print-directory test-pods PODS=
+	@$(MAKE) --no-print-directory test-airgap
+	@$(MAKE) --no-print-directory test-arm64
 	@$(MAKE) --no-print-directory test-release
 	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
+
+.PHONY: test-arm64
+test-arm64: ## Build the images' binaries for arm64 and run them under Debian's qemu-user, as far as --version and --help.
+	@$(MAKE) --no-print-directory images PLATFORMS=linux/arm64
+	@hack/arm64.sh $(foreach name,gateway agent,$(DIR)/images/bin/linux/arm64/$(name))
+
+# In a network of its own there is nothing but loopback.
+.PHONY: test-airgap
+test-airgap: tools ## Run the main job and a chart from a local registry in a network that leads nowhere, as root on Linux.
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) GOPROXY=off unshare --net sh -c 'ip link set lo up && \
+		$(GO) test -count=1 -timeout 20m ./test/e2e -ginkgo.focus="The main job make up" -ginkgo.label-filter="!matrix" && \
+		$(GO) test -count=1 ./pkg/placement/helmchart/...'
 
 .PHONY: test-release
 test-release: $(BIN)/helm ## Release to a registry of the test's own, and verify every signature and statement.

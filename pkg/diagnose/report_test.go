@@ -69,7 +69,10 @@ func fleetOf() []client.Object {
 			},
 		}
 	}
+	old := member("member-c", metav1.ConditionTrue, "", -4*time.Minute)
+	old.Status.Conditions = append(old.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "AgentTooOld", "the agent is v0.1.0"))
 	return []client.Object{
+		old,
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-system", Name: install.LeaderLease}, Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: ptr.To("gateway-0_1234"), RenewTime: ptr.To(metav1.NewMicroTime(now().Add(-2 * time.Second)))}},
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
@@ -93,6 +96,7 @@ func fleetOf() []client.Object {
 		},
 		member("member-b", metav1.ConditionUnknown, "silent; its agent wrote Authorization: Bearer "+jwt, -time.Hour),
 		&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: "member-a"}, Status: gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}},
+		&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: "member-c"}, Status: gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}},
 		&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: "member-b"}, Status: gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}},
 		&registrationv1alpha1.ClusterRegistrationToken{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "clusters", Name: "new-token", Annotations: planting},
@@ -205,6 +209,7 @@ v1alpha1.cluster.core.oam.dev  False      FailedDiscoveryCheck: https://[removed
 MEMBERS
 MEMBER    JOINED   HEALTHY  HEARTBEAT  TUNNEL        AGENT   KUBERNETES  WHY NOT
 member-b  Unknown  True     60m ago    NotConnected  v0.1.0  v1.36.3     Said: silent; its agent wrote Authorization: Bearer [removed]
+member-c  True     True     4m ago     connected     v0.1.0  v1.36.3     AgentTooOld: the agent is v0.1.0
 member-a  True     True     30s ago    connected     v0.1.0  v1.36.3     -
 
 REGISTRATION TOKENS

@@ -108,17 +108,16 @@ func (r *Reporter) members(ctx context.Context) (section, error) {
 			state, whyUnhealthy := states(report.Conditions, clusterv1beta1.ConditionHealthy)
 			healthy, why = state[0], cmp.Or(why, whyUnhealthy)
 		}
-		held := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionPlacementsHeld)
-		isHolding := held != nil && held.Status == metav1.ConditionTrue
-		if isHolding {
-			why = cmp.Or(why, held.Reason+": "+held.Message)
+		warning := member.Status.Warning()
+		if warning != nil {
+			why = cmp.Or(why, warning.Reason+": "+warning.Message)
 		}
 		tunnel := cmp.Or(tunnels[member.Name], "-")
 		line := row{rank: troubled, cells: []string{
 			member.Name, cells[0], healthy, heartbeat, tunnel,
 			member.Status.Properties[clusterv1beta1.PropertyAgentVersion].Value, member.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value, why,
 		}}
-		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected && !isHolding {
+		if cells[0] == string(metav1.ConditionTrue) && healthy == string(metav1.ConditionTrue) && tunnel == connected && warning == nil {
 			line.rank = well
 		}
 		s.rows = append(s.rows, line)

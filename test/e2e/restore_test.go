@@ -52,6 +52,7 @@ func (l *launched) watchDeletions(ctx context.Context) *deletions {
 		Expect(err).NotTo(HaveOccurred())
 		for _, resource := range []schema.GroupVersionResource{
 			{Version: "v1", Resource: "namespaces"}, {Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
+			{Version: "v1", Resource: "serviceaccounts"}, {Group: "work.open-cluster-management.io", Version: "v1", Resource: "appliedmanifestworks"},
 			{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 			{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "appliedworks"},
 		} {
@@ -150,6 +151,13 @@ func (l *launched) condition(ctx context.Context, member, kind string) func() st
 	}
 }
 
+// workCondition is a condition of a member's ManifestWork, empty if it has none of that type.
+func (l *launched) workCondition(ctx context.Context, member, name, kind string) func() string {
+	return func() string {
+		return l.hub(ctx, "get", "manifestwork", name, "--namespace="+member, `--output=jsonpath={range .status.conditions[?(@.type=="`+kind+`")]}{.status} {.reason}: {.message}{end}`)
+	}
+}
+
 // on is a field of an object on a member, or why it could not be read.
 func (l *launched) on(ctx context.Context, member, field string, object ...string) func() string {
 	return func() string {
@@ -174,6 +182,46 @@ spec:
   policy: {placementType: PickAll, tolerations: [{key: maintenance, operator: Exists}]}
 `
 
+// brought is what each member gets beside placements: a ManifestWork of two ConfigMaps, of which
+// the backup knows one, another ManifestWork, and an account, of which it knows nothing.
+const (
+	broughtBefore = `
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: lasting, namespace: %[1]s}
+spec:
+  workload:
+    manifests:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: lasting}, data: {text: as ever}}
+`
+	broughtSince = broughtBefore + `
+    - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: grown}, data: {text: brought since}}
+---
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: work-since, namespace: %[1]s}
+spec: {workload: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: work-since}, data: {text: brought since}}]}}
+---
+apiVersion: authentication.open-cluster-management.io/v1beta1
+kind: ManagedServiceAccount
+metadata: {name: since, namespace: fleet-member-%[1]s}
+spec: {rotation: {validity: 24h0m0s}}
+`
+)
+
+// bring has each member brought a manifest that names it.
+func (l *launched) bring(ctx context.Context, manifest string) {
+	GinkgoHelper()
+	for _, member := range members() {
+		l.apply(ctx, fmt.Sprintf(manifest, member))
+	}
+}
+
+// account names the account of a ManagedServiceAccount on a member.
+func account(name string) []string {
+	return []string{"serviceaccount", name, "--namespace=open-cluster-management-managed-serviceaccount"}
+}
+
 const changedSince = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: later}, data: {text: added since}}`
 
 const (
@@ -186,6 +234,7 @@ func (l *launched) changeAfterBackup(ctx context.Context) {
 	GinkgoHelper()
 	l.apply(ctx, placedSince)
 	l.apply(ctx, changedSince)
+	l.bring(ctx, broughtSince)
 	l.hub(ctx, "patch", "configmap", "web", "--namespace=shop", "--type=merge", `--patch={"data":{"greeting":"changed since"}}`)
 	l.hub(ctx, "delete", "clusterresourceplacement", "admins")
 	for _, member := range members() {
@@ -193,6 +242,9 @@ func (l *launched) changeAfterBackup(ctx context.Context) {
 		Eventually(l.on(ctx, member, ".data.text", "configmap", "later", "--namespace=shop")).Should(Equal("added since"))
 		Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("changed since"))
 		Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(ContainSubstring("NotFound"))
+		Eventually(l.on(ctx, member, ".data.text", "configmap", "grown")).Should(Equal("brought since"))
+		Eventually(l.on(ctx, member, ".data.text", "configmap", "work-since")).Should(Equal("brought since"))
+		Eventually(l.on(ctx, member, ".metadata.name", account("since")...)).Should(Equal("since"))
 	}
 }
 
@@ -202,7 +254,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 
 	BeforeAll(func(ctx context.Context) {
 		l = newFolder()
-		out, err := l.launcher(ctx, "up")
+		out, err := l.launcher(ctx, "-ocm", "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 	})
 
@@ -248,13 +300,19 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		hub, err := env.Load(filepath.Join(l.dir, "hub"))
 		Expect(err).NotTo(HaveOccurred())
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
+		l.bring(ctx, broughtBefore)
+		for _, member := range members() {
+			Eventually(l.on(ctx, member, ".data.text", "configmap", "lasting")).Should(Equal("as ever"))
+		}
 		Expect(hub.Backup(ctx, backup)).To(Succeed())
 		l.changeAfterBackup(ctx)
 		uids := func() (all []string) {
 			for _, member := range members() {
 				all = append(all, l.on(ctx, member, ".metadata.uid", "configmap", "one", "--namespace=since")(),
 					l.on(ctx, member, ".metadata.uid", "configmap", "later", "--namespace=shop")(),
-					l.on(ctx, member, ".items[*].metadata.uid", "pods", "--namespace=shop")())
+					l.on(ctx, member, ".items[*].metadata.uid", "pods", "--namespace=shop")(),
+					l.on(ctx, member, ".metadata.uid", "configmap", "grown")(), l.on(ctx, member, ".metadata.uid", "configmap", "work-since")(),
+					l.on(ctx, member, ".metadata.uid", account("since")...)())
 			}
 			return all
 		}
@@ -267,12 +325,13 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		Expect(hub.Restore(ctx, backup)).To(Succeed())
 		Expect(gateway.Start(ctx)).To(Succeed())
 		for _, member := range members() {
-			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 3 objects of 2 Works, one of them %q,", "shop-work"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 6 objects of 5 ManagedServiceAccounts and ManifestWorks and Works, one of them %q,", "lasting"))
 			Eventually(l.on(ctx, member, ".data.greeting", "configmap", "web", "--namespace=shop")).Should(Equal("Welcome to the shop"), "what was changed is as it was")
 			Eventually(l.on(ctx, member, ".metadata.name", "clusterrolebinding", "fleetgate-admins")).Should(Equal("fleetgate-admins"), "what was deleted comes back")
 		}
 		for _, member := range members() {
-			Eventually(l.heldMetric(ctx, member)).Should(Equal("3"))
+			Eventually(l.heldMetric(ctx, member)).Should(Equal("6"))
+			Eventually(l.workCondition(ctx, member, "lasting", "Held")).Should(HavePrefix("True HubWentBack"))
 		}
 		AddReportEntry("what the member says", l.held(ctx, "member-1")())
 		report, err := l.fleet.Run(ctx, "gateway", "", "diagnose", "--kubeconfig="+l.fleet.HubKubeconfig())
@@ -282,6 +341,7 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		By("having Git apply again what it applied since")
 		l.apply(ctx, placedSince)
 		l.apply(ctx, changedSince)
+		l.bring(ctx, broughtSince)
 		for _, member := range members() {
 			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
 		}
@@ -294,6 +354,12 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		By("deleting in order what is not wanted any more")
 		l.hub(ctx, "delete", "clusterresourceplacement", "since", "--wait=false")
 		for _, member := range members() {
+			l.hub(ctx, "delete", "managedserviceaccount", "since", "--namespace=fleet-member-"+member)
+			l.hub(ctx, "delete", "manifestwork", "work-since", "--namespace="+member, "--wait=false")
+			l.apply(ctx, fmt.Sprintf(broughtBefore, member))
+			Eventually(l.on(ctx, member, ".metadata.name", account("since")...)).Should(ContainSubstring("NotFound"))
+			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "work-since")).Should(ContainSubstring("NotFound"))
+			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "grown")).Should(ContainSubstring("NotFound"))
 			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "one", "--namespace=since")).Should(ContainSubstring("NotFound"))
 			Eventually(l.on(ctx, member, ".metadata.name", "appliedwork", "since-work")).Should(ContainSubstring("NotFound"))
 		}
@@ -306,10 +372,14 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		backup := filepath.Join(GinkgoT().TempDir(), "etcd")
 		Expect(hub.Backup(ctx, backup)).To(Succeed())
 		l.apply(ctx, placedAgain)
+		l.bring(ctx, broughtSince)
 		agents := map[string]*env.Process{}
 		for _, member := range members() {
 			agents[member] = l.process(member + "-agent")
 			Eventually(l.on(ctx, member, ".data.text", "configmap", "again", "--namespace=shop")).Should(Equal("added again"))
+			Eventually(l.on(ctx, member, ".data.text", "configmap", "grown")).Should(Equal("brought since"))
+			Eventually(l.on(ctx, member, ".data.text", "configmap", "work-since")).Should(Equal("brought since"))
+			Eventually(l.on(ctx, member, ".metadata.name", account("since")...)).Should(Equal("since"))
 			Expect(agents[member].Stop(ctx)).To(Succeed())
 		}
 		seen := l.watchDeletions(ctx)
@@ -327,8 +397,8 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		}
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".data.text", "configmap", "later", "--namespace=shop")).Should(Equal("changed by Git"))
-			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 1 objects of 1 Works"))
-			Eventually(l.heldMetric(ctx, member)).Should(Equal("1"))
+			Eventually(l.held(ctx, member)).Should(HavePrefix("True HubWentBack: the hub went back to an earlier state: 4 objects of 4 ManagedServiceAccounts and ManifestWorks and Works"))
+			Eventually(l.heldMetric(ctx, member)).Should(Equal("4"))
 			Expect(l.on(ctx, member, ".data.text", "configmap", "again", "--namespace=shop")()).To(Equal("added again"))
 		}
 		Expect(seen.all()).To(BeEmpty(), "deletions on members")
@@ -344,8 +414,16 @@ var _ = Describe("The second life of a hub", Ordered, func() {
 		l.hub(ctx, "annotate", "memberclusters", "--all", "--overwrite", "fleetgate.io/let-go="+strings.Join(ids, ","))
 		for _, member := range members() {
 			Eventually(l.on(ctx, member, ".metadata.name", "configmap", "again", "--namespace=shop")).Should(ContainSubstring("NotFound"))
+			for _, name := range []string{"grown", "work-since"} {
+				Eventually(l.on(ctx, member, ".metadata.name", "configmap", name)).Should(ContainSubstring("NotFound"))
+			}
+			Eventually(l.on(ctx, member, ".metadata.name", account("since")...)).Should(ContainSubstring("NotFound"))
 			Eventually(l.held(ctx, member)).Should(HavePrefix("False NothingHeld"))
 			Eventually(l.heldMetric(ctx, member)).Should(Equal("0"))
 		}
+	}, NodeTimeout(5*time.Minute))
+
+	It("that is gone, and was built anew from what Git has, has its members come back by their keys when it is said once", func(ctx SpecContext) {
+		l.buildAnew(ctx)
 	}, NodeTimeout(5*time.Minute))
 })

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -36,11 +37,23 @@ func (c *Cluster) Restore(ctx context.Context, dir string) error {
 	return c.Resume(ctx)
 }
 
-func (c *Cluster) restore(ctx context.Context, dir string) error {
-	last, err := c.etcdRevision(ctx)
-	if err != nil {
-		return err
+// Lose has the cluster begin anew with an empty etcd, as one that was built anew with the
+// authorities and keys of the former one.
+func (c *Cluster) Lose(ctx context.Context) error {
+	if err := c.empty(ctx); err != nil {
+		return fmt.Errorf("cluster %s: losing all: %w", c.Name, err)
 	}
+	return c.Resume(ctx)
+}
+
+// LetAnonymousIn has the API server take requests without a credential from its next start on,
+// as it does by itself.
+func (c *Cluster) LetAnonymousIn() error {
+	return os.WriteFile(c.path(authenticationFile), []byte(strings.Split(authenticationConfig, "anonymous:")[0]), 0o600)
+}
+
+// empty stops the cluster's programs, and removes etcd's data.
+func (c *Cluster) empty(ctx context.Context) error {
 	for _, p := range []*Process{c.KWOK, c.Scheduler, c.ControllerManager, c.APIServer, c.Etcd} {
 		if p == nil {
 			continue
@@ -49,7 +62,15 @@ func (c *Cluster) restore(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(c.path("etcd")); err != nil {
+	return os.RemoveAll(c.path("etcd"))
+}
+
+func (c *Cluster) restore(ctx context.Context, dir string) error {
+	last, err := c.etcdRevision(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.empty(ctx); err != nil {
 		return err
 	}
 	if err := os.CopyFS(c.path("etcd"), os.DirFS(dir)); err != nil {
@@ -60,17 +81,28 @@ func (c *Cluster) restore(ctx context.Context, dir string) error {
 	}
 	revision, err := c.etcdRevision(ctx)
 	for err == nil && revision <= last {
-		revision, err = c.askEtcd(ctx, "put", map[string]any{"key": []byte("fleetgate.io/bumped"), "value": []byte{}})
+		revision, err = c.askEtcd(ctx, "kv/put", map[string]any{"key": []byte("fleetgate.io/bumped"), "value": []byte{}})
 	}
 	if err != nil {
 		return err
 	}
-	_, err = c.askEtcd(ctx, "compaction", map[string]any{"revision": strconv.FormatInt(revision, 10)})
+	_, err = c.askEtcd(ctx, "kv/compaction", map[string]any{"revision": strconv.FormatInt(revision, 10)})
+	return err
+}
+
+// Fill has etcd refuse every write, as when its space is used up.
+func (c *Cluster) Fill(ctx context.Context) error { return c.alarm(ctx, "ACTIVATE") }
+
+// Drain has etcd take writes again.
+func (c *Cluster) Drain(ctx context.Context) error { return c.alarm(ctx, "DEACTIVATE") }
+
+func (c *Cluster) alarm(ctx context.Context, action string) error {
+	_, err := c.askEtcd(ctx, "maintenance/alarm", map[string]any{"action": action, "alarm": "NOSPACE"})
 	return err
 }
 
 func (c *Cluster) etcdRevision(ctx context.Context) (int64, error) {
-	return c.askEtcd(ctx, "range", map[string]any{"key": []byte("/"), "count_only": true})
+	return c.askEtcd(ctx, "kv/range", map[string]any{"key": []byte("/"), "count_only": true})
 }
 
 // askEtcd asks etcd something by its JSON gateway, and returns the revision that it has now.
@@ -83,7 +115,7 @@ func (c *Cluster) askEtcd(ctx context.Context, verb string, question map[string]
 	if err != nil {
 		return 0, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdConfig().Host+"/v3/kv/"+verb, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.etcdConfig().Host+"/v3/"+verb, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

@@ -64,6 +64,9 @@ type Options struct {
 	Replicas int
 	// Audit has the hub record the metadata of every request, for package audit.
 	Audit bool
+	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
+	// way it and the members are to come there.
+	Way func(hub *env.Cluster) ([]string, error)
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
 }
@@ -113,6 +116,13 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	f := &Fleet{Options: o}
 	if err := f.startClusters(ctx); err != nil {
 		return nil, err
+	}
+	if f.Way != nil {
+		flags, err := f.Way(f.Hub)
+		if err != nil {
+			return f, err
+		}
+		f.GatewayArgs = append(f.GatewayArgs, flags...)
 	}
 	if err := f.prepareProcesses(); err != nil {
 		return f, err
@@ -234,6 +244,20 @@ func (f *Fleet) AwaitAnswers(ctx context.Context, timeout time.Duration) error {
 		}
 		return true, nil
 	})
+}
+
+// AwaitTunnels returns when the gateway reaches all members, whatever they let the user do.
+func (f *Fleet) AwaitTunnels(ctx context.Context) error {
+	for _, m := range f.Members {
+		healthy, err := f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "clustergateway", m.Name, "--output=jsonpath={.status.healthy}", "--request-timeout=10s")
+		if err == nil && healthy != "true" {
+			err = errors.New("there is no way in")
+		}
+		if err != nil {
+			return fmt.Errorf("asking for %s: %w", m.Name, err)
+		}
+	}
+	return nil
 }
 
 // waitFor asks until done is true or the time is up; the error says what was waited for.

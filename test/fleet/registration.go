@@ -30,8 +30,8 @@ var gatewayRBAC string
 //go:embed klusterlets-rbac.yaml
 var klusterletsRBAC string
 
-// rights are what the gateway is granted.
-func (f *Fleet) rights() string {
+// Rights are what an administrator grants the gateway.
+func (f *Fleet) Rights() string {
 	if f.OCM {
 		return gatewayRBAC + "\n---\n" + klusterletsRBAC
 	}
@@ -55,7 +55,7 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 		return err
 	}
 	breakGlass := filepath.Join(f.Hub.Dir, env.BreakGlass+".kubeconfig")
-	if _, err := f.Kubectl(ctx, breakGlass, f.rights(), "apply", "--filename=-"); err != nil {
+	if _, err := f.Kubectl(ctx, breakGlass, f.Rights(), "apply", "--filename=-"); err != nil {
 		return fmt.Errorf("granting the gateway its rights: %w", err)
 	}
 	f.Progress("hub: starting gateway")

@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"fleetgate.io/fleetgate/test/env"
 )
 
 // Replicas of the gateway have addresses of their own on loopback, 127.0.0.1 and so
@@ -184,3 +186,36 @@ func (f *Fleet) GatewayMetricsOf(replica int) string {
 // GatewayAPI is the URL at which clients that reach the gateway itself, not through
 // the hub's API server, find it.
 func (f *Fleet) GatewayAPI() string { return "https://" + onPort(f.front(), f.ports[portAPI]) }
+
+// Remake starts a gateway again with the settings that the fleet has now, such as other
+// GatewayArgs.
+func (f *Fleet) Remake(ctx context.Context, replica int) error {
+	if err := f.Gateways[replica].Stop(ctx); err != nil {
+		return err
+	}
+	gateway, err := f.gatewayProcess(replica)
+	if err != nil {
+		return err
+	}
+	f.Gateways[replica] = gateway
+	f.Gateway = f.Gateways[0]
+	return gateway.Start(ctx)
+}
+
+// MoveAgentsPort gives the gateways that are made from now on another port for agents. The
+// former one stays for the others, and while it is there leads to whoever has it.
+func (f *Fleet) MoveAgentsPort() error {
+	ports, err := env.FreePorts(1)
+	if err != nil {
+		return fmt.Errorf("finding another port for agents: %w", err)
+	}
+	f.tunnelPort = ports[0]
+	if f.Replicas < 2 {
+		return nil
+	}
+	b, err := f.newBalancer(f.tunnelPort)
+	if err == nil {
+		f.balancers = append(f.balancers, b)
+	}
+	return err
+}

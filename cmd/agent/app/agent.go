@@ -58,6 +58,7 @@ type agent struct {
 	way       *way
 	held      prometheus.Gauge
 	grants    *impersonation.Grants
+	tunnels   tunnels
 	// lanes are the metrics of a tunnel by Konnectivity's protocol; nil without one.
 	lanes *konnectivity.AgentMetrics
 }
@@ -165,19 +166,20 @@ func newAgent(config *Config) (*agent, error) {
 		}
 	}
 	return &agent{
-		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset), way: way, held: held, lanes: lanes,
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, way), way: way, held: held, lanes: lanes,
 		grants: &impersonation.Grants{Client: direct, Member: config.Member, AccountNamespace: config.AccountNamespace},
 	}, nil
 }
 
-func newIdentity(config *Config, member kubernetes.Interface) identity {
+func newIdentity(config *Config, member kubernetes.Interface, way *way) identity {
 	if config.doesWorksOnly() {
 		return newWorksOnly(config.MemberName, config.Hub)
 	}
 	if config.Hub != nil {
 		return enroll.NewExternal(config.MemberName, config.Hub, clock.RealClock{})
 	}
-	options := enroll.Options{Member: member, Namespace: config.Namespace, Missing: config.Missing, ClientID: config.ClientID, Labels: config.Labels}
+	options := enroll.Options{Member: member, Namespace: config.Namespace, Missing: config.Missing, ClientID: config.ClientID, Labels: config.Labels,
+		Prove: proveTunnel(config, way)}
 	if config.Bootstrap != nil {
 		options.Bootstrap = enroll.Given(config.Bootstrap)
 	}

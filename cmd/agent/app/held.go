@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
-	"fleetgate.io/fleetgate/pkg/work/apply"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 // newHeldGauge makes the metric of what is held on the member since the hub went back.
@@ -24,10 +24,17 @@ func newHeldGauge(registerer prometheus.Registerer) (prometheus.Gauge, error) {
 	return gauge, nil
 }
 
-// tellHeld has what is held told in the metric, and to the hub.
-func tellHeld(gauge prometheus.Gauge, told *heartbeat.Held) func(apply.Held) {
-	return func(held apply.Held) {
+// keeping is what keeps on the member what its hub does not know of since it went back. The
+// zero value keeps nothing: this hub counts no epochs for the agent.
+type keeping struct {
+	holds  *hold.Book
+	epochs *hold.Epochs
+}
+
+// holds is a book of what is held, told in the metric, and to the hub.
+func holds(gauge prometheus.Gauge, told *heartbeat.Held) *hold.Book {
+	return hold.NewBook(func(held hold.Sum) {
 		gauge.Set(float64(held.Objects))
-		told.Set(heartbeat.Holding(held))
-	}
+		told.Set(held)
+	})
 }

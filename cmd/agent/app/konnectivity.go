@@ -34,7 +34,7 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 		Member: member, Address: a.TunnelServer, TLS: config, ID: string(uuid.NewUUID()),
 		DialContext: egress.DialContext, DrainTime: tunnelDrain,
 		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: a.lanes,
-		OnStateChange: a.way.set,
+		OnStateChange: a.way.newest(),
 	}
 	if a.TunnelCertFile == "" {
 		connector.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }

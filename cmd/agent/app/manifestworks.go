@@ -91,7 +91,7 @@ func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return reached.Watcher.Run(ctx) })
 	group.Go(func() error {
-		return a.serveManifestWorks(ctx, reached, only.hub, only.member, worksOnlyAsk, only.stopped)
+		return a.serveManifestWorks(ctx, reached, only.hub, only.member, worksOnlyAsk, keeping{}, only.stopped)
 	})
 	return group.Wait()
 }
@@ -100,7 +100,7 @@ func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 // cluster's name, from when the hub has that kind and the agent may watch it there. It
 // asks for that at least every rarest. told hears what stands against it, nil when nothing
 // does any more.
-func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, hubConfig *rest.Config, cluster string, rarest time.Duration, told func(error)) error {
+func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, hubConfig *rest.Config, cluster string, rarest time.Duration, k keeping, told func(error)) error {
 	hub, err := client.New(hubConfig, client.Options{Scheme: a.scheme})
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
@@ -127,7 +127,7 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 		return err
 	}
 	origin := cmp.Or(a.enroller.Origin(), hubConfig.Host)
-	if err := a.addManifestWorks(ctx, mgr, reached, origin, cluster); err != nil {
+	if err := a.addManifestWorks(ctx, mgr, reached, origin, cluster, k); err != nil {
 		return fmt.Errorf("setting up the ManifestWorks of cluster %q: %w", cluster, err)
 	}
 	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(origin))
@@ -147,11 +147,11 @@ func (a *agent) tryPrepareWorks(ctx context.Context, hub client.Client, cluster 
 	return definitions.Ensure(ctx, a.direct, workv1.GroupName)
 }
 
-func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached *engine.Member, url, cluster string) error {
+func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached *engine.Member, url, cluster string, k keeping) error {
 	works, err := manifestwork.New(manifestwork.Options{
 		Cluster: cluster, HubURL: url, AgentID: a.AgentID, Reached: reached,
 		House: []string{a.Namespace, a.AccountNamespace}, RawFeedback: a.RawFeedback, EvictionGrace: a.EvictionGrace,
-		Impersonate: a.Executor == executorImpersonate,
+		Impersonate: a.Executor == executorImpersonate, Holds: k.holds, Epochs: k.epochs,
 	})
 	if err != nil {
 		return err

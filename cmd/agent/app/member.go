@@ -32,6 +32,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/heartbeat"
 	"fleetgate.io/fleetgate/pkg/cluster/memberevents"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/rotator"
 	"fleetgate.io/fleetgate/pkg/version"
 	"fleetgate.io/fleetgate/pkg/work/apply"
@@ -45,6 +46,7 @@ func (a *agent) serveHub(ctx context.Context) error {
 	if err != nil {
 		return ignoreEnd(ctx, err)
 	}
+	defer a.tunnels.wait()
 	for ctx.Err() == nil {
 		if err := a.serveOneWay(ctx, member); err != nil {
 			return err
@@ -64,24 +66,27 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancel(ctx)
+	serve := func(way context.Context, run func(context.Context) error) error {
+		return a.tunnels.serve(way, ctx, moved, run)
+	}
+	oneWay, end := context.WithCancel(ctx)
 	defer end()
-	group, ctx := errgroup.WithContext(ctx)
+	group, oneWay := errgroup.WithContext(oneWay)
 	group.Go(func() error {
 		defer end()
 		select {
 		case <-moved:
-		case <-ctx.Done():
+		case <-oneWay.Done():
 		}
 		return nil
 	})
 	group.Go(func() error {
 		defer end()
 		for {
-			if err := admission.Await(ctx); err != nil {
-				return ignoreEnd(ctx, err)
+			if err := admission.Await(oneWay); err != nil {
+				return ignoreEnd(oneWay, err)
 			}
-			if err := a.serveMember(ctx, hub, member, admission); err != nil {
+			if err := a.serveMember(oneWay, hub, member, admission, serve); err != nil {
 				return err
 			}
 		}
@@ -89,9 +94,13 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	return group.Wait()
 }
 
+// serveTunnel runs a tunnel for as long as it takes.
+type serveTunnel func(ctx context.Context, run func(context.Context) error) error
+
 // serveMember returns nil when the hub has let the member go, or the context ends. Then
-// nothing of it runs any more: the hub would refuse all that it does.
-func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission) error {
+// nothing of it runs any more, but for what serve lets linger: the hub would refuse all that it
+// does.
+func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, serve serveTunnel) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	defer a.way.forget()
@@ -105,9 +114,11 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	}
 	a.held.Set(0)
 	held := heartbeat.NewHeld(member, clock.RealClock{})
+	keep := keeping{holds: holds(a.held, held), epochs: hold.NewEpochs(hub.GetClient(), member)}
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
-		return a.addWorks(ctx, hub, member, reached, tellHeld(a.held, held))
+		return a.addWorks(ctx, hub, member, reached, keep.holds)
 	}
+	addTokens := func(_ context.Context, hub ctrl.Manager, member string) error { return a.addTokens(hub, member, keep) }
 	var left atomic.Bool
 	addHeartbeat := func(_ context.Context, hub ctrl.Manager, member string) error {
 		return a.addHeartbeat(hub, member, heartbeat.Reconciler{Held: held, WentBack: end, Left: func() {
@@ -115,7 +126,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 			end()
 		}})
 	}
-	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, a.addTokens} {
+	for _, add := range []func(context.Context, ctrl.Manager, string) error{addWorks, addHeartbeat, addTokens} {
 		if err := add(serving, hub, member); err != nil {
 			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
 		}
@@ -127,9 +138,11 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 		return nil
 	})
 	group.Go(func() error { return hub.Start(serving) })
-	group.Go(func() error { return a.serveTunnel(serving, hubConfig, member) })
 	group.Go(func() error {
-		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, func(error) {})
+		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
+	})
+	group.Go(func() error {
+		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, keep, func(error) {})
 	})
 	err = group.Wait()
 	if left.Load() {
@@ -198,13 +211,13 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies what the hub places, on the member as works of all families share it.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, held func(apply.Held)) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *hold.Book) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.HubName, Reached: reached, NamespacedApplier: a.NamespacedApplier,
-		House: []string{a.Namespace, a.AccountNamespace}, Held: held,
+		House: []string{a.Namespace, a.AccountNamespace}, Holds: holds,
 	})
 	if err != nil {
 		return err
@@ -244,7 +257,7 @@ func (a *agent) namespaces(hub ctrl.Manager, member metadata.Interface) (*heartb
 	return namespaces, nil
 }
 
-func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) error {
+func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
 	accounts, err := controllercluster.New(a.Member, func(o *controllercluster.Options) {
 		o.Scheme = a.scheme
@@ -263,6 +276,7 @@ func (a *agent) addTokens(_ context.Context, hub ctrl.Manager, member string) er
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
 		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace, Adopt: a.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
+		Holds: k.holds, Epochs: k.epochs,
 	}).SetupWithManager(hub)
 }
 

@@ -70,7 +70,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
-		OnStateChange: a.way.set,
+		OnStateChange: a.way.newest(),
 	}).Run
 	if a.TunnelProtocol == tunnelKonnectivity {
 		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
@@ -88,6 +88,29 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		return nil
 	})
 	return group.Wait()
+}
+
+// proveTunnel makes sure that a tunnel that goes through the hub's API server can be opened by
+// another way to that: what leads there may pass requests and refuse upgrades.
+func proveTunnel(config *Config, now *way) func(ctx context.Context, hub *rest.Config, member string) error {
+	return func(ctx context.Context, hub *rest.Config, member string) error {
+		if !now.went(tunnel.ViaHub) {
+			return nil
+		}
+		hubTLS, err := rest.TLSConfigFor(hub)
+		if err != nil {
+			return fmt.Errorf("trusting the hub: %w", err)
+		}
+		egress := egressTo(hub, hubTLS, tunnel.EgressOf(config.HTTPSProxy, config.NoProxy))
+		conn, err := (&tunnel.HubDialer{
+			URL: tunnelURL(hub.Host, member, clusterv1beta1.MemberNamespace(member)), TLS: hubTLS, DialContext: egress.DialContext,
+			Token: func(context.Context) (string, error) { return hub.BearerToken, nil },
+		}).Dial(ctx)
+		if err != nil {
+			return fmt.Errorf("no tunnel can be opened there: %w", err)
+		}
+		return conn.Close()
+	}
 }
 
 // egressTo is the way out that leads to a hub, as requests to its API server go: by the proxy that

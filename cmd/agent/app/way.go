@@ -5,6 +5,7 @@ package app
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
@@ -18,6 +19,10 @@ import (
 type way struct {
 	gauge *prometheus.GaugeVec
 	told  *heartbeat.Tunnel
+	// last is which way it goes or, while it is not up, went; nil if it never was.
+	last atomic.Pointer[tunnel.Way]
+	// turn counts the tunnels that there were.
+	turn atomic.Int64
 }
 
 // reasons are the ways' names in the condition.
@@ -41,6 +46,16 @@ func newWay(registerer prometheus.Registerer) (*way, error) {
 	return w, nil
 }
 
+// newest is told of every change of a tunnel, until another one is the newest.
+func (w *way) newest() func(tunnel.State) {
+	mine := w.turn.Add(1)
+	return func(state tunnel.State) {
+		if w.turn.Load() == mine {
+			w.set(state)
+		}
+	}
+}
+
 // set is told of every change of the tunnel.
 func (w *way) set(state tunnel.State) {
 	w.count(state)
@@ -57,7 +72,16 @@ func (w *way) forget() {
 	w.told.Forget()
 }
 
+// went reports whether the tunnel goes that way, or went that way last.
+func (w *way) went(one tunnel.Way) bool {
+	last := w.last.Load()
+	return last != nil && *last == one
+}
+
 func (w *way) count(state tunnel.State) {
+	if state.Connected {
+		w.last.Store(&state.Way)
+	}
 	for each := range reasons() {
 		value := 0.0
 		if state.Connected && state.Way == each {

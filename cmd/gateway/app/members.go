@@ -163,17 +163,19 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 	}
 	hub, live, recorder := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(membership.EventSource)
 	namespaces, defaults, labels := g.Registration.Chosen(), g.Registration.Defaults(), g.Registration.LabelRule()
+	grants := &registration.GrantReconciler{
+		Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members,
+		Namespaces: namespaces, Defaults: defaults, Labels: labels,
+		Concurrency: memberWorkers,
+	}
 	return []controller{
 		&registration.TokenReconciler{
 			Client: hub, Live: live, Clock: clock.RealClock{},
 			Hub: registration.Endpoint{URL: g.Hub.URL, CA: g.HubCA}, Namespaces: namespaces,
 			Defaults: defaults,
 		},
-		&registration.GrantReconciler{
-			Client: hub, Live: live, Clock: clock.RealClock{}, AgentTokenLifetime: g.Members.AgentTokenLifetime, Secrets: g.members,
-			Namespaces: namespaces, Defaults: defaults, Labels: labels,
-			Concurrency: memberWorkers,
-		},
+		grants,
+		&registration.ReturnReconciler{Grants: grants, Recorder: recorder},
 		&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: labels, Concurrency: memberWorkers},
 		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 		&importer.Reconciler{

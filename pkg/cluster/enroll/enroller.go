@@ -59,6 +59,9 @@ type Options struct {
 	// RenewInterval is how often the token is renewed. Zero means
 	// DefaultRenewInterval.
 	RenewInterval time.Duration
+	// Prove, if set, is what another way to the hub has to do beside taking the credential, before
+	// the agent leaves the present one. The configuration has a token.
+	Prove func(ctx context.Context, hub *rest.Config, member string) error
 	// WrapHubTransport, if set, goes around every transport to the hub.
 	WrapHubTransport func(http.RoundTripper) http.RoundTripper
 	// Clock tells the time. Nil means the real one.
@@ -260,12 +263,8 @@ func (e *Enroller) enroll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if stored != nil && stored.expires.After(e.options.Clock.Now()) {
-		reached := reach(stored, bootstrap)
-		err := e.use(ctx, reached)
-		if back := reached.back(); back != nil && err != nil {
-			err = e.use(ctx, back)
-		}
+	if stored != nil {
+		err := e.useStored(ctx, reach(stored, bootstrap))
 		if refusal.ReasonOf(err) != CredentialRefused {
 			return err
 		}
@@ -287,6 +286,27 @@ func (e *Enroller) enroll(ctx context.Context) error {
 		return err
 	}
 	return e.store.forgetPreviousKey(ctx)
+}
+
+// useStored uses a credential from before, by the way to the hub that was left last if need be,
+// or, where the hub does not know it any more, the one that it has left for the agent's key.
+func (e *Enroller) useStored(ctx context.Context, stored *credential) error {
+	err := error(refuse(CredentialRefused, nil, "the credential of member %q has expired", stored.member))
+	if stored.expires.After(e.options.Clock.Now()) {
+		err = e.use(ctx, stored)
+		if back := stored.back(); back != nil && err != nil {
+			err = e.use(ctx, back)
+		}
+	}
+	if refusal.ReasonOf(err) != CredentialRefused {
+		return err
+	}
+	returned, failure := e.comeBack(ctx, stored)
+	if failure != nil || returned == nil {
+		log.FromContext(ctx).V(1).Info("The hub has left nothing for the agent's key", "why", failure)
+		return err
+	}
+	return e.use(ctx, returned)
 }
 
 // reach takes the hub's address from the bootstrap, if there is one: that is the newer.

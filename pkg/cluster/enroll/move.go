@@ -15,8 +15,8 @@ import (
 
 // The hub's API server can get another URL, or a certificate of another CA. The hub says so
 // while the former way still holds. The agent tries the new one by renewing its token there,
-// and only then leaves the former, which it remembers: if the new one fails before it has
-// served another time, it goes back.
+// and by what else it is asked to prove, and only then leaves the former, which it remembers: if
+// the new one fails before it has served another time, it goes back.
 
 // Move leads to the hub by another URL and CA from now on, if the hub accepts the agent's
 // credential there; a CA of nil means one that everybody trusts. Otherwise the error says why
@@ -47,9 +47,22 @@ func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 	if err != nil {
 		return fmt.Errorf("the agent stays with %s: %w", current.server, err)
 	}
+	if err := e.prove(ctx, renewed); err != nil {
+		stays := *current
+		stays.token, stays.expires = renewed.token, renewed.expires
+		e.publish(ctx, &stays)
+		return errors.Join(fmt.Errorf("the agent stays with %s: %w", current.server, err), e.store.putCredential(ctx, &stays))
+	}
 	log.FromContext(ctx).Info("The hub has moved, and the agent with it", "from", current.server, "to", server)
 	e.goOver(ctx, renewed)
 	return nil
+}
+
+func (e *Enroller) prove(ctx context.Context, c *credential) error {
+	if e.options.Prove == nil {
+		return nil
+	}
+	return e.options.Prove(ctx, e.hubConfig(c.hubAddress, c.token), c.member)
 }
 
 // Mover is Move: an agent that registered itself goes where the hub says.

@@ -4,11 +4,14 @@
 package enroll
 
 import (
+	"context"
+	"errors"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/pkg/refusal"
 )
@@ -143,6 +146,35 @@ func TestTheAgentStaysWhereTheHubIsNotProven(t *testing.T) {
 		}
 		m.isAt(first, nil, nil)
 	}
+}
+
+func TestTheAgentStaysWhereTheNewWayDoesNotDoAllThatItNeeds(t *testing.T) {
+	tokens := newTokenHub()
+	first, second := httptest.NewTLSServer(tokens), httptest.NewTLSServer(tokens)
+	defer first.Close()
+	defer second.Close()
+	m := newMover(t, first, tokens)
+	refuses := errors.New("no upgrade passes")
+	m.options.Prove = func(_ context.Context, hub *rest.Config, member string) error {
+		if hub.Host != second.URL || hub.BearerToken == "" || member != "m" {
+			t.Errorf("it proves %s to %q", hub.Host, member)
+		}
+		return refuses
+	}
+	moved := m.Moved()
+	if err := m.Move(t.Context(), second.URL, []byte(caOf(second))); !errors.Is(err, refuses) || isClosed(moved) {
+		t.Errorf("it moved: %v", err)
+	}
+	token := <-tokens.granted
+	m.isAt(first, nil, nil)
+	if got := m.current.Load().token; got != token {
+		t.Errorf("its token is %q, the hub has granted %q last", got, token)
+	}
+	refuses = nil
+	if err := m.Move(t.Context(), second.URL, []byte(caOf(second))); err != nil {
+		t.Fatal(err)
+	}
+	m.isAt(second, first, first)
 }
 
 func TestValuesOfBeforeDoNotLeadBack(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 const (
@@ -23,18 +24,6 @@ const (
 	// held: all Works are looked at first.
 	heldUnknown = time.Minute
 )
-
-// Holding is how much is held on the member, of how many Works. The zero value is nothing.
-type Holding struct {
-	Works, Objects int
-	// Example is the name of one of these Works.
-	Example string
-	// LetGo are the ids of all of it, with commas between.
-	LetGo string
-	// WentBack is set when something of it is held since the hub went back, and not only since
-	// Works came in the place of others.
-	WentBack bool
-}
 
 // Held is what there is to report about objects that are held on the member since the hub
 // went back to an earlier state. Set it as that changes, from any goroutine.
@@ -46,7 +35,7 @@ type Held struct {
 	// mu guards the fields below it.
 	mu sync.Mutex
 	// shown is nil until something is known.
-	shown *Holding
+	shown *hold.Sum
 	timer clock.Timer
 }
 
@@ -57,7 +46,7 @@ func NewHeld(member string, clock clock.WithDelayedExecution) *Held {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.shown == nil {
-			h.shown = &Holding{}
+			h.shown = &hold.Sum{}
 			h.changed.wake()
 		}
 	})
@@ -65,10 +54,10 @@ func NewHeld(member string, clock clock.WithDelayedExecution) *Held {
 }
 
 // Set says what is held.
-func (h *Held) Set(holding Holding) {
+func (h *Held) Set(sum hold.Sum) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shown = &holding
+	h.shown = &sum
 	h.timer.Stop()
 	h.timer = h.clock.AfterFunc(heldSettles, h.changed.wake)
 }
@@ -87,19 +76,19 @@ func (h *Held) condition(letGo string) *metav1.Condition {
 	return heldCondition(h.member, *h.shown, letGo)
 }
 
-func heldCondition(member string, holding Holding, letGo string) *metav1.Condition {
-	if holding.Objects == 0 {
+func heldCondition(member string, held hold.Sum, letGo string) *metav1.Condition {
+	if held.Objects == 0 {
 		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
 			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}
 	}
 	reason, why := clusterv1beta1.ReasonHubWentBack, "the hub went back to an earlier state"
-	if !holding.WentBack {
+	if !held.WentBack {
 		reason, why = clusterv1beta1.ReasonAnotherWork, "other Works have come in the place of those that were here before"
 	}
-	message := fmt.Sprintf("%s: %d objects of %d Works, one of them %q, are on the member and the hub does not know of them; "+
+	message := fmt.Sprintf("%s: %d objects of %d %s, one of them %q, are on the member and the hub does not know of them; "+
 		"they stay. Place them again, or let them go: kubectl annotate membercluster %s --overwrite %s=%s",
-		why, holding.Objects, holding.Works, holding.Example, member, clusterv1beta1.AnnotationLetGo, holding.LetGo)
-	if letGo != "" && !namesAny(letGo, holding.LetGo) {
+		why, held.Objects, held.Works, held.Kinds, held.Example, member, clusterv1beta1.AnnotationLetGo, held.LetGo)
+	if letGo != "" && !namesAny(letGo, held.LetGo) {
 		// The value itself can be as long as the fleet is large.
 		message += " (the value that it has now names nothing of this)"
 	}

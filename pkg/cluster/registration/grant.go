@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,6 +65,9 @@ type GrantReconciler struct {
 	Labels LabelRule
 	// Concurrency is how many requests are worked on at a time. Zero means one.
 	Concurrency int
+
+	// hub is the UID of this one, once it was asked for.
+	hub atomic.Pointer[string]
 }
 
 var _ reconcile.Reconciler = (*GrantReconciler)(nil)
@@ -148,6 +152,9 @@ func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1
 	if request.Status.Granted {
 		return r.keepGranted(ctx, request)
 	}
+	if request.Namespace == registrationv1alpha1.ReturningNamespace {
+		return ctrl.Result{}, nil // ReturnReconciler has made it, and answers it
+	}
 	status := *request.Status.DeepCopy()
 	refused, err := r.answer(ctx, request, &status)
 	if err != nil {
@@ -210,9 +217,16 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	if refused != nil || err != nil {
 		return refused, err
 	}
-	mc, refused, err := r.memberOf(ctx, cluster)
+	key, err := r.agentKey(ctx, request.Spec.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	mc, refused, err := r.memberOf(ctx, cluster, key)
 	if refused != nil || err != nil {
 		return refused, err
+	}
+	if err := r.recordAgentKey(ctx, mc, key); err != nil {
+		return nil, err
 	}
 	status.ClusterName = cluster.Name
 	if refused := refuseUnready(mc); refused != nil {
@@ -241,8 +255,9 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	return nil, nil
 }
 
-// memberOf returns the Cluster's MemberCluster, making it if there never was one.
-func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
+// memberOf returns the Cluster's MemberCluster, making it, with the agent's key, if there never
+// was one.
+func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	if name := cluster.Annotations[AnnotationMember]; name != "" && cluster.Annotations[AnnotationMemberUID] != "" {
 		mc, err := r.getMember(ctx, name)
 		if err != nil {
@@ -250,7 +265,7 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 		}
 		return mc, refuseMember(cluster, mc), nil
 	}
-	mc, refused, err := r.makeMember(ctx, cluster)
+	mc, refused, err := r.makeMember(ctx, cluster, key)
 	if refused != nil || err != nil {
 		return nil, refused, err
 	}
@@ -262,14 +277,14 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 
 // makeMember takes the first name that is free, or that was taken for this Cluster
 // before. Another origin's MemberCluster is never taken over.
-func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
+func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, key string) (*clusterv1beta1.MemberCluster, *refusal.Refusal, error) {
 	for _, name := range memberNames(cluster.Namespace, cluster.Name) {
 		mc, err := r.getMember(ctx, name)
 		if err != nil {
 			return nil, nil, err
 		}
 		if mc == nil {
-			mc, err = r.createMember(ctx, cluster, name)
+			mc, err = r.createMember(ctx, cluster, name, key)
 			return mc, nil, err
 		}
 		if !isOrigin(mc, cluster) {
@@ -286,7 +301,7 @@ func (r *GrantReconciler) makeMember(ctx context.Context, cluster *registrationv
 
 // createMember makes sure first that the Cluster is as it was read: from a cache that
 // lags it could seem never to have had a member.
-func (r *GrantReconciler) createMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (*clusterv1beta1.MemberCluster, error) {
+func (r *GrantReconciler) createMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name, key string) (*clusterv1beta1.MemberCluster, error) {
 	var live registrationv1alpha1.Cluster
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cluster), &live); err != nil {
 		return nil, fmt.Errorf("reading Cluster %q: %w", cluster.Name, err)
@@ -296,6 +311,7 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 			cluster.Name, errors.New("it has changed since it was read"))
 	}
 	mc := desiredMember(cluster, name, r.Labels)
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, key)
 	membership.Mark(mc) // It would be the first thing to be written there.
 	if err := r.Client.Create(ctx, mc); err != nil {
 		return nil, fmt.Errorf("creating MemberCluster %q: %w", name, err)
@@ -327,9 +343,12 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 	if granted == nil {
 		return ctrl.Result{}, nil
 	}
-	revoked, err := r.isRevoked(ctx, request)
-	if err != nil {
-		return ctrl.Result{}, err
+	revoked := false
+	if request.Labels[registrationv1alpha1.LabelReturning] == "" {
+		var err error
+		if revoked, err = r.isRevoked(ctx, request); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	left := credentialExpiry(request, granted.LastTransitionTime, r.lifetime()).Sub(r.Clock.Now())
 	if !revoked && left > 0 {

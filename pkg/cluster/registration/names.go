@@ -37,6 +37,15 @@ const (
 	// AnnotationClusterUID, on a MemberCluster, is the UID of the Cluster that it was
 	// made for. The hub writes it, once.
 	AnnotationClusterUID = "fleetgate.io/cluster-uid"
+	// AnnotationAgentKey, on a MemberCluster, is the UID of the hub's namespace kube-system
+	// and, after a slash, the public key of the member's agent in base64. The hub writes it;
+	// whoever keeps MemberClusters in Git keeps it with them, so that the agent can come back
+	// to a hub that has nothing else of this one.
+	AnnotationAgentKey = "fleetgate.io/agent-key"
+	// AnnotationTakeBack, with the value "true" on a MemberCluster that has AnnotationAgentKey
+	// from another hub, lets the agent with that key in, and what that hub placed be this
+	// one's. An administrator writes it; the hub takes it off when it is done.
+	AnnotationTakeBack = "fleetgate.io/take-back"
 	// AnnotationClusterLabels, on a MemberCluster, are the keys of the labels that it
 	// has from its Cluster, separated by commas. The hub writes it: a label that goes
 	// from the Cluster goes from the MemberCluster too.

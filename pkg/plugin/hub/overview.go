@@ -313,6 +313,9 @@ func (o *Overview) whyNot(member *clusterv1beta1.MemberCluster) string {
 		}
 		return cmp.Or(string(status.HealthyReason), "the way into it does not work")
 	}
+	if c := member.Status.Warning(); c != nil {
+		return said(c.Type, c)
+	}
 	return ""
 }
 

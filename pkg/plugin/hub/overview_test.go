@@ -73,6 +73,16 @@ func TestAMemberIsSummedUpByWhatIsWrongFirst(t *testing.T) {
 			})},
 		"no tunnel": {overview: Overview{Tunnels: map[string]gatewayv1alpha1.ClusterGatewayStatus{"m": {HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}}},
 			member: joined(nil), connected: NotConnected, why: "the hub refused the tunnel"},
+		"an agent that is too old": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: upgrade it",
+			member: joined(func(m *clusterv1beta1.MemberCluster) {
+				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionFalse, "nothing is"),
+					condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"))
+			})},
+		"one that holds what the hub forgot, first of all": {overview: Overview{Tunnels: up}, connected: Connected, why: "Because: let it go",
+			member: joined(func(m *clusterv1beta1.MemberCluster) {
+				m.Status.Conditions = append(m.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "upgrade it"),
+					condition(clusterv1beta1.ConditionPlacementsHeld, metav1.ConditionTrue, "let it go"))
+			})},
 		"a placement": {overview: Overview{Tunnels: up, Failing: map[string][]string{"m": {"shop"}}}, member: joined(nil), connected: Connected, why: "why shop --member m"},
 		"no gateway":  {member: joined(nil), connected: ConnectedQuery},
 	} {

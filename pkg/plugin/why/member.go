@@ -74,6 +74,9 @@ func (f *MemberFacts) ofAgent(object string, agent *clusterv1beta1.AgentStatus) 
 	if f.Tunnel != nil && !f.Tunnel.Healthy {
 		return []Answer{f.noTunnel(object, agent)}
 	}
+	if c := f.Member.Status.Warning(); c != nil {
+		return []Answer{{Object: object, Reason: c.Message, Remedy: remedyOfWarning[c.Type]}}
+	}
 	if placementv1beta1.Paused(f.Member) {
 		return []Answer{{Object: object, Reason: "it is paused, nothing on it changes", Remedy: "kubectl annotate membercluster " + f.Name + " " + placementv1beta1.PausedAnnotation + "-"}}
 	}
@@ -102,6 +105,13 @@ var remedyOfJoin = map[string]string{
 	"MemberClusterNameInvalid":                    "make it anew with another name",
 	"NamespaceConflict":                           "wait, or remove the namespace that is named",
 	"IdentityInvalid":                             "name a user or an account in spec.identity",
+}
+
+// remedyOfWarning is by the condition's type.
+var remedyOfWarning = map[string]string{
+	clusterv1beta1.ConditionPlacementsHeld: "see docs/restore.md: place them again, or let them go with the command in the message",
+	clusterv1beta1.ConditionHubFollowed:    "see docs/restore.md: make the hub reachable there, or start the gateway with the former --hub-url",
+	clusterv1beta1.ConditionAgentOutdated:  "see docs/agents.md: upgrade its agent",
 }
 
 // absent is the answer for a name that no member has: its registration may be stuck.

@@ -205,6 +205,9 @@ func TestMembers(t *testing.T) {
 		"no credential": {joined(func(f *MemberFacts) {
 			f.Tunnel = &gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNoCredential}
 		}), "To do: see its ManagedServiceAccount"},
+		"has an agent that is too old": {joined(func(f *MemberFacts) {
+			f.Member.Status.Conditions = append(f.Member.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "", "the agent is v0.1.0"))
+		}), "the agent is v0.1.0. To do: see docs/agents.md: upgrade its agent"},
 		"paused": {joined(func(f *MemberFacts) {
 			f.Member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
 		}), "it is paused"},

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 // ensureAccount returns the ServiceAccount on the member, as it should be.
@@ -23,22 +24,31 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
 	err := r.Member.Get(ctx, client.ObjectKeyFromObject(onMember), onMember)
 	if apierrors.IsNotFound(err) {
-		r.mark(onMember, account.UID)
-		return onMember, r.makeAccount(ctx, onMember)
+		return onMember, r.makeAccount(ctx, onMember, account.UID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
 	}
-	whose := ownershipOf(onMember, r.AgentNamespace, account.UID)
-	if whose == former {
-		return r.replaceAccount(ctx, onMember, account)
-	}
-	if whose != own && whose != given {
+	switch whose := ownershipOf(onMember, r.AgentNamespace, account.UID); whose {
+	case own, given:
+	case former:
+		lost, err := r.isLost(ctx, onMember)
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			return r.replaceAccount(ctx, onMember, account)
+		}
+	default:
 		if err := r.mayTakeOver(ctx, onMember, account, whose); err != nil {
 			return nil, err
 		}
 	}
-	if r.mark(onMember, account.UID) {
+	changed, err := r.mark(ctx, onMember, account.UID)
+	if err != nil {
+		return nil, err
+	}
+	if changed {
 		if err := r.Member.Update(ctx, onMember); err != nil {
 			return nil, fmt.Errorf("marking ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
 		}
@@ -46,15 +56,19 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv
 	return onMember, nil
 }
 
-// mark says on the account for whom it was made, and returns whether that changed it.
-func (r *Reconciler) mark(onMember *corev1.ServiceAccount, uid types.UID) (changed bool) {
+// mark says on the account for whom it was made, and returns whether that changed it. One that
+// was held is so no more.
+func (r *Reconciler) mark(ctx context.Context, onMember *corev1.ServiceAccount, uid types.UID) (changed bool, err error) {
 	madeFor := r.AgentNamespace + "/" + string(uid)
-	if isManaged(onMember) && onMember.Annotations[authenticationv1beta1.AnnotationMadeFor] == madeFor {
-		return false
+	if isManaged(onMember) && onMember.Annotations[authenticationv1beta1.AnnotationMadeFor] == madeFor && !hold.MarkOn(onMember).Is() {
+		return false, nil
+	}
+	if err := r.beginEpoch(ctx, onMember); err != nil {
+		return false, err
 	}
 	metav1.SetMetaDataLabel(&onMember.ObjectMeta, authenticationv1beta1.LabelManagedServiceAccount, authenticationv1beta1.LabelManagedServiceAccountValue)
 	metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationMadeFor, madeFor)
-	return true
+	return true, nil
 }
 
 // replaceAccount makes a new account in place of an earlier one of the same
@@ -64,12 +78,15 @@ func (r *Reconciler) replaceAccount(ctx context.Context, earlier *corev1.Service
 		return nil, err
 	}
 	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
-	r.mark(onMember, account.UID)
-	return onMember, r.makeAccount(ctx, onMember)
+	return onMember, r.makeAccount(ctx, onMember, account.UID)
 }
 
-// makeAccount makes the namespace too if it is missing.
-func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAccount) error {
+// makeAccount makes the account for a ManagedServiceAccount of that UID, and the namespace
+// too if it is missing.
+func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAccount, uid types.UID) error {
+	if _, err := r.mark(ctx, account, uid); err != nil {
+		return err
+	}
 	err := r.Member.Create(ctx, account)
 	if apierrors.IsNotFound(err) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account.Namespace}}

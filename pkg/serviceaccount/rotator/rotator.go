@@ -28,6 +28,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 const (
@@ -69,6 +70,11 @@ type Reconciler struct {
 	// MemberCA returns the PEM certificates that verify the member's API server.
 	MemberCA func() ([]byte, error)
 	Clock    clock.PassiveClock
+	// Epochs tell whether the hub went back behind a ManagedServiceAccount that it has no
+	// more. Nil: nobody counts them, and its account is removed.
+	Epochs *hold.Epochs
+	// Holds counts the accounts that stay since the hub went back. It is there if Epochs are.
+	Holds *hold.Book
 	// Recorder writes events on ManagedServiceAccounts.
 	Recorder events.EventRecorder
 }
@@ -77,6 +83,7 @@ type Reconciler struct {
 // and the accounts on the member: what was deleted or altered is put back. Of
 // Secrets it holds the metadata only.
 func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
+	r.Epochs.Brought(r.largestEpoch)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.HubNamespace, Name: object.GetName()}}}
 	})
@@ -126,7 +133,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.Hub.Get(ctx, request.NamespacedName, &account)
 	switch {
 	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, r.vanished(ctx, request.NamespacedName)
+		return r.vanished(ctx, request.NamespacedName)
 	case err == nil && !account.DeletionTimestamp.IsZero():
 		return ctrl.Result{}, r.removeAccount(ctx, request.Name)
 	case err != nil:
@@ -156,17 +163,24 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// vanished removes the account of a ManagedServiceAccount that the hub has no more. All
-// tokens die with it, so the hub itself is asked: a cache may be behind.
-func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) error {
+// vanished removes the account of a ManagedServiceAccount that the hub has no more, unless it
+// is held. All tokens die with it, so the hub itself is asked: a cache may be behind.
+func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	err := r.Live.Get(ctx, key, &authenticationv1beta1.ManagedServiceAccount{})
 	if err == nil {
-		return nil // The cache brings it here.
+		return ctrl.Result{}, nil // The cache brings it here.
 	}
 	if !gone.Is(err) {
-		return fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
+		return ctrl.Result{}, fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
 	}
-	return r.removeAccount(ctx, key.Name)
+	held, err := r.holdAccount(ctx, key.Name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if held {
+		return ctrl.Result{RequeueAfter: hold.Recheck}, nil
+	}
+	return ctrl.Result{}, r.removeAccount(ctx, key.Name)
 }
 
 // warn comes after the status was written: what the status says already is no news.

@@ -37,7 +37,6 @@ type Reconciler struct {
 	records   *records
 	appliers  appliers
 	turns     *turns
-	holds     holds
 	events    events.EventRecorder
 }
 
@@ -49,7 +48,7 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o), holds: holds{told: o.Held, newID: newHoldID}}
+	r := &Reconciler{options: o, reached: o.Reached, turns: newTurns(o)}
 	if r.reached == nil {
 		if r.reached, err = engine.Reach(o.MemberConfig); err != nil {
 			return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)

@@ -17,6 +17,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -68,7 +69,7 @@ func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m mem
 		return nil, err
 	}
 	held := beyond(ledger{r.records, record}.Entries(), work)
-	if !s.held.is() || len(held) == 0 {
+	if !s.held.Is() || len(held) == 0 {
 		return r.depart(ctx, d)
 	}
 	if err := r.records.renew(ctx, record, m, s); err != nil {
@@ -154,7 +155,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
 	if r.engine.Saw(r.records.object(key.Name)).Absent() {
-		r.holds.set(key.Name, hold{}, 0)
+		r.isHeld(key.Name, hold.Mark{}, 0)
 		return ctrl.Result{}, nil // mostly the end of a Work that was deleted in order
 	}
 	record, err := r.records.find(ctx, key.Name)
@@ -173,13 +174,13 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if !m.isOfPresent(record) || !r.records.isOurs(record, m) {
-		r.holds.set(key.Name, hold{}, 0)
+		r.isHeld(key.Name, hold.Mark{}, 0)
 		return ctrl.Result{}, nil
 	}
-	if record.DeletionTimestamp == nil && !m.letsGo(holdOf(record)) {
+	if record.DeletionTimestamp == nil && !holdOf(record).IsLetGo(m.letGo) {
 		return r.holdVanished(ctx, record, m)
 	}
-	r.holds.set(key.Name, hold{}, 0)
+	r.isHeld(key.Name, hold.Mark{}, 0)
 	log.FromContext(ctx).Info("Removing what a Work applied that is no longer on the hub", "Work", key.Name)
 	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err

@@ -29,6 +29,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 var update = flag.Bool("update", false, "write the golden looks anew")
@@ -76,7 +77,7 @@ func (b *bed) start(options Options) {
 	if b.reconciler, err = New(options); err != nil {
 		b.Fatal(err)
 	}
-	b.reconciler.holds.newID = func() string { return "an-id" }
+	b.reconciler.options.Holds = hold.NewBookWithIDs(nil, func() string { return "an-id" })
 	b.events = events.NewFakeRecorder(100)
 	b.reconciler.connect(b.hub, b.hub, b.events)
 }

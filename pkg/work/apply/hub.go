@@ -14,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
@@ -63,7 +64,7 @@ func (r *records) membership(ctx context.Context, hub client.Reader) (membership
 		return membership{}, fmt.Errorf("asking the hub whether the member belongs to the fleet: %w", err)
 	}
 	found := membership{hub: member.Annotations[clusterv1beta1.AnnotationHub],
-		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: letGoOf(member)}
+		former: member.Annotations[clusterv1beta1.AnnotationFormerHub], letGo: hold.LetGo(member)}
 	if member.Spec.State == clusterv1beta1.ClusterStateJoin && member.DeletionTimestamp == nil {
 		found.id = string(member.UID)
 	}

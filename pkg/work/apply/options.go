@@ -12,6 +12,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -41,9 +42,8 @@ type Options struct {
 	// House are the namespaces of the agent and of its accounts on the member, if they
 	// have other names than usual: nothing is brought there.
 	House []string
-	// Held, if set, is told how much is held on the member since the hub went back, whenever
-	// that changes. It must not block.
-	Held func(Held)
+	// Holds counts what is held on the member since the hub went back. Nil: one of its own.
+	Holds *hold.Book
 	// Effort is how many Works are looked at in parallel, and how often.
 	engine.Effort
 }
@@ -57,6 +57,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.HubNamespace == "" {
 		o.HubNamespace = clusterv1beta1.MemberNamespace(o.Member)
+	}
+	if o.Holds == nil {
+		o.Holds = hold.NewBook(nil)
 	}
 	o.Effort = o.WithDefaults()
 	return o, nil

@@ -97,7 +97,7 @@ func (r *Reconciler) jobOf(ctx context.Context, work *placementv1beta1.Work, rec
 		Reported: referred(work.Status.ManifestConditions),
 		HeirOf:   others.heirsOf(work),
 		Unsure:   func(ctx context.Context) (bool, error) { return others.isAhead(ctx, work) },
-		Held:     holdOf(record).is(),
+		Held:     holdOf(record).Is(),
 	}
 }
 

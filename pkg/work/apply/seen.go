@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -44,9 +45,9 @@ var errBehind = errors.New("the cache is behind what was seen of the Work")
 // seen is what is remembered of a Work beside its ledger. The zero value is nothing.
 type seen struct {
 	// work is the value of SeenAnnotation, epoch that of EpochAnnotation, held that of
-	// HeldAnnotation.
+	// hold.Annotation.
 	work, epoch string
-	held        hold
+	held        hold.Mark
 }
 
 // sight says what is seen of a Work whose record is given, nil if it has none.
@@ -60,7 +61,7 @@ func (s seen) mark(record *placementv1beta1.AppliedWork) {
 	if s.work == "" {
 		return
 	}
-	for key, value := range map[string]string{SeenAnnotation: s.work, placementv1beta1.EpochAnnotation: s.epoch, HeldAnnotation: s.held.text()} {
+	for key, value := range map[string]string{SeenAnnotation: s.work, placementv1beta1.EpochAnnotation: s.epoch, hold.Annotation: s.held.Text()} {
 		if value == "" {
 			delete(record.Annotations, key)
 			continue
@@ -110,8 +111,8 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 			return seen{work: mark(work)}, nil
 		}
 		last := seenOn(record)
-		if m.letsGo(last.held) {
-			last.held = hold{}
+		if last.held.IsLetGo(m.letGo) {
+			last.held = hold.Mark{}
 		}
 		if last.work == "" {
 			last.work = mark(work)
@@ -125,7 +126,7 @@ func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m mem
 		}
 		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newHold(m)}
 		uid, _, _ := strings.Cut(last.work, "/")
-		now.held.another = types.UID(uid) != work.UID && (!last.held.is() || last.held.another)
+		now.held.Another = types.UID(uid) != work.UID && (!last.held.Is() || last.held.Another)
 		log.FromContext(ctx).Info("The hub has gone back, or has another Work of that name: what is on the member and not in the Work is held",
 			"Work", work.Name, "seen", last.work, "now", now.work, "epoch", last.epoch, "epochNow", now.epoch)
 		return now, nil

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 func workAt(uid types.UID, generation int64) *placementv1beta1.Work {
@@ -36,8 +37,8 @@ func inEpoch(work *placementv1beta1.Work, epoch string) *placementv1beta1.Work {
 func TestWhatIsSeenOfAWork(t *testing.T) {
 	at := time.Date(2026, 1, 1, 11, 55, 0, 0, time.UTC)
 	const early, late = "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"
-	now := hold{since: at.Format(time.RFC3339), id: "new"}
-	another := hold{since: now.since, id: "new", another: true}
+	now := hold.Mark{Since: at.Format(time.RFC3339), ID: "new"}
+	another := hold.Mark{Since: now.Since, ID: "new", Another: true}
 	cases := map[string]struct {
 		cached, live *placementv1beta1.Work
 		// record is what its annotations say: of the Work, its epoch, and what is held.
@@ -66,19 +67,19 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			cached: inEpoch(workAt("u", 6), "6/9"), live: inEpoch(workAt("u", 6), "6/9"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "6/9", now}},
 		"one whose epoch a cache does not show yet": {cached: workAt("u", 6), live: inEpoch(workAt("u", 6), "6/2"), record: []string{"u/6", "6/2", ""}, behind: true},
 
-		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", hold{late, "id", false}}},
-		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", hold{late, "id", true}}},
+		"one of which something is held":                                             {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "id"}}},
+		"one of which something is held since it is another":                         {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "id", Another: true}}},
 		"one of which something was let go":                                          {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, letGo: []string{"other", "id"}, want: seen{work: "u/3"}},
-		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"other"}, want: seen{"u/3", "", hold{late, "id", false}}},
-		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", hold{late, "id", false}}},
+		"one whose hold is not the one that was let go":                              {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"other"}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "id"}}},
+		"one that is held later than a time that somebody lets go, by another clock": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "id"}}},
 		"one that went back again, after it was let go":                              {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, letGo: []string{"id"}, want: seen{"u/1", "", now}},
 		"one that went back while the clock of the member is behind that of who let go before": {
 			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, letGo: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
 
-		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", hold{late, "new", false}}},
+		"one that an agent of before holds":                                         {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "new"}}},
 		"one that an agent of before holds, and was let go by a time":               {cached: workAt("u", 5), record: []string{"u/3", "", early}, letGo: []string{late}, want: seen{work: "u/3"}},
-		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, letGo: []string{early}, want: seen{"u/3", "", hold{late, "new", false}}},
-		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, letGo: []string{late}, want: seen{"u/3", "", hold{"long ago", "new", false}}},
+		"one that an agent of before holds, and was let go by a time before it was": {cached: workAt("u", 5), record: []string{"u/3", "", late}, letGo: []string{early}, want: seen{"u/3", "", hold.Mark{Since: late, ID: "new"}}},
+		"one that is held since nobody can say when":                                {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, letGo: []string{late}, want: seen{"u/3", "", hold.Mark{Since: "long ago", ID: "new"}}},
 
 		"one whose record says what nobody can understand":  {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
 		"one whose record has no number for the generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
@@ -92,11 +93,11 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 				r = reconcilerWith(t) // and whoever asks it fails
 			}
 			r.options.Clock = testingclock.NewFakePassiveClock(at)
-			r.holds.newID = func() string { return "new" }
+			r.options.Holds = hold.NewBookWithIDs(nil, func() string { return "new" })
 			var record *placementv1beta1.AppliedWork
 			if tc.record != nil {
 				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
-				for i, key := range []string{SeenAnnotation, placementv1beta1.EpochAnnotation, HeldAnnotation} {
+				for i, key := range []string{SeenAnnotation, placementv1beta1.EpochAnnotation, hold.Annotation} {
 					if tc.record[i] != "" {
 						record.Annotations[key] = tc.record[i]
 					}
@@ -107,10 +108,10 @@ func TestWhatIsSeenOfAWork(t *testing.T) {
 			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
 				t.Fatalf("the error is %v", err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{}, hold{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
 				t.Errorf("what is seen (-want +got):\n%s", diff)
 			}
-			if m.letsGo(got.held) {
+			if got.held.IsLetGo(m.letGo) {
 				t.Error("what is held is let go with a word that does not name it")
 			}
 		})

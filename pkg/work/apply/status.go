@@ -15,6 +15,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
@@ -165,19 +166,19 @@ func (c conditions) removed(against []string) {
 
 // held says what has left a Work and stays on the member, since nobody is known to have taken
 // it out.
-func (c conditions) held(of hold, entries []engine.Entry) {
+func (c conditions) held(of hold.Mark, entries []engine.Entry) {
 	if len(entries) == 0 {
 		c.Remove(placementv1beta1.ConditionHeld)
 		return
 	}
 	reason, why := placementv1beta1.ReasonHubWentBack, "The hub went back to an earlier state"
-	if of.another {
+	if of.Another {
 		reason, why = placementv1beta1.ReasonAnotherWork, "This is another Work than the one that was here before"
 	}
 	c.yes(placementv1beta1.ConditionHeld, reason, fmt.Sprintf(
 		"%s: %d objects are on the member and not in the Work any more, and stay. The first is %s. "+
 			"Place them again, or let them go: annotate the MemberCluster with %s=%s",
-		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, of.id))
+		why, len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, of.ID))
 }
 
 // watched says which of a Work's resources the agent may not watch, and how often

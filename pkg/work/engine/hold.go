@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -29,14 +30,28 @@ func (e *Engine) Hold(ctx context.Context, w Work) ([]Entry, error) {
 	return held, errors.Join(err, w.Ledger.Write(ctx, held))
 }
 
-// RemoveSome removes those objects that a work has brought and are doomed, and strikes from the
-// ledger what is gone. The rest stays as it is, in the ledger too.
-func (e *Engine) RemoveSome(ctx context.Context, w Work, doomed func(Entry) bool, policy metav1.DeletionPropagation) (*Removal, error) {
+// RemoveBut removes what a work has brought, but for what is held and what that is in, and
+// strikes from the ledger what is gone. The rest stays as it is, in the ledger too.
+func (e *Engine) RemoveBut(ctx context.Context, w Work, held []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	entries := w.Ledger.Entries()
 	e.watch.Follow(w.Name, followed(nil, entries), nil)
-	left := slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool { return !doomed(entry) })
-	removal, err := e.clear(ctx, w, left, policy)
+	doomed := slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool {
+		return slices.ContainsFunc(held, func(h Entry) bool { return h == entry || takes(entry, h) })
+	})
+	removal, err := e.clear(ctx, w, doomed, policy)
 	return removal, errors.Join(err, w.Ledger.Write(ctx, removal.Left(entries)))
+}
+
+// takes reports whether an object takes another with it when it is removed: a namespace what
+// is in it, a definition what is of its kind.
+func takes(object, other Entry) bool {
+	switch object.GroupKind() {
+	case schema.GroupKind{Kind: "Namespace"}:
+		return object.Name == other.Namespace
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return object.Name == other.GroupVersionResource().GroupResource().String()
+	}
+	return false
 }
 
 // handOver gives entries to their heirs. What is not on the member any more is gone too; the

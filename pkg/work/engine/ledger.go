@@ -110,6 +110,15 @@ func leftovers(known []Entry, items []Item) []Entry {
 	return left
 }
 
+// Beyond are the entries of a ledger that none of the items is for; none while one of the items
+// cannot be read.
+func Beyond(entries []Entry, items []Item) []Entry { return leftovers(entries, items) }
+
+// Grows reports whether items are to be brought that are not in a ledger.
+func Grows(entries []Entry, items []Item) bool {
+	return len(intended(entries, entries, items)) > len(entries)
+}
+
 func areReadable(items []Item) bool {
 	return !slices.ContainsFunc(items, func(it Item) bool { return !it.isReadable() })
 }

@@ -70,6 +70,7 @@ func New(options Options) (*Reconciler, error) {
 // ManifestWorks of the cluster's namespace and need not hold more.
 func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) error {
 	r.hub, r.hubReader = hub.GetClient(), hub.GetAPIReader()
+	r.options.Epochs.Brought(r.records.largestEpoch)
 	if err := hub.GetFieldIndexer().IndexField(ctx, &workv1.ManifestWork{}, worksByObject, objectsOf); err != nil {
 		return fmt.Errorf("indexing ManifestWorks by their objects: %w", err)
 	}
@@ -133,6 +134,9 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	result, err := r.bring(ctx, p)
 	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.settleHold(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)

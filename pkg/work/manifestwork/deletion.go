@@ -34,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (r
 		return reconcile.Result{}, err
 	}
 	if record != nil {
-		waits, err := r.clear(ctx, record, r.removalOf(work))
+		waits, err := r.end(ctx, record, work)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -44,6 +44,39 @@ func (r *Reconciler) finalize(ctx context.Context, work *workv1.ManifestWork) (r
 	}
 	r.forget(work.Name)
 	return reconcile.Result{}, r.letGo(ctx, work)
+}
+
+// end removes what a deleted ManifestWork brought, but for what is held: who deletes it does not
+// know of that. It says what that waits for, as clear does.
+func (r *Reconciler) end(ctx context.Context, record *workv1.AppliedManifestWork, work *workv1.ManifestWork) (string, error) {
+	if record.DeletionTimestamp != nil || r.options.Epochs == nil {
+		return r.clear(ctx, record, r.removalOf(work))
+	}
+	ledger, err := r.records.ledgerOf(record)
+	if err != nil {
+		return "", err
+	}
+	items, err := r.engine.Plan(work.Name, rawOf(work))
+	if err != nil {
+		return "", err
+	}
+	held := engine.Beyond(ledger.Entries(), items)
+	mark, err := r.markOf(ctx, record, held)
+	if err != nil {
+		return "", err
+	}
+	if !mark.Is() || len(held) == 0 {
+		return r.clear(ctx, record, r.removalOf(work))
+	}
+	if err := r.records.annotate(ctx, record, func() error { setMark(record, mark); return nil }); err != nil {
+		return "", err
+	}
+	removed, err := r.engine.RemoveBut(ctx, engine.Work{
+		Name: work.Name, Owner: ownerOf(record), Ledger: ledger, Keep: keeps(work), HeirOf: r.heirsOf(work)}, held, metav1.DeletePropagationBackground)
+	if err != nil {
+		return "", err
+	}
+	return removed.Describe(), nil
 }
 
 // job is what is to be cleared with a record.

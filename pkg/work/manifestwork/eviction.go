@@ -15,13 +15,15 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/gone"
+	"fleetgate.io/fleetgate/pkg/hold"
 )
 
 // A ManifestWork can be gone from the hub without its deletion having come here: somebody
 // took its finalizer off, the hub was restored from a backup of before it, or is another
 // one behind the same or another URL. What it brought stays for a grace, within which it
 // may come back, and is removed then. Only a hub that says that there is no such
-// ManifestWork is believed: while it does not answer, no time passes.
+// ManifestWork is believed: while it does not answer, no time passes. Of a hub that is known
+// to have gone back it is held (hold.go).
 
 // vanished looks after what a ManifestWork brought that is no longer on the hub.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
@@ -39,6 +41,9 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	}
 	if !gone.Is(err) {
 		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
+	}
+	if held, err := r.holdVanished(ctx, record, key.Name); held || err != nil {
+		return reconcile.Result{RequeueAfter: hold.Recheck}, err
 	}
 	return r.evict(ctx, record, key.Name)
 }

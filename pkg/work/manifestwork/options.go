@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -43,6 +44,12 @@ type Options struct {
 	// EvictionGrace is for how long what was brought stays when its ManifestWork has
 	// vanished from the hub. Zero: an hour. From NeverEvict on it stays for ever.
 	EvictionGrace time.Duration
+	// Epochs tell whether the hub went back behind what it ordered. Nil: nobody counts them,
+	// and nothing is held.
+	Epochs *hold.Epochs
+	// Holds counts what is held on the cluster since the hub went back. It is there if Epochs
+	// are.
+	Holds *hold.Book
 	// Effort is how many ManifestWorks are looked at in parallel, and how often.
 	engine.Effort
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -31,9 +32,12 @@ const (
 
 // planned is what a ManifestWork asks for.
 type planned struct {
-	work  *workv1.ManifestWork
-	items []engine.Item
-	job   engine.Work
+	work   *workv1.ManifestWork
+	record *workv1.AppliedManifestWork
+	items  []engine.Item
+	job    engine.Work
+	// mark is of what is held, nothing if nothing is.
+	mark hold.Mark
 	// withheld are refusals of manifests whose objects are only looked at, by place.
 	withheld map[int]*refusal.Refusal
 	// mayNot begins the sentence about a right that the executor lacks who writes the objects.
@@ -82,7 +86,10 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	p.mayNot = mayNot
+	p.record, p.mayNot = record, mayNot
+	if err := r.mindEpoch(ctx, p, ledger.Entries()); err != nil {
+		return nil, reconcile.Result{}, err
+	}
 	p.job = engine.Work{
 		Name:     work.Name,
 		Owner:    ownerOf(record),
@@ -93,6 +100,7 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		Keep:     keeps(work),
 		HeirOf:   r.heirsOf(work),
 		As:       as,
+		Held:     p.mark.Is(),
 	}
 	return p, reconcile.Result{}, nil
 }
@@ -113,10 +121,7 @@ func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (
 
 // arrange makes the items of the ManifestWork's manifests, each in its way.
 func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
-	raw := make([][]byte, 0, len(p.work.Spec.Workload.Manifests))
-	for _, m := range p.work.Spec.Workload.Manifests {
-		raw = append(raw, m.Raw)
-	}
+	raw := rawOf(p.work)
 	var err error
 	if p.items, err = r.engine.Plan(p.work.Name, raw); err != nil {
 		return err
@@ -137,6 +142,15 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 		it.Way = way
 	}
 	return nil
+}
+
+// rawOf are the manifests of a ManifestWork, as they stand there.
+func rawOf(work *workv1.ManifestWork) [][]byte {
+	raw := make([][]byte, 0, len(work.Spec.Workload.Manifests))
+	for _, m := range work.Spec.Workload.Manifests {
+		raw = append(raw, m.Raw)
+	}
+	return raw
 }
 
 // wayFor is how a manifest is brought, or why it is not.

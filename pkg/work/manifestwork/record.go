@@ -86,6 +86,9 @@ func (k *recordKeeper) ensure(ctx context.Context, work *workv1.ManifestWork) (*
 func (k *recordKeeper) create(ctx context.Context, name string, work *workv1.ManifestWork) (*workv1.AppliedManifestWork, error) {
 	record := &workv1.AppliedManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	k.fill(record, work)
+	if err := k.beginEpoch(ctx, record, work); err != nil {
+		return nil, err
+	}
 	err := k.member.Create(ctx, record, client.FieldOwner(workv1.DefaultFieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		if there, findErr := k.find(ctx, name); there != nil || findErr != nil {

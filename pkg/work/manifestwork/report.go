@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -27,7 +28,9 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	}
 	now := metav1.NewTime(r.options.Clock.Now())
 	status := desiredStatus(p.work, b.Outcomes, now)
-	conditionsOf(&status.Conditions, p.work.Generation, now).removed(b.Denied)
+	says := conditionsOf(&status.Conditions, p.work.Generation, now)
+	says.removed(b.Denied)
+	says.held(p.mark, b.Held)
 	woken := wakes(p.work.Status, status)
 	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
 	if failure != nil {
@@ -37,7 +40,11 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	if woken {
 		return reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
-	return reconcile.Result{RequeueAfter: r.nextLook(p.work.Name, b)}, nil
+	next := r.nextLook(p.work.Name, b)
+	if p.job.Held {
+		next = min(next, hold.Recheck)
+	}
+	return reconcile.Result{RequeueAfter: next}, nil
 }
 
 // wakes reports whether something that was Complete is not any more: it was only looked at,

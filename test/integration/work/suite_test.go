@@ -27,6 +27,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/hold"
 	"fleetgate.io/fleetgate/pkg/work/apply"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/test/artifacts"
@@ -142,7 +143,7 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	}
 	reconciler, err := apply.New(apply.Options{
 		Member: memberName, MemberConfig: memberConfig, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
-		Held: tellHeld,
+		Holds: hold.NewBook(tellHeld),
 	})
 	if err != nil {
 		return nil, err

@@ -370,6 +370,24 @@ func (s *MemberClusterStatus) AgentStatusOf(agent AgentType) *AgentStatus {
 	return agentStatusOf(s.AgentStatus, agent)
 }
 
+// Warning is the first condition that says that somebody is to look at the member although it
+// works; nil if none does.
+func (s *MemberClusterStatus) Warning() *metav1.Condition {
+	for _, bad := range []struct {
+		condition string
+		status    metav1.ConditionStatus
+	}{
+		{ConditionPlacementsHeld, metav1.ConditionTrue},
+		{ConditionHubFollowed, metav1.ConditionFalse},
+		{ConditionAgentOutdated, metav1.ConditionTrue},
+	} {
+		if c := meta.FindStatusCondition(s.Conditions, bad.condition); c != nil && c.Status == bad.status {
+			return c
+		}
+	}
+	return nil
+}
+
 func agentStatusOf(all []AgentStatus, agent AgentType) *AgentStatus {
 	for i := range all {
 		if all[i].Type == agent {

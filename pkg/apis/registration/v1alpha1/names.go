@@ -54,6 +54,14 @@ func RequestName(publicKey []byte) string {
 	return requestNamePrefix + hex.EncodeToString(sum[:])
 }
 
+// ReturningNamespace is where a hub that was built anew leaves what lets agents of the hub in
+// whose place it is come back: a ClusterRegistration for each, by the name of its key. An
+// administrator makes it, and lets agents without a credential get these.
+const ReturningNamespace = "fleet-returning"
+
+// LabelReturning, with the member's name, is on such a ClusterRegistration. The hub writes it.
+const LabelReturning = "fleetgate.io/returning"
+
 // ClusterName is the name of the Cluster that the hub makes for a clientID that
 // no Cluster has.
 func ClusterName(clientID string) string { return clusterNamePrefix + keyHash(clientID) }

@@ -1,0 +1,200 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+// A hub that is gone with its etcd leaves agents whose credentials are worth nothing at the
+// hub that was built anew in its place, and no registration token. They have their keys,
+// though, and the CA of the hub. So that nobody has to visit each of them, the new hub seals a
+// token to the key that stands on the MemberCluster, which an administrator brings from Git
+// and asks for, and leaves it where the agent looks for it without a credential: it asks for
+// nothing, and reads what nobody else can open.
+
+// ReturnControllerName is the name of the controller that ReturnReconciler is.
+const ReturnControllerName = "membercluster.return"
+
+// askedAgain is how often is looked whether what is missing is there.
+const askedAgain = 10 * time.Second
+
+// Reasons of the events on a MemberCluster whose agent is to come back.
+const (
+	// ReasonTakingBack: what lets the agent in is there.
+	ReasonTakingBack = "TakingBack"
+	// ReasonNotTakenBack is a warning: it cannot be made, and why.
+	ReasonNotTakenBack = "NotTakenBack"
+)
+
+// ReturnReconciler lets agents of a hub that is gone come back by their keys.
+type ReturnReconciler struct {
+	// Grants makes credentials.
+	Grants *GrantReconciler
+	// Recorder writes events on MemberClusters.
+	Recorder events.EventRecorder
+}
+
+var _ reconcile.Reconciler = (*ReturnReconciler)(nil)
+
+// SetupWithManager watches MemberClusters that are to be taken back.
+func (r *ReturnReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(ReturnControllerName).
+		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.NewPredicateFuncs(isToReturn))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Grants.Concurrency}).
+		Complete(r)
+}
+
+func isToReturn(mc client.Object) bool { return mc.GetAnnotations()[AnnotationTakeBack] == "true" }
+
+// Reconcile implements reconcile.Reconciler.
+func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	mc, err := r.Grants.getMember(ctx, req.Name)
+	if mc == nil || err != nil || !mc.DeletionTimestamp.IsZero() || !isToReturn(mc) {
+		return ctrl.Result{}, err
+	}
+	former, key, err := parseAgentKey(mc.Annotations[AnnotationAgentKey])
+	if err != nil {
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonNotTakenBack, "TakeBack", "%s: %v", AnnotationAgentKey, err)
+		return ctrl.Result{}, nil
+	}
+	if refuseUnready(mc) != nil {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	err = r.leave(ctx, mc, key)
+	if apierrors.IsNotFound(err) {
+		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonNotTakenBack, "TakeBack",
+			"there is no namespace %s: make it, and let agents without a credential get clusterregistrations there", registrationv1alpha1.ReturningNamespace)
+		return ctrl.Result{RequeueAfter: askedAgain}, nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.done(ctx, mc, former, key)
+}
+
+// leave seals a token to the key, in a ClusterRegistration that the agent finds by it.
+func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster, key []byte) error {
+	bound, err := r.Grants.credentialSecret(ctx, mc)
+	if err != nil {
+		return err
+	}
+	if bound == nil {
+		return apierrors.NewConflict(corev1.Resource("secrets"), clusterv1beta1.AgentCredentialSecret, fmt.Errorf("it is being made"))
+	}
+	request := &registrationv1alpha1.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: registrationv1alpha1.ReturningNamespace, Name: registrationv1alpha1.RequestName(key),
+			Labels: map[string]string{registrationv1alpha1.LabelReturning: mc.Name},
+		},
+		Spec: registrationv1alpha1.ClusterRegistrationSpec{PublicKey: key},
+	}
+	// One of before may hold a token that has ended.
+	if err := client.IgnoreNotFound(r.Grants.Client.Delete(ctx, request.DeepCopy())); err != nil {
+		return fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
+	}
+	if err := r.Grants.Client.Create(ctx, request); err != nil {
+		return fmt.Errorf("creating ClusterRegistration %q: %w", request.Name, err)
+	}
+	credential, err := r.Grants.credentialFor(ctx, mc, bound.UID)
+	if err != nil {
+		return err
+	}
+	if err := r.Grants.recordExpiry(ctx, request, credential.Expires); err != nil {
+		return err
+	}
+	status := registrationv1alpha1.ClusterRegistrationStatus{Granted: true, CredentialUID: bound.UID}
+	if status.SealedToken, err = sealing.Seal(credential, key, request.UID, ""); err != nil {
+		return fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
+	}
+	condition := grantedCondition(nil)
+	condition.LastTransitionTime = metav1.NewTime(r.Grants.Clock.Now())
+	meta.SetStatusCondition(&status.Conditions, condition)
+	return r.Grants.writeStatus(ctx, request, status)
+}
+
+// done has the MemberCluster say that it is this hub's from now on, and whose place that has.
+func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCluster, former string, key []byte) error {
+	own, err := r.Grants.agentKey(ctx, key)
+	if err != nil {
+		return err
+	}
+	base := mc.DeepCopy()
+	delete(mc.Annotations, AnnotationTakeBack)
+	if !strings.HasPrefix(own, former+"/") {
+		metav1.SetMetaDataAnnotation(&mc.ObjectMeta, clusterv1beta1.AnnotationFormerHub, former)
+	}
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, own)
+	if err := r.Grants.Client.Patch(ctx, mc, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("taking MemberCluster %q back: %w", mc.Name, err)
+	}
+	log.FromContext(ctx).Info("The agent with the key of a MemberCluster may come back", "member", mc.Name, "formerHub", former)
+	r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, ReasonTakingBack, "TakeBack", "the agent with key %s may come back", sealing.Fingerprint(key))
+	return nil
+}
+
+// agentKey is what AnnotationAgentKey says on this hub of an agent with a key.
+func (r *GrantReconciler) agentKey(ctx context.Context, key []byte) (string, error) {
+	hub := r.hub.Load()
+	if hub == nil {
+		namespace := &corev1.Namespace{}
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+			return "", fmt.Errorf("reading namespace %q: %w", metav1.NamespaceSystem, err)
+		}
+		uid := string(namespace.UID)
+		hub = &uid
+		r.hub.Store(hub)
+	}
+	return *hub + "/" + base64.StdEncoding.EncodeToString(key), nil
+}
+
+// recordAgentKey writes down whose key a member has, if that is another one now.
+func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1.MemberCluster, key string) error {
+	if mc.Annotations[AnnotationAgentKey] == key {
+		return nil
+	}
+	base := mc.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, key)
+	if err := r.Client.Patch(ctx, mc, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("recording the key of the agent on MemberCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+// parseAgentKey reads AnnotationAgentKey.
+func parseAgentKey(text string) (hub string, key []byte, err error) {
+	hub, encoded, found := strings.Cut(text, "/")
+	if !found || hub == "" {
+		return "", nil, fmt.Errorf("it has to be the UID of a hub, a slash and a key, as that hub wrote it")
+	}
+	if key, err = base64.StdEncoding.DecodeString(encoded); err != nil {
+		return "", nil, fmt.Errorf("its key is not base64")
+	}
+	return hub, key, sealing.CheckPublicKey(key)
+}

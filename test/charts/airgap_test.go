@@ -1,0 +1,69 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charts
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// named are all images that a chart has somebody run.
+func named(t *testing.T, name string, args ...string) []string {
+	t.Helper()
+	rendered, err := render(t, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, found := range regexp.MustCompile(`(?m)(?:image: |--agent-image=)"?([^\s"]+)`).FindAllStringSubmatch(rendered, -1) {
+		all = append(all, found[1])
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// TestWithoutAWayOutNoImageComesFromElsewhere holds docs/airgap.md to the charts: the images to
+// carry over are all that there are, and the commands leave none of them where it was.
+func TestWithoutAWayOutNoImageComesFromElsewhere(t *testing.T) {
+	page := read(t, filepath.Join(root, "docs", "airgap.md"))
+	_, values := registrationValues(t)
+	needed := map[string][]string{
+		"gateway": {"--set=hubURL=https://hub.example.org:6443"},
+		"agent":   {"--values=" + values},
+	}
+	var listed, used []string
+	for _, found := range regexp.MustCompile("image `([^`]+):<version>`").FindAllStringSubmatch(page, -1) {
+		listed = append(listed, found[1])
+	}
+	slices.Sort(listed)
+	for _, chart := range names() {
+		for _, image := range named(t, chart, needed[chart]...) {
+			repository, _, _ := strings.Cut(image, ":")
+			used = append(used, repository)
+		}
+		_, command, found := strings.Cut(page, "helm install "+releaseOf(chart)+" ")
+		if !found {
+			t.Fatalf("docs/airgap.md does not install %s", chart)
+		}
+		command, _, _ = strings.Cut(command, "```")
+		args := needed[chart]
+		for _, flag := range regexp.MustCompile(`--set (\S+)`).FindAllStringSubmatch(command, -1) {
+			args = append(args, "--set="+flag[1])
+		}
+		for _, image := range named(t, chart, args...) {
+			if !strings.HasPrefix(image, "registry.example.org/fleetgate/") {
+				t.Errorf("as docs/airgap.md installs %s, it runs %s", chart, image)
+			}
+		}
+	}
+	slices.Sort(used)
+	if diff := cmp.Diff(listed, slices.Compact(used)); diff != "" {
+		t.Errorf("docs/airgap.md lists other images than charts run (-listed +run):\n%s", diff)
+	}
+}

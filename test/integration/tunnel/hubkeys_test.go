@@ -1,0 +1,87 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// newKey makes a key that signs tokens, and what verifies them.
+func newKey() (private, public []byte) {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	signs, err := x509.MarshalECPrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+	verifies, err := x509.MarshalPKIXPublicKey(key.Public())
+	Expect(err).NotTo(HaveOccurred())
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: signs}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: verifies})
+}
+
+var _ = Describe("The key with which the hub signs tokens", func() {
+	It("is replaced in the order that Kubernetes has, and no agent registers again", func(ctx SpecContext) {
+		f := start(ctx, fleet.Options{Members: []string{member}, Tunnel: fleet.TunnelNative})
+		m := f.Members[0]
+		pki := func(name string) string { return filepath.Join(f.Hub.Dir, "pki", name) }
+		former, err := os.ReadFile(pki("sa.pub"))
+		Expect(err).NotTo(HaveOccurred())
+		// become has the API server sign with one key and take those of others.
+		become := func(private []byte, public ...[]byte) {
+			GinkgoHelper()
+			if private != nil {
+				Expect(os.WriteFile(pki("sa.key"), private, 0o600)).To(Succeed())
+			}
+			Expect(os.WriteFile(pki("sa.pub"), slices.Concat(public...), 0o600)).To(Succeed())
+			Expect(f.Hub.APIServer.Restart(ctx)).To(Succeed())
+		}
+		registrations := countRegistrations(ctx, f)
+		token := tokenOf(ctx, m)
+
+		By("signing with the next, while the former is taken")
+		private, public := newKey()
+		become(private, public, former)
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		Expect(m.Agent.Restart(ctx)).To(Succeed(), "it renews its token when it starts, as each does every hour")
+		Eventually(func(ctx context.Context) string { return headerOf(tokenOf(ctx, m)) }).WithContext(ctx).ShouldNot(Equal(headerOf(token)))
+
+		By("taking the next alone")
+		become(nil, public)
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		Expect(m.Agent.Restart(ctx)).To(Succeed(), "the hub takes its token")
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "nobody registered again")
+	})
+})
+
+// headerOf is the part of a token that names its key.
+func headerOf(token string) string {
+	header, _, _ := strings.Cut(token, ".")
+	return header
+}
+
+// tokenOf is the hub's token that a member's agent has.
+func tokenOf(ctx context.Context, m *fleet.Member) string {
+	GinkgoHelper()
+	client, err := kubernetes.NewForConfig(m.Cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	secret, err := client.CoreV1().Secrets("fleet-system").Get(ctx, "agent-credential", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return string(secret.Data["token"])
+}

@@ -1,0 +1,150 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	clientrest "k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/test/faults"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// patient is how often a user asks again, a tenth of a second later each time than the time
+// before: not for five seconds in all.
+const patient = 9
+
+// What agents come by changes under a constant stream of requests. Two gateways, of which one
+// is started again after the other, as an upgrade does.
+var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"), func() {
+	var (
+		f      *fleet.Fleet
+		object *corev1.ConfigMap
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		f = start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2})
+		object = prepareAll(ctx, f)
+		answers(ctx, f, object)
+	})
+
+	// throughout sends requests while something is done, each of which is answered within five
+	// seconds.
+	throughout := func(ctx context.Context, what string, do func(l *load)) {
+		GinkgoHelper()
+		l := newLoad(f, object)
+		l.retries = patient
+		during(ctx, l, object, func() { do(l) })
+		AddReportEntry("requests while "+what, l.String())
+		Expect(l.wrong).To(BeEmpty())
+		Expect(l.failures).To(BeEmpty())
+		Expect(l.answered).To(BeNumerically(">", 100), "so little was asked that nothing is proved")
+	}
+	// remakeEach gives the gateways their new flags.
+	remakeEach := func(ctx context.Context, l *load) {
+		GinkgoHelper()
+		for replica := range f.Gateways {
+			Expect(f.Remake(ctx, replica)).To(Succeed())
+			answers(ctx, f, object)
+			goesOn(ctx, l)
+		}
+	}
+
+	It("to another URL with another CA loses no request for five seconds", func(ctx SpecContext) {
+		next, err := faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(next.Close)
+		ca := filepath.Join(GinkgoT().TempDir(), "next-ca.pem")
+		Expect(os.WriteFile(ca, next.CA, 0o600)).To(Succeed())
+		registrations := countRegistrations(ctx, f)
+		throughout(ctx, "the hub moves", func(l *load) {
+			f.GatewayArgs = []string{"--move-agents", "--hub-url=" + next.URL, "--hub-ca-file=" + ca}
+			remakeEach(ctx, l)
+			for _, m := range f.Members {
+				Eventually(serverOf).WithContext(ctx).WithArguments(m).Should(Equal(next.URL))
+			}
+			goesOn(ctx, l)
+			answers(ctx, f, object)
+			goesOn(ctx, l)
+		})
+		_, asked := next.Refused()
+		Expect(asked).To(BeNumerically(">", 10), "agents come this way")
+		Expect(countRegistrations(ctx, f)).To(Equal(registrations), "nobody registered again")
+	})
+
+	It("to another port for agents loses none either, and agents follow", func(ctx SpecContext) {
+		throughout(ctx, "the port for agents moves", func(l *load) {
+			Expect(f.MoveAgentsPort()).To(Succeed())
+			remakeEach(ctx, l)
+			for _, m := range f.Members {
+				Eventually(way).WithContext(ctx).WithArguments(m).Should(Equal("port"))
+			}
+			goesOn(ctx, l)
+		})
+	})
+})
+
+var _ = Describe("An agent whose hub moves to where no upgrades pass", func() {
+	It("stays, with its tunnel, until they do", func(ctx SpecContext) {
+		f := start(ctx, fleet.Options{Members: []string{member}, Tunnel: fleet.TunnelNative})
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		next, err := faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(next.Close)
+		next.Set(faults.Faults{NoUpgrades: true})
+		ca := filepath.Join(GinkgoT().TempDir(), "next-ca.pem")
+		Expect(os.WriteFile(ca, next.CA, 0o600)).To(Succeed())
+		former, err := serverOf(ctx, f.Members[0])
+		Expect(err).NotTo(HaveOccurred())
+		followed := func(ctx context.Context) (string, error) {
+			return f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "membercluster", member, `--output=jsonpath={.status.conditions[?(@.type=="HubFollowed")].message}`)
+		}
+
+		f.GatewayArgs = []string{"--move-agents", "--hub-url=" + next.URL, "--hub-ca-file=" + ca}
+		Expect(f.Remake(ctx, 0)).To(Succeed())
+		Eventually(followed).WithContext(ctx).Should(And(ContainSubstring("the agent stays with"), ContainSubstring("no tunnel can be opened there")))
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		Expect(serverOf(ctx, f.Members[0])).To(Equal(former))
+
+		next.Set(faults.Faults{})
+		Eventually(followed).WithContext(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring("the agent comes to " + next.URL))
+		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
+	})
+})
+
+// goesOn waits until some more was answered.
+func goesOn(ctx context.Context, l *load) {
+	GinkgoHelper()
+	before := l.soFar()
+	Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+100))
+}
+
+// serverOf is where a member's agent has its hub.
+func serverOf(ctx context.Context, m *fleet.Member) (string, error) {
+	client, err := kubernetes.NewForConfig(m.Cluster.Config())
+	if err != nil {
+		return "", err
+	}
+	secret, err := client.CoreV1().Secrets("fleet-system").Get(ctx, "agent-credential", metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return string(secret.Data["server"]), nil
+}
+
+func countRegistrations(ctx context.Context, f *fleet.Fleet) string {
+	GinkgoHelper()
+	out, err := f.Kubectl(ctx, f.HubKubeconfig(), "", "get", "clusterregistrations", "--all-namespaces", "--output=jsonpath={.items[*].metadata.uid}")
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
