@@ -211,6 +211,23 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
 	})
 
+	It("has all rights again when it is accepted again before its works are gone", func(ctx SpecContext) {
+		const name = "accepted-again"
+		a := join(ctx, name)
+		ordered(ctx, name, "work", "")
+		deny(ctx, name)
+		binding := &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")}
+		ends := func() (*metav1.Time, error) {
+			live := &rbacv1.RoleBinding{}
+			err := hubClient.Get(ctx, client.ObjectKeyFromObject(binding), live)
+			return live.DeletionTimestamp, err
+		}
+		Eventually(ends).ShouldNot(BeNil())
+		accept(ctx, name)
+		Eventually(ends).Should(BeNil())
+		a.connected(ctx)
+	})
+
 	It("keeps the right to clean up when it was denied before", func(ctx SpecContext) {
 		const name = "denied-works"
 		a := join(ctx, name)
