@@ -25,7 +25,7 @@ const originKey = "hub"
 // store is the Secret, as what keeps certificates wants to have it.
 type store struct {
 	*Keeper
-	// ctx is of the Keeper's run: the interface has no place for it.
+	//lint:ignore containedctx It is that of the Keeper's run: the interface has no place for it.
 	ctx context.Context
 }
 
