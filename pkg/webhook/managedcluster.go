@@ -59,7 +59,7 @@ func (d clustersDefaulter) Default(ctx context.Context, cluster *clusterv1.Manag
 }
 
 func isKlusterlet(user string) bool {
-	return strings.HasPrefix(user, "system:open-cluster-management:")
+	return strings.HasPrefix(user, clusterv1.UserPrefix)
 }
 
 // dateTaints writes when taints came or changed, and returns the keys of those whose time

@@ -164,13 +164,26 @@ func (k *klusterletBed) rights() []time.Duration {
 
 // join has all clusters join, and returns how long that took.
 func (k *klusterletBed) join(ctx context.Context) (time.Duration, error) {
+	k.round++
+	return k.joinThose(ctx, k.names(), k.clusters)
+}
+
+// joinOneByOne has some more join, each when the one before has, as an administrator lets them in.
+func (k *klusterletBed) joinOneByOne(ctx context.Context) error {
+	names := make([]string, 50)
+	for i := range names {
+		names[i] = fmt.Sprintf("alone-%d-%02d", k.round, i)
+	}
+	_, err := k.joinThose(ctx, names, 1)
+	return err
+}
+
+func (k *klusterletBed) joinThose(ctx context.Context, names []string, atATime int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, crowdPatience)
 	defer cancel()
 	k.mu.Lock()
-	k.round++
 	k.asked, k.took = map[string]time.Time{}, nil
 	k.gates = map[gate]chan struct{}{}
-	names := k.names()
 	for _, name := range names {
 		for at := signed; at <= clean; at++ {
 			k.gates[gate{name, at}] = make(chan struct{})
@@ -180,6 +193,7 @@ func (k *klusterletBed) join(ctx context.Context) (time.Duration, error) {
 	writing := make(chan struct{}, concurrency)
 	begin := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
 	for _, name := range names {
 		group.Go(func() error {
 			l := &klusterletLife{klusterletWrites: klusterletWrites{client: k.hub, name: name, requests: k.requests}, bed: k, writing: writing}

@@ -164,7 +164,8 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
 		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
 		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
-		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential"}},
+		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential", "name: agent-certificate"}},
+		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"- --hub-certificate\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 	BeforeAll(func(ctx SpecContext) {
 		l = newFolder()
 		var err error
-		out, err = l.launcher(ctx, "-ocm", "up")
+		out, err = l.launcher(ctx, "-ocm", "-agent-flags=--hub-certificate", "up")
 		Expect(err).NotTo(HaveOccurred(), out)
 		k = &klusterlet{fleet: l, cluster: "edge", proxy: forwardproxy.Start(true)}
 		DeferCleanup(k.proxy.Close)
@@ -190,6 +190,20 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		Expect(strings.Fields(l.hub(ctx, "get", "memberclusters", "--output=jsonpath={.items[*].metadata.name}"))).To(ConsistOf("member-1", "member-2"))
 	})
 
+	It("gives the agents of its members certificates by which managers of add-ons know them", func(ctx SpecContext) {
+		Eventually(func() string {
+			encoded := l.on(ctx, "member-1", `.data.tls\.crt`, "secret", "agent-certificate", "--namespace=fleet-system")()
+			text, err := base64.StdEncoding.DecodeString(encoded)
+			block, _ := pem.Decode(text)
+			if err != nil || block == nil {
+				return encoded
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			Expect(err).NotTo(HaveOccurred())
+			return certificate.Subject.CommonName
+		}).Should(Equal("system:open-cluster-management:member-1:fleetgate"))
+	})
+
 	It("denies both, and lets both in again", func(ctx SpecContext) {
 		approval := func() string {
 			return l.hub(ctx, "get", "membercluster", "member-2", "--output=jsonpath={.spec.taints[*].key}")
@@ -215,6 +229,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 			return strings.Fields(l.hub(ctx, "get", "managedclusters", "--output=jsonpath={.items[*].metadata.name}"))
 		}).Should(Equal([]string{"member-1"}))
 		Eventually(k.renew).WithArguments(ctx).Should(MatchError(ContainSubstring("forbidden")))
+		Eventually(l.on(ctx, "member-2", ".metadata.name", "secret", "agent-certificate", "--namespace=fleet-system")).Should(ContainSubstring("not found"))
 	})
 })
 

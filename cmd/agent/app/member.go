@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -138,6 +139,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 		return nil
 	})
 	group.Go(func() error { return hub.Start(serving) })
+	group.Go(func() error { return a.keepCertificate(serving, hubConfig, member) })
 	group.Go(func() error {
 		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
 	})
@@ -151,17 +153,17 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	return err
 }
 
-// withdraw takes the hub's accounts off a member that has left: their
-// ManagedServiceAccounts go with the member's namespace, which the agent sees no more.
+// withdraw takes the hub's accounts off a member that has left, whose ManagedServiceAccounts
+// go with the member's namespace, which the agent sees no more, and the agent's certificate.
 func (a *agent) withdraw(ctx context.Context) {
 	const attempts = 5
 	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace}
 	for range attempts {
-		err := tokens.Withdraw(ctx)
+		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		log.FromContext(ctx).Info("Could not remove the hub's accounts from the member; what is left goes when the hub has a place for it again", "error", err.Error())
+		log.FromContext(ctx).Info("Could not remove what was the hub's from the member; what is left goes when the hub has a place for it again", "error", err.Error())
 		select {
 		case <-ctx.Done():
 		case <-time.After(memberRetry):

@@ -22,6 +22,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/cluster/enroll"
 	"fleetgate.io/fleetgate/pkg/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
@@ -69,6 +70,7 @@ type Options struct {
 
 	NamespacedApplier string
 	CollectNamespaces bool
+	HubCertificate    bool
 
 	Components    []string
 	AgentID       string
@@ -141,6 +143,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 		"Name of the ServiceAccount as which Works of ResourcePlacements are applied, in the placement's namespace on the member. Empty: as the agent.")
 	flags.BoolVar(&o.CollectNamespaces, "collect-namespaces", o.CollectNamespaces,
 		"Tell the hub the names of the member's namespaces, up to 200, and keep that up to date: new ResourcePlacements leave a member out that does not have theirs.")
+	flags.BoolVar(&o.HubCertificate, "hub-certificate", o.HubCertificate,
+		"Have a client's certificate of the hub, of the user system:open-cluster-management:MEMBER:"+certificate.Agent+", in Secret "+certificate.Secret+" of --namespace: by that name managers of Open Cluster Management's add-ons know the cluster.")
 	flags.StringSliceVar(&o.Components, "components", o.Components,
 		"What the agent does: all, or works, which is to apply the ManifestWorks in the namespace on the hub that has --member-name, as a cluster has it whose registration another agent keeps, and nothing else.")
 	flags.StringVar(&o.AgentID, "agent-id", o.AgentID, "Tells agents that apply ManifestWorks on one cluster apart: AppliedManifestWorks with this ID are this agent's to look after. "+
@@ -278,6 +282,9 @@ func (o *Options) validateHub() []error {
 			all = append(all, errors.New("--hub-url, --hub-ca-file, --hub-token-file and --hub-kubeconfig do nothing without --member-name"))
 		}
 		return all
+	}
+	if o.HubCertificate {
+		all = append(all, errors.New("--hub-certificate is for an agent that registers: a hub gives certificates to the accounts that it makes"))
 	}
 	namespace := clusterv1beta1.MemberNamespace(o.MemberName)
 	if o.doesWorksOnly() {

@@ -9,9 +9,13 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestARequestThatNobodySignsIsToldOf(t *testing.T) {
@@ -32,6 +36,34 @@ func TestARequestThatNobodySignsIsToldOf(t *testing.T) {
 	for _, part := range []string{"Warning NotSigned", "--csr-signer-cert", "agent of fleetgate"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q is not in %q", part, said)
+		}
+	}
+}
+
+func TestARequestThatHasServedIsRemoved(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := certificatesv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	served := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "edge-x7k2p", UID: "1", CreationTimestamp: metav1.NewTime(served.Add(-time.Hour))}}
+	csr.Status.Certificate = []byte("certificate")
+	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, LastUpdateTime: metav1.NewTime(served)}}
+	for after, want := range map[time.Duration]struct {
+		again time.Duration
+		gone  bool
+	}{
+		0:               {10 * time.Minute, false},
+		9 * time.Minute: {time.Minute, false},
+		keepServed:      {0, true},
+		24 * time.Hour:  {0, true},
+	} {
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(csr.DeepCopy()).Build()
+		a := &Approver{Client: hub, Clock: clocktesting.NewFakePassiveClock(served.Add(after))}
+		got, err := a.remove(t.Context(), csr)
+		gone := apierrors.IsNotFound(hub.Get(t.Context(), client.ObjectKeyFromObject(csr), csr.DeepCopy()))
+		if err != nil || got.RequeueAfter != want.again || gone != want.gone {
+			t.Errorf("%s after it had served: again in %s, gone: %t, %v", after, got.RequeueAfter, gone, err)
 		}
 	}
 }

@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// UserPrefix begins the names of klusterlets as users, and of the group of each cluster.
-	UserPrefix = "system:open-cluster-management:"
-	// Everyone is the group of all klusterlets.
-	Everyone = UserPrefix + "managed-clusters"
 	// addOnLabel is on requests of add-ons, which are not judged here.
 	addOnLabel = "open-cluster-management.io/addon-name"
 	// largest is how many bytes a request has at most; those of klusterlets have some 500.
@@ -60,7 +56,7 @@ type Ask struct {
 }
 
 // CommonName is the name of the user that the certificate makes.
-func (a Ask) CommonName() string { return UserPrefix + a.Cluster + ":" + a.Agent }
+func (a Ask) CommonName() string { return clusterv1.UserPrefix + a.Cluster + ":" + a.Agent }
 
 // Concerns is true for requests that are a klusterlet's by their label, whatever they ask.
 func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
@@ -162,9 +158,9 @@ func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
 		}
 	}
 	slices.Sort(groups)
-	own := UserPrefix + cluster
-	if !slices.Equal(groups, []string{own}) && !slices.Equal(groups, slices.Sorted(slices.Values([]string{own, Everyone}))) {
-		return "", not("its organizations are %q, not %q, and %q if any", groups, own, Everyone)
+	own := clusterv1.UserPrefix + cluster
+	if !slices.Equal(groups, []string{own}) && !slices.Equal(groups, slices.Sorted(slices.Values([]string{own, clusterv1.AgentsGroup}))) {
+		return "", not("its organizations are %q, not %q, and %q if any", groups, own, clusterv1.AgentsGroup)
 	}
 	if len(names) != 1 {
 		return "", not("it has %d common names, not one", len(names))

@@ -6,6 +6,7 @@ package klusterlet
 import (
 	"slices"
 
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/refusal"
 )
 
@@ -22,10 +23,6 @@ const (
 	// Warn leaves the request to a person, who has to be told that it may be a theft.
 	Warn
 )
-
-// MemberAgent is the name under which the agent of a member of ours may have a certificate, to
-// be known to managers of add-ons.
-const MemberAgent = "fleetgate"
 
 // Standing is what the hub knows of the cluster that a request names.
 type Standing struct {
@@ -53,7 +50,7 @@ func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal)
 	trusted := slices.Contains(users, ask.Requester)
 	switch {
 	case ask.Requester == ask.CommonName(),
-		cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == MemberAgent:
+		cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == certificate.Agent:
 		return Renew, nil
 	case !cluster.Known || cluster.Denied:
 		return Wait, nil

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 )
 
 // anAsk is what a klusterlet asks, before a case changes it.
@@ -203,11 +204,11 @@ func TestTheAgentOfAMemberAsksForOneName(t *testing.T) {
 		standing Standing
 		want     Answer
 	}{
-		"its own":                      {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
+		"its own":                      {Ask{Cluster: "edge", Agent: certificate.Agent, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Renew},
 		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"another member's":             {Ask{Cluster: "edge-1", Agent: MemberAgent, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
-		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: MemberAgent, Requester: account}, Standing{Known: true}, Wait},
-		"by nobody":                    {Ask{Cluster: "edge", Agent: MemberAgent}, Standing{Known: true}, Wait},
+		"another member's":             {Ask{Cluster: "edge-1", Agent: certificate.Agent, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
+		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: certificate.Agent, Requester: account}, Standing{Known: true}, Wait},
+		"by nobody":                    {Ask{Cluster: "edge", Agent: certificate.Agent}, Standing{Known: true}, Wait},
 	} {
 		if got, _ := Judge(tc.ask, tc.standing, nil); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
@@ -283,7 +284,7 @@ func checkRead(t *testing.T, csr *certificatesv1.CertificateSigningRequest) {
 		t.Errorf("read %+v of the user %q", ask, signed.Subject.CommonName)
 	}
 	for _, group := range signed.Subject.Organization {
-		if group != UserPrefix+ask.Cluster && group != Everyone {
+		if group != clusterv1.UserPrefix+ask.Cluster && group != clusterv1.AgentsGroup {
 			t.Errorf("read %+v of a member of %q", ask, group)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/cluster/managed"
 )
 
@@ -74,7 +75,7 @@ func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (mana
 	seats := cluster.FleetSeats()
 	return managed.Subjects{
 		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
-		Certified: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: Ask{Cluster: of.Name, Agent: MemberAgent}.CommonName()}},
+		Certified: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: Ask{Cluster: of.Name, Agent: certificate.Agent}.CommonName()}},
 	}, nil
 }
 

@@ -85,7 +85,7 @@ func Klusterlets(cluster string) []rbacv1.Subject {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}
 	}
-	return []rbacv1.Subject{group("system:open-cluster-management:" + cluster), group("open-cluster-management:" + cluster)}
+	return []rbacv1.Subject{group(clusterv1.UserPrefix + cluster), group("open-cluster-management:" + cluster)}
 }
 
 // clusterRole is what a cluster's agents may do outside of its namespace. One that is

@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,6 +128,17 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}),
 		Entry("list another's ManifestWorks", func(ctx SpecContext, own client.Client) error {
 			return own.List(ctx, &workv1.ManifestWorkList{}, client.InNamespace("victim"))
+		}),
+		Entry("list another's add-ons", func(ctx SpecContext, own client.Client) error {
+			return own.List(ctx, addOns(), client.InNamespace("victim"))
+		}),
+		Entry("make an add-on, also of its own", func(ctx SpecContext, own client.Client) error {
+			addOn := &unstructured.Unstructured{}
+			addOn.SetGroupVersionKind(addOns().GroupVersionKind())
+			addOn.SetKind("ManagedClusterAddOn")
+			addOn.SetNamespace("vict")
+			addOn.SetName("own")
+			return own.Create(ctx, addOn)
 		}),
 		Entry("make a ManifestWork, also of its own", func(ctx SpecContext, own client.Client) error {
 			return own.Create(ctx, &workv1.ManifestWork{ObjectMeta: build.In("vict", "own")})
@@ -300,4 +312,11 @@ func expectNoRights(ctx SpecContext, name string) {
 		roles, err := clientset.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{LabelSelector: clusterv1.ClusterNameLabel + "=" + name})
 		return len(bindings.Items) + len(roles.Items), err
 	}).WithTimeout(300 * time.Millisecond).Should(BeZero())
+}
+
+func addOns() *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
+	list.SetKind("ManagedClusterAddOnList")
+	return list
 }

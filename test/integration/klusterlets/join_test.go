@@ -76,6 +76,18 @@ var _ = Describe("A cluster with a klusterlet", func() {
 			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Available", "True")))
 	})
 
+	It("brings labels and annotations of its own when it asks", func(ctx SpecContext) {
+		const name = "brings"
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		cluster.Labels = map[string]string{"env": "production"}
+		cluster.Annotations = map[string]string{"agent.open-cluster-management.io/foo": "bar"}
+		expect.Created(ctx, newAgent(ctx, name).asking(), cluster)
+		accept(ctx, name)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		Expect(clusterOf(ctx, name)).To(And(
+			HaveField("Labels", HaveKeyWithValue("env", "production")), HaveField("Annotations", HaveKeyWithValue("agent.open-cluster-management.io/foo", "bar"))))
+	})
+
 	It("renews its certificate with nobody's help", func(ctx SpecContext) {
 		a := join(ctx, "renews")
 		old := a.certificate
@@ -109,6 +121,23 @@ var _ = Describe("A cluster with a klusterlet", func() {
 		approve(ctx, request)
 		again.fetch(ctx, again.asking(), request)
 		again.connected(ctx)
+	})
+
+	It("has another agent with another key, which bootstraps anew, when a person approves that", func(ctx SpecContext) {
+		const name = "bootstraps-anew"
+		join(ctx, name)
+		another := newAgent(ctx, name)
+		another.name = "fghij"
+		request := another.ask(ctx, another.asking())
+		Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("OtherKey"))
+		approve(ctx, request)
+		another.fetch(ctx, another.asking(), request)
+		another.connected(ctx)
+		another.renewLease(ctx, time.Now())
+		own := another.hub()
+		renewed := another.ask(ctx, own)
+		another.fetch(ctx, own, renewed)
+		Expect(decisionsOn(ctx, renewed)).To(Equal([]string{"Approved/AutoApprovedByHubCSRApprovingController"}))
 	})
 
 	It("is admitted at once for those who are trusted with that, and once only", func(ctx SpecContext) {

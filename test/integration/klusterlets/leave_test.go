@@ -5,6 +5,7 @@ package klusterlets_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,6 +94,30 @@ var _ = Describe("A cluster that is deleted", func() {
 		join(ctx, name)
 	})
 
+	It("goes with its add-ons first, and then with its works", func(ctx SpecContext) {
+		const name = "with-add-ons"
+		a := join(ctx, name)
+		ordered(ctx, name, "work", "")
+		addOn := &unstructured.Unstructured{}
+		addOn.SetAPIVersion("addon.open-cluster-management.io/v1alpha1")
+		addOn.SetKind("ManagedClusterAddOn")
+		addOn.SetNamespace(name)
+		addOn.SetName("held")
+		addOn.SetFinalizers([]string{"example.com/held"})
+		expect.Created(ctx, hubClient, addOn)
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
+		Eventually(func() (*metav1.Time, error) {
+			err := hubClient.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)
+			return addOn.GetDeletionTimestamp(), err
+		}).ShouldNot(BeNil())
+		Consistently(going).WithArguments(ctx, name).Should(BeEmpty())
+		Expect(hubClient.Patch(ctx, addOn, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+		Eventually(going).WithArguments(ctx, name).Should(Equal([]string{"work"}))
+		a.cleanUp(ctx, "work")
+		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+	})
+
 	It("goes without its agent when somebody says that it is gone for good", func(ctx SpecContext) {
 		const name = "gone"
 		join(ctx, name)
@@ -134,6 +160,25 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(expect.Gone(ctx, hubClient, &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")})).Should(BeTrue())
 	})
 
+	It("is as before, with the certificate that its agent has, when somebody takes its finalizers off and makes it again", func(ctx SpecContext) {
+		const name = "restored-whole"
+		a := join(ctx, name)
+		ordered(ctx, name, "kept", "")
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
+		Eventually(func() error {
+			return client.IgnoreNotFound(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))
+		}).Should(Succeed())
+		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+		again := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name), Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60}}
+		Expect(hubClient.Create(ctx, again)).To(Succeed())
+		a.connected(ctx)
+		a.renewLease(ctx, time.Now())
+		a.report(ctx, metav1.ConditionTrue, "ManagedClusterAvailable")
+		Eventually(taintsOf).WithArguments(ctx, name).Should(BeEmpty())
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+	})
+
 	It("tells others who hold it that nothing of this is left", func(ctx SpecContext) {
 		const name = "held-by-others"
 		join(ctx, name)
@@ -164,6 +209,23 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "False/HubClusterAdminDenied"))
 		own := a.hub()
 		Eventually(func() error { return own.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+	})
+
+	It("has all rights again when it is accepted again before its works are gone", func(ctx SpecContext) {
+		const name = "accepted-again"
+		a := join(ctx, name)
+		ordered(ctx, name, "work", "")
+		deny(ctx, name)
+		binding := &rbacv1.RoleBinding{ObjectMeta: build.In(name, rolePrefix+name+":work")}
+		ends := func() (*metav1.Time, error) {
+			live := &rbacv1.RoleBinding{}
+			err := hubClient.Get(ctx, client.ObjectKeyFromObject(binding), live)
+			return live.DeletionTimestamp, err
+		}
+		Eventually(ends).ShouldNot(BeNil())
+		accept(ctx, name)
+		Eventually(ends).Should(BeNil())
+		a.connected(ctx)
 	})
 
 	It("keeps the right to clean up when it was denied before", func(ctx SpecContext) {

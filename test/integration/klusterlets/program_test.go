@@ -112,6 +112,45 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Expect(err).To(And(Satisfy(apierrors.IsBadRequest), MatchError(ContainSubstring(`It is not allowed to set TimeAdded of Taint "new".`))))
 	})
 
+	It("lets people who may change a cluster do so without the rights to accept it or to move it, which they do not", func(ctx SpecContext) {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("changed"), Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		expect.CreatedForSpec(ctx, hubClient, cluster)
+		replaced := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":null,"k":"v"}},"spec":{"leaseDurationSeconds":0}}`)
+		Expect(people.Patch(ctx, cluster, replaced)).To(Succeed())
+		Expect(cluster.Labels).To(And(HaveKeyWithValue("k", "v"), HaveKeyWithValue("cluster.open-cluster-management.io/clusterset", "default")))
+		Expect(cluster.Spec.LeaseDurationSeconds).To(BeEquivalentTo(60))
+		Expect(people.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":""}}}`))).To(Succeed())
+		Expect(cluster.Labels).To(HaveKeyWithValue("cluster.open-cluster-management.io/clusterset", "default"))
+	})
+
+	It("accepts no cluster whose namespace is being deleted, new or not", func(ctx SpecContext) {
+		for _, name := range []string{"goes-before", "goes-after"} {
+			namespace := build.Namespace(name)
+			namespace.Finalizers = []string{"example.com/held"}
+			expect.Created(ctx, hubClient, namespace)
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(hubClient.Patch(ctx, namespace, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
+			})
+		}
+		after := &clusterv1.ManagedCluster{ObjectMeta: build.Named("goes-after")}
+		expect.CreatedForSpec(ctx, hubClient, after)
+		for _, name := range []string{"goes-before", "goes-after"} {
+			Expect(hubClient.Delete(ctx, build.Namespace(name))).To(Succeed())
+		}
+		before := &clusterv1.ManagedCluster{ObjectMeta: build.Named("goes-before"), Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true}}
+		terminating := And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("is terminating")))
+		Expect(hubClient.Create(ctx, before)).To(terminating)
+		Expect(hubClient.Patch(ctx, after, expect.MergePatch(`{"spec":{"hubAcceptsClient":true}}`))).To(terminating)
+	})
+
+	It("answers under OCM's names, in OCM's words", func(ctx SpecContext) {
+		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named("no-address"), Spec: clusterv1.ManagedClusterSpec{
+			ManagedClusterClientConfigs: []clusterv1.ClientConfig{{URL: "127.0.0.1:8001"}},
+		}}
+		Expect(hubClient.Create(ctx, cluster)).To(MatchError(
+			`admission webhook "managedclustervalidators.admission.cluster.open-cluster-management.io" denied the request: url "127.0.0.1:8001" is invalid in client configs`))
+	})
+
 	DescribeTable("refuses with 400", func(ctx SpecContext, name, address, said string) {
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
 		if address != "" {
@@ -134,6 +173,9 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		Eventually(func() error { return people.Create(ctx, cluster()) }).Should(Succeed())
 		DeferCleanup(func(ctx SpecContext) { expect.Removed(ctx, hubClient, cluster()) })
 
+		at := cluster()
+		at.Name, at.Spec.HubAcceptsClient = "accepted-by-jane", true
+		Expect(people.Create(ctx, at)).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("HubAcceptsClient"))))
 		err := people.Patch(ctx, cluster(), accepted)
 		Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring(
 			`managedclusters/accept.cluster.open-cluster-management.io "of-jane" is forbidden: user "jane" cannot update the HubAcceptsClient field`))))
@@ -157,6 +199,10 @@ var _ = Describe("The gateway's program with --apis=ocm --ocm=registration", Ord
 		grant(ctx, "bind-of-jane", rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"managedclustersets/bind"}, ResourceNames: []string{"team-a"}, Verbs: []string{"create"}})
 		Eventually(func() error { return people.Create(ctx, binding("team-a", "team-a")) }).Should(Succeed())
 		Expect(hubClient.Patch(ctx, binding("team-a", ""), expect.MergePatch(`{"spec":{"clusterSet":"b"}}`))).To(Satisfy(apierrors.IsBadRequest))
+		By("asking nothing of who changes its labels")
+		others := binding("of-others", "of-others")
+		Expect(hubClient.Create(ctx, others)).To(Succeed())
+		Expect(people.Patch(ctx, others, expect.MergePatch(`{"metadata":{"labels":{"owner":"jane"}}}`))).To(Succeed())
 	})
 })
 

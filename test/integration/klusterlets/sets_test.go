@@ -49,6 +49,15 @@ var _ = Describe("A ManagedClusterSet", func() {
 		}
 		Eventually(setSays).WithArguments(ctx, "by-label").Should(Equal("False/ClustersSelected: 2 ManagedClusters selected"))
 		Eventually(setSays).WithArguments(ctx, "by-selector").Should(Equal("False/ClustersSelected: 2 ManagedClusters selected"))
+		By("one of them moving to another")
+		moved := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"elsewhere","of":"nothing"}}}`)
+		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("set-2")}, moved)).To(Succeed())
+		for _, set := range []string{"by-label", "by-selector"} {
+			Eventually(setSays).WithArguments(ctx, set).Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
+		}
+		back := expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":"by-label","of":"sets"}}}`)
+		Expect(hubClient.Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named("set-2")}, back)).To(Succeed())
+		Eventually(setSays).WithArguments(ctx, "by-label").Should(Equal("False/ClustersSelected: 2 ManagedClusters selected"))
 		expect.Removed(ctx, hubClient, &clusterv1.ManagedCluster{ObjectMeta: build.Named("set-1")})
 		Eventually(setSays).WithArguments(ctx, "by-label").Should(Equal("False/ClustersSelected: 1 ManagedClusters selected"))
 		Expect(expect.Cells(ctx, hub.Config(), "/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets/by-label")).To(HaveKeyWithValue("Empty", "False"))
@@ -64,9 +73,19 @@ var _ = Describe("A ManagedClusterSet", func() {
 		}
 		Eventually(selector("default")).Should(BeEquivalentTo("ExclusiveClusterSetLabel"))
 		Eventually(selector("global")).Should(BeEquivalentTo("LabelSelector"))
-		global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("global")}
-		Expect(hubClient.Delete(ctx, global)).To(Succeed())
+		for _, name := range []string{"default", "global"} {
+			Expect(hubClient.Delete(ctx, &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named(name)})).To(Succeed())
+		}
+		Eventually(selector("default")).Should(BeEquivalentTo("ExclusiveClusterSetLabel"))
 		Eventually(selector("global")).Should(BeEquivalentTo("LabelSelector"))
+		few := `{"metadata":{"annotations":{"of":"people"}},"spec":{"clusterSelector":{"labelSelector":{"matchLabels":{"vendor":"some"}}}}}`
+		global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("global")}
+		Expect(hubClient.Patch(ctx, global, expect.MergePatch(few))).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(hubClient.Get(ctx, client.ObjectKeyFromObject(global), global)).To(Succeed())
+			g.Expect(global.Spec.ClusterSelector.LabelSelector.MatchLabels).To(BeEmpty())
+		}).Should(Succeed())
+		Expect(global.Annotations).To(HaveKeyWithValue("of", "people"))
 
 		other := `{"metadata":{"labels":{"team":"a"}},"spec":{"clusterSelector":{"selectorType":"LabelSelector"}}}`
 		usual := &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("default")}

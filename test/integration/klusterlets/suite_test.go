@@ -73,7 +73,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	clientset, err = kubernetes.NewForConfig(build.Unlimited(hub.Config()))
 	Expect(err).NotTo(HaveOccurred())
 	ours, err := crds.ForHub(clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupName)
-	onehub.Serve(hub, ours, err)
+	onehub.Serve(hub, append(ours, addOnKind()), err)
 	giveTheGatewayItsRights(ctx)
 	enforcePolicies(ctx)
 	Expect(klusterlet.EnsureBootstrap(ctx, asGateway(), hub.URL, hub.CABundle)).To(Succeed())

@@ -14,7 +14,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +34,7 @@ import (
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/transcript"
 )
 
 // takenHub is a hub that Open Cluster Management runs.
@@ -94,6 +97,43 @@ func (h *takenHub) versions(ctx context.Context) map[string]string {
 	return versions
 }
 
+// types runs those of a page's commands that have a word in them, and compares what they print.
+func (h *takenHub) types(ctx context.Context, page *transcript.Transcript, word string) {
+	GinkgoHelper()
+	typed := 0
+	for _, c := range page.Commands {
+		if !strings.Contains(c.Line, word) {
+			continue
+		}
+		typed++
+		out, err := program.Kubectl(ctx, h.Cluster, "", strings.Fields(c.Line)[1:]...)
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(MatchRegexp(c.Pattern()), c.Line)
+	}
+	Expect(typed).To(BeNumerically(">", 2))
+}
+
+// deployments are those of OCM's operator and controllers, which run nowhere here.
+func deployments() []client.Object {
+	var all []client.Object
+	for _, name := range []string{
+		"cluster-manager", "cluster-manager-registration-controller", "cluster-manager-registration-webhook",
+		"cluster-manager-placement-controller", "cluster-manager-work-controller", "cluster-manager-work-webhook",
+	} {
+		namespace, labels := "open-cluster-management-hub", map[string]string{"app": name}
+		if name == "cluster-manager" {
+			namespace = "open-cluster-management"
+		}
+		all = append(all, &appsv1.Deployment{
+			ObjectMeta: build.In(namespace, name),
+			Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "manager"}}},
+			}},
+		})
+	}
+	return all
+}
+
 // lease is one that somebody renewed now.
 func lease(namespace, name string, seconds int32) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: build.In(namespace, name), Spec: coordinationv1.LeaseSpec{
@@ -135,6 +175,7 @@ func newTakenHub(ctx context.Context) *takenHub {
 	_, err = envtest.InstallCRDs(cluster.Config(), envtest.CRDInstallOptions{CRDs: append(append(works, clusters...), addOnKind()), MaxTime: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 	h.write(ctx, "ocm-fleet.yaml")
+	expect.Created(ctx, h.client, append([]client.Object{build.Namespace("open-cluster-management")}, deployments()...)...)
 	for _, name := range []string{"taken-1", "taken-2"} {
 		h.write(ctx, "ocm-hub.yaml", "CLUSTER", name)
 		renewed := lease(name, clusterv1.ClusterLease, 60)
@@ -165,7 +206,10 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		Expect(program.Refused(ctx, h.Cluster, append(flags, "--adopt")...)).To(ContainSubstring("is running (Lease open-cluster-management-hub/registration-controller-lock)"))
 		Expect(h.versions(ctx)).To(Equal(before))
 
-		By("adopting when all of its controllers are stopped")
+		By("adopting when all of its controllers are stopped, as the page says")
+		page, err := transcript.Read(filepath.Join("..", "..", "..", "docs", "migrate-ocm.md"))
+		Expect(err).NotTo(HaveOccurred())
+		h.types(ctx, page, " scale ")
 		Expect(h.client.Delete(ctx, running)).To(Succeed())
 		program.Gateway(ctx, h.Cluster, append(flags, "--adopt")...)
 		adopted := &apiextensionsv1.CustomResourceDefinition{}
@@ -175,6 +219,9 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 				g.Expect(adopted.Labels).To(HaveKeyWithValue("app.kubernetes.io/managed-by", "fleetgate"))
 			}
 		}).Should(Succeed())
+
+		By("seeing that clusters are there, as the page says")
+		h.types(ctx, page, " get ")
 
 		By("its webhooks being asked: a cluster that comes is put into the default set")
 		third := &clusterv1.ManagedCluster{ObjectMeta: build.Named("taken-3")}

@@ -5,6 +5,10 @@ package klusterlets_test
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,12 +18,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
@@ -157,7 +163,7 @@ var _ = Describe("A member of our own agent", func() {
 		const name = "certified"
 		newMember(ctx, name, true)
 		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
-		a := &agent{cluster: name, name: klusterlet.MemberAgent, bootstrap: accountOf(name)}
+		a := &agent{cluster: name, name: certificate.Agent, bootstrap: accountOf(name)}
 		var request string
 		Eventually(func() error {
 			csr := a.request()
@@ -179,6 +185,71 @@ var _ = Describe("A member of our own agent", func() {
 		By("getting none any more when it is denied")
 		deny(ctx, name)
 		Eventually(func() error { return a.asking().Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+	})
+
+	It("keeps that certificate by itself from when it is let in, also when it starts again, and one of each hub", func(ctx SpecContext) {
+		const name = "keeps"
+		namespace := expect.FreshNamespace(ctx, hubClient)
+		key := client.ObjectKey{Namespace: namespace, Name: certificate.Secret}
+		account, err := kubernetes.NewForConfig(build.Unlimited(accountOf(name)))
+		Expect(err).NotTo(HaveOccurred())
+		keep := func(origin string) (stop func()) {
+			keeper := &certificate.Keeper{Member: clientset, Namespace: namespace, Hub: account, Origin: origin, Cluster: name}
+			keeping, end := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() { ended <- keeper.Run(keeping) }()
+			return sync.OnceFunc(func() {
+				end()
+				Expect(<-ended).To(Succeed())
+			})
+		}
+		kept := func(g Gomega) *corev1.Secret {
+			secret := &corev1.Secret{}
+			g.Expect(hubClient.Get(ctx, key, secret)).To(Succeed())
+			return secret
+		}
+		named := func(g Gomega) string {
+			block, _ := pem.Decode(kept(g).Data[corev1.TLSCertKey])
+			g.Expect(block).NotTo(BeNil())
+			leaf, err := x509.ParseCertificate(block.Bytes)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(leaf.NotAfter).To(BeTemporally("<", time.Now().Add(31*24*time.Hour)))
+			return leaf.Subject.CommonName
+		}
+		stop := keep("https://hub")
+		DeferCleanup(func() { stop() })
+		Consistently(func() error { return hubClient.Get(ctx, key, &corev1.Secret{}) }).Should(Satisfy(apierrors.IsNotFound))
+		newMember(ctx, name, true)
+		Eventually(named).Should(Equal("system:open-cluster-management:keeps:fleetgate"))
+		first := kept(Default)
+		config := rest.AnonymousClientConfig(hub.Config())
+		config.CertData, config.KeyData = first.Data[corev1.TLSCertKey], first.Data[corev1.TLSPrivateKeyKey]
+		a := &agent{cluster: name, name: certificate.Agent}
+		Expect(expect.Client(build.Unlimited(config), kinds()).Create(ctx, a.request())).To(Succeed())
+
+		By("starting again")
+		stop()
+		stop = keep("https://hub")
+		Consistently(func(g Gomega) string { return kept(g).ResourceVersion }).Should(Equal(first.ResourceVersion))
+
+		By("starting again, when somebody broke what it kept")
+		stop()
+		Expect(hubClient.Patch(ctx, first, expect.MergePatch(`{"stringData":{"tls.crt":"none"}}`))).To(Succeed())
+		stop = keep("https://hub")
+		Eventually(named).Should(Equal("system:open-cluster-management:keeps:fleetgate"))
+
+		By("belonging to another hub")
+		stop()
+		before := kept(Default)
+		stop = keep("https://other")
+		Eventually(func(g Gomega) map[string][]byte { return kept(g).Data }).Should(And(
+			HaveKeyWithValue("hub", []byte("https://other")), Not(HaveKeyWithValue(corev1.TLSCertKey, before.Data[corev1.TLSCertKey]))))
+
+		By("leaving")
+		stop()
+		Expect(certificate.Forget(ctx, clientset, namespace)).To(Succeed())
+		Expect(hubClient.Get(ctx, key, &corev1.Secret{})).To(Satisfy(apierrors.IsNotFound))
+		Expect(certificate.Forget(ctx, clientset, namespace)).To(Succeed())
 	})
 
 	It("is let in by one decision, whichever of the two is written", func(ctx SpecContext) {

@@ -12,6 +12,15 @@ const (
 	ClusterSetLabel = GroupName + "/clusterset"
 )
 
+// Users and groups of clusters' agents that have certificates.
+const (
+	// UserPrefix begins the names of agents as users, UserPrefix + cluster + ":" + agent, and of
+	// the group of each cluster, UserPrefix + cluster.
+	UserPrefix = "system:open-cluster-management:"
+	// AgentsGroup is the group of the agents of all clusters.
+	AgentsGroup = UserPrefix + "managed-clusters"
+)
+
 // Annotations.
 const (
 	// CleanupPriorityAnnotation, on what is in a cluster's namespace, orders how it goes

@@ -1,0 +1,37 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"fleetgate.io/fleetgate/pkg/cluster/certificate"
+)
+
+// keepCertificate keeps a client's certificate of the hub, if the agent is to have one.
+func (a *agent) keepCertificate(ctx context.Context, hubConfig *rest.Config, member string) error {
+	if !a.HubCertificate {
+		return nil
+	}
+	hub, err := kubernetes.NewForConfig(hubConfig)
+	if err != nil {
+		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
+	}
+	return (&certificate.Keeper{
+		Member: a.clientset, Namespace: a.Namespace, Hub: hub, Origin: cmp.Or(a.enroller.Origin(), hubConfig.Host), Cluster: member,
+	}).Run(ctx)
+}
+
+// forgetCertificate removes it from a member that has left.
+func (a *agent) forgetCertificate(ctx context.Context) error {
+	if !a.HubCertificate {
+		return nil
+	}
+	return certificate.Forget(ctx, a.clientset, a.Namespace)
+}
