@@ -96,6 +96,31 @@ func TestAHubLeavesATokenForWhoIsToComeBackAndForNobodyElse(t *testing.T) {
 	}
 }
 
+// Whoever holds a registration token writes the labels of its own request.
+func TestARequestThatCallsItselfReturningIsRevokedAsOthers(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	hub := returningHub(t, now, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}})
+	request := &registrationv1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "clusters", Name: "request-1", Labels: map[string]string{registrationv1alpha1.LabelReturning: "m"},
+	}}
+	if err := hub.Create(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	condition := grantedCondition(nil)
+	condition.LastTransitionTime = metav1.NewTime(now)
+	request.Status = registrationv1alpha1.ClusterRegistrationStatus{Granted: true, ClusterName: "gone", Conditions: []metav1.Condition{condition}}
+	if err := hub.Status().Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	r := &GrantReconciler{Client: hub, Live: hub, Clock: testingclock.NewFakePassiveClock(now), AgentTokenLifetime: time.Hour}
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(request)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(request), request); err == nil {
+		t.Error("a request whose Cluster was deleted keeps its answer")
+	}
+}
+
 // returningHub grants tokens until a time.
 func returningHub(t *testing.T, expires time.Time, mc *clusterv1beta1.MemberCluster) client.WithWatch {
 	t.Helper()

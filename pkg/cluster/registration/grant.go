@@ -344,7 +344,7 @@ func (r *GrantReconciler) keepGranted(ctx context.Context, request *registration
 		return ctrl.Result{}, nil
 	}
 	revoked := false
-	if request.Labels[registrationv1alpha1.LabelReturning] == "" {
+	if request.Namespace != registrationv1alpha1.ReturningNamespace { // There it is nobody's Cluster's.
 		var err error
 		if revoked, err = r.isRevoked(ctx, request); err != nil {
 			return ctrl.Result{}, err
