@@ -300,7 +300,8 @@ test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivi
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MEMBER_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=agent $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_SKEW=gateway $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/placement ./test/integration/placementfleet -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -timeout 40m ./test/integration/placement -ginkgo.label-filter='!matrix'
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_OCM=1 $(GO) test -count=1 -timeout 40m ./test/integration/placementfleet
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_KUBECTL=kubectl-oldest $(GO) test -count=1 -p 1 -timeout 40m ./test/integration/proxy ./test/integration/fleetview -ginkgo.label-filter='!matrix'
 	@$(MAKE) --no-print-directory test-pods PODS=

@@ -97,8 +97,11 @@ func (k *klusterletBed) measureIdle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	begin := time.Now()
+	kinds, begin := k.writes(b), time.Now()
 	time.Sleep(idleFor)
+	for _, w := range since(kinds, k.writes(b)) {
+		b.Logf("idle: %-7s %7d x %s", w.verb, w.count, w.resource)
+	}
 	after, err := k.joiner.allWrites(b.Context())
 	seconds := time.Since(begin).Seconds()
 	cancel()
