@@ -30,12 +30,18 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 	var (
 		f      *fleet.Fleet
 		object *corev1.ConfigMap
+		// next is where the hub moves: agents come there to the end.
+		next *faults.Proxy
 	)
 
 	BeforeAll(func(ctx SpecContext) {
 		f = start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2})
 		object = prepareAll(ctx, f)
 		answers(ctx, f, object)
+		var err error
+		next, err = faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(next.Close)
 	})
 
 	// throughout sends requests while something is done, each of which is answered within five
@@ -61,10 +67,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 	}
 
 	It("to another URL with another CA loses no request for five seconds", func(ctx SpecContext) {
-		next, err := faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(next.Close)
-		ca := filepath.Join(GinkgoT().TempDir(), "next-ca.pem")
+		ca := filepath.Join(f.Dir, "next-ca.pem")
 		Expect(os.WriteFile(ca, next.CA, 0o600)).To(Succeed())
 		registrations := countRegistrations(ctx, f)
 		throughout(ctx, "the hub moves", func(l *load) {
