@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -145,13 +146,14 @@ func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster,
 
 // follow writes what differs, to either side.
 func (r *Reconciler) follow(ctx context.Context, member *clusterv1beta1.MemberCluster, cluster *clusterv1.ManagedCluster) error {
-	letIn := decide(cluster.Annotations[acceptedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
+	letIn := decide(cluster.Annotations[acceptedAnnotation], member.Annotations[arrivedAnnotation], member.IsApproved(), cluster.Spec.HubAcceptsClient)
 	// What is decided is written down first: whoever changes it in between is seen then.
 	if err := r.write(ctx, member, cluster, letIn); err != nil {
 		return err
 	}
 	if member.IsApproved() != letIn {
-		if err := r.approve(ctx, member, letIn); err != nil {
+		_, decision, _ := strings.Cut(cluster.Annotations[acceptedAnnotation], pending)
+		if err := r.approve(ctx, member, letIn, decision); err != nil {
 			return err
 		}
 		if err := r.write(ctx, member, cluster, letIn); err != nil {
@@ -181,9 +183,10 @@ func (r *Reconciler) write(ctx context.Context, member *clusterv1beta1.MemberClu
 	return nil
 }
 
-// approve has the member say what was decided.
-func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool) error {
+// approve has the member say what was decided, and by which decision.
+func (r *Reconciler) approve(ctx context.Context, member *clusterv1beta1.MemberCluster, letIn bool, decision string) error {
 	base := member.DeepCopy()
+	metav1.SetMetaDataAnnotation(&member.ObjectMeta, arrivedAnnotation, decision)
 	if letIn {
 		member.Spec.Taints = slices.DeleteFunc(slices.Clone(member.Spec.Taints), func(t clusterv1beta1.Taint) bool { return t.Key == clusterv1beta1.TaintUnapproved })
 	} else {

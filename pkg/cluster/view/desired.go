@@ -26,6 +26,8 @@ const (
 	labelsAnnotation = "fleetgate.io/member-labels"
 	// acceptedAnnotation is what was decided when both last said the same.
 	acceptedAnnotation = "fleetgate.io/member-accepted"
+	// arrivedAnnotation, on the MemberCluster, is which decision it has been told of last.
+	arrivedAnnotation = "fleetgate.io/accepted-decision"
 )
 
 const (
@@ -33,8 +35,9 @@ const (
 	maxCustomClaims = 20
 	accepted        = "true"
 	waiting         = "false"
-	// pending ends a decision that the MemberCluster does not say yet.
-	pending = ",pending"
+	// pending is behind a decision that the MemberCluster has to be told of, and before what
+	// tells that decision from all others.
+	pending = ",pending,"
 )
 
 // Shows is true for the ManagedCluster that shows the member.
@@ -43,19 +46,28 @@ func Shows(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClust
 }
 
 // decide says whether a member is let in. Decided is what was decided last, and may be on its
-// way to the MemberCluster yet: what that says does not count until it has arrived. A
-// ManagedCluster that says something else was changed since.
-func decide(decided string, byMember, byCluster bool) bool {
-	decision, onItsWay := strings.CutSuffix(decided, pending)
+// way to the MemberCluster yet, which has arrived of decisions: what it says does not count
+// until that has come. A ManagedCluster that says something else was changed since.
+func decide(decided, arrived string, byMember, byCluster bool) bool {
+	decision, id, onItsWay := strings.Cut(decided, pending)
 	switch {
 	case decision == "":
 		return byMember
 	case (decision == accepted) != byCluster:
 		return byCluster
-	case onItsWay:
+	case onItsWay && id != arrived:
 		return decision == accepted
 	}
 	return byMember
+}
+
+// decided is what is written down of a decision that the MemberCluster does not say: the same
+// as before while that is on its way.
+func decided(before, decision, arrived, version string) string {
+	if last, id, onItsWay := strings.Cut(before, pending); onItsWay && last == decision && id != arrived {
+		return before
+	}
+	return decision + pending + version
 }
 
 // isShownYet is true for a member that somebody has to let in, and for one whose agent has come:
@@ -99,7 +111,7 @@ func desired(cluster *clusterv1.ManagedCluster, member *clusterv1beta1.MemberClu
 		decision = accepted
 	}
 	if member.IsApproved() != letIn {
-		decision += pending
+		decision = decided(cluster.Annotations[acceptedAnnotation], decision, member.Annotations[arrivedAnnotation], cluster.ResourceVersion)
 	}
 	for key, value := range map[string]string{
 		MemberAnnotation: string(member.UID), labelsAnnotation: strings.Join(slices.Sorted(maps.Keys(shown)), ","), acceptedAnnotation: decision,

@@ -19,23 +19,24 @@ import (
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
-		agreed                    string
+		agreed, arrived           string
 		byMember, byCluster, want bool
 	}{
-		"nobody changed it":          {accepted, true, true, true},
-		"nobody changed it, waiting": {waiting, false, false, false},
-		"the taint was taken away":   {waiting, true, false, true},
-		"the taint came":             {accepted, false, true, false},
-		"it was accepted":            {waiting, false, true, true},
-		"it was denied":              {accepted, true, false, false},
-		"both say so":                {waiting, true, true, true},
-		"nothing was agreed yet":     {"", true, false, true},
-		"accepted, on its way":       {accepted + pending, false, true, true},
-		"denied, on its way":         {waiting + pending, true, false, false},
-		"denied while it was":        {accepted + pending, false, false, false},
-		"denied when it had arrived": {accepted + pending, true, false, false},
+		"nobody changed it":          {accepted, "", true, true, true},
+		"nobody changed it, waiting": {waiting, "", false, false, false},
+		"the taint was taken away":   {waiting, "1", true, false, true},
+		"the taint came":             {accepted, "1", false, true, false},
+		"it was accepted":            {waiting, "", false, true, true},
+		"it was denied":              {accepted, "", true, false, false},
+		"both say so":                {waiting, "", true, true, true},
+		"nothing was agreed yet":     {"", "", true, false, true},
+		"accepted, on its way":       {accepted + pending + "2", "1", false, true, true},
+		"denied, on its way":         {waiting + pending + "2", "", true, false, false},
+		"denied while it was":        {accepted + pending + "2", "1", false, false, false},
+		"denied when it had arrived": {accepted + pending + "2", "2", true, false, false},
+		"the taint was taken away before anybody wrote down that the denial had arrived": {waiting + pending + "2", "2", true, false, true},
 	} {
-		if got := decide(tc.agreed, tc.byMember, tc.byCluster); got != tc.want {
+		if got := decide(tc.agreed, tc.arrived, tc.byMember, tc.byCluster); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -45,36 +46,38 @@ func TestDecide(t *testing.T) {
 // look fail when somebody else wrote since it began, as with a resourceVersion.
 type model struct {
 	member, cluster               bool
-	decided                       string
+	decided, arrived              string
 	memberVersion, clusterVersion int
 }
 
 // steps are what a look writes, in order. Others may write between any two.
 func (m *model) steps() []func() bool {
-	letIn := decide(m.decided, m.member, m.cluster)
+	letIn := decide(m.decided, m.arrived, m.member, m.cluster)
 	memberVersion, clusterVersion := m.memberVersion, m.clusterVersion
-	write := func(way string) func() bool {
+	onItsWay := decided(m.decided, fmt.Sprint(letIn), m.arrived, fmt.Sprint(m.clusterVersion))
+	write := func(decided string) func() bool {
 		return func() bool {
 			if m.clusterVersion != clusterVersion {
 				return false
 			}
-			m.cluster, m.decided = letIn, fmt.Sprint(letIn)+way
+			m.cluster, m.decided = letIn, decided
 			m.clusterVersion++
 			clusterVersion++
 			return true
 		}
 	}
 	if m.member == letIn {
-		return []func() bool{write("")}
+		return []func() bool{write(fmt.Sprint(letIn))}
 	}
-	return []func() bool{write(pending), func() bool {
+	return []func() bool{write(onItsWay), func() bool {
 		if m.memberVersion != memberVersion {
 			return false
 		}
 		m.member = letIn
+		_, m.arrived, _ = strings.Cut(onItsWay, pending)
 		m.memberVersion++
 		return true
-	}, write("")}
+	}, write(fmt.Sprint(letIn))}
 }
 
 func (m *model) settle() {
@@ -102,11 +105,13 @@ func TestDecisionsConverge(t *testing.T) {
 			}
 			last = random.IntN(2) == 0
 			if random.IntN(2) == 0 {
-				judged = last != m.cluster && strings.TrimSuffix(m.decided, pending) == fmt.Sprint(m.cluster)
+				decision, _, _ := strings.Cut(m.decided, pending)
+				judged = last != m.cluster && decision == fmt.Sprint(m.cluster)
 				m.cluster = last
 				m.clusterVersion++
 			} else {
-				judged = last != m.member && m.decided == fmt.Sprint(m.member) && m.cluster == m.member
+				decision, id, onItsWay := strings.Cut(m.decided, pending)
+				judged = last != m.member && decision == fmt.Sprint(m.member) && m.cluster == m.member && (!onItsWay || id == m.arrived)
 				m.member = last
 				m.memberVersion++
 			}
