@@ -303,6 +303,10 @@ var _ = Describe("The charts", Ordered, func() {
 			return string(condition.Status) + ": " + condition.Message, nil
 		}
 		Eventually(unreadable, patience).Should(And(HavePrefix("True: "), ContainSubstring("networkpolicies.networking.k8s.io"), Not(ContainSubstring("limitranges"))))
+
+		By("upgrading once more, when the hub has written the rules of the aggregated role")
+		_, err = helm(ctx, hub, "upgrade", "gateway", chart("gateway"), "--reuse-values", "--wait", "--timeout=4m")
+		Expect(err).NotTo(HaveOccurred())
 	})
 
 	It("leave nothing of the agent but its key, its credential, and the record of what it applied", func(ctx SpecContext) {
@@ -404,12 +408,15 @@ func place(ctx context.Context, of *corev1.Namespace, object client.Object, requ
 	}
 	Expect(hubClient.Create(ctx, of)).To(Succeed())
 	Expect(hubClient.Create(ctx, object)).To(Succeed())
-	Expect(hubClient.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
-		ObjectMeta: metav1.ObjectMeta{Name: of.Name},
-		Spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
-			{Group: "", Version: "v1", Kind: "Namespace", Name: of.Name},
-		}, Policy: policy},
-	})).To(Succeed())
+	// Reviews of placements wait until the hub has found the gateway that has just begun.
+	Eventually(func() error {
+		return hubClient.Create(ctx, &placementv1beta1.ClusterResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: of.Name},
+			Spec: placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{
+				{Group: "", Version: "v1", Kind: "Namespace", Name: of.Name},
+			}, Policy: policy},
+		})
+	}).Should(Succeed())
 }
 
 func annotate(ctx context.Context, object client.Object, key, value string) {
