@@ -5,6 +5,7 @@ package ocmplacements_test
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -13,10 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/test/build"
 	"fleetgate.io/fleetgate/test/expect"
 	"fleetgate.io/fleetgate/test/program"
@@ -54,6 +58,51 @@ func twoClusters(ctx context.Context, namespace string) *bed {
 
 func placementOf(namespace, name string) *clusterv1beta1.Placement {
 	return &clusterv1beta1.Placement{ObjectMeta: build.In(namespace, name)}
+}
+
+// createWork is what clusteradm create work does with --placement and --overwrite: a ManifestWork
+// for each cluster of a Placement's decisions, and none of that name for others.
+func createWork(ctx context.Context, name string, placement *clusterv1beta1.Placement) {
+	GinkgoHelper()
+	wanted := sets.New(chosen(ctx, placement)(Default)...)
+	var works workv1.ManifestWorkList
+	Expect(hubClient.List(ctx, &works)).To(Succeed())
+	for i := range works.Items {
+		if work := &works.Items[i]; work.Name == name && !wanted.Has(work.Namespace) {
+			Expect(hubClient.Delete(ctx, work)).To(Succeed())
+		}
+	}
+	for cluster := range wanted {
+		work := &workv1.ManifestWork{ObjectMeta: build.In(cluster, name)}
+		work.Spec.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"namespace": "default", "name": "my-sa"}}`),
+		}}}
+		Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, work))).To(Succeed())
+	}
+}
+
+// namespacesOfClusters makes what a registration would have made.
+func namespacesOfClusters(ctx context.Context) {
+	GinkgoHelper()
+	for _, name := range []string{"cluster1", "cluster2"} {
+		namespace := &corev1.Namespace{ObjectMeta: build.Named(name)}
+		Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, namespace))).To(Succeed())
+	}
+}
+
+// table is what clusteradm get placements prints of a namespace with one Placement: of its
+// conditions the first, without which clusteradm ends in a panic, and the clusters of its
+// decisions.
+func table(ctx context.Context, namespace string) func(Gomega) string {
+	return func(g Gomega) string {
+		var placements clusterv1beta1.PlacementList
+		g.Expect(hubClient.List(ctx, &placements, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(placements.Items).To(HaveLen(1))
+		p := &placements.Items[0]
+		g.Expect(p.Status.Conditions).NotTo(BeEmpty())
+		first := p.Status.Conditions[0]
+		return fmt.Sprint("NAME STATUS REASON SELETEDCLUSTERS\n", p.Name, " ", first.Status, " ", first.Reason, " ", chosen(ctx, p)(g))
+	}
 }
 
 // noGarbage takes what a garbage collector would after a while: the next spec has the same
@@ -120,17 +169,24 @@ metadata:
 			"NAME         SUCCEEDED   REASON                  SELECTEDCLUSTERS\nplacement1   True        AllDecisionsScheduled   2\n"))
 		Expect(admin(ctx, "", "get", "placementdecisions", "-n", "default", "--no-headers", "-o", "custom-columns=NAME:.metadata.name")).To(Equal("placement1-decision-1\n"))
 
+		By("bringing a work to both")
+		serve(hub, "manifestworks.work.open-cluster-management.io")
+		namespacesOfClusters(ctx)
+		createWork(ctx, "my-first-work", chosenBy)
+		Expect(admin(ctx, "", "get", "manifestwork", "-A")).To(MatchRegexp(`^NAMESPACE +NAME +AGE\ncluster1 +my-first-work +\d+s\ncluster2 +my-first-work +\d+s\n$`))
+
 		By("selecting only one")
 		Expect(admin(ctx, "", "patch", "placement", "placement1", "-n", "default", "--patch", `{"spec": {"clusterSets": ["default"],"numberOfClusters": 1}}`, "--type=merge")).
 			To(Equal("placement.cluster.open-cluster-management.io/placement1 patched\n"))
 		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
+		createWork(ctx, "my-first-work", chosenBy)
+		Expect(admin(ctx, "", "get", "manifestwork", "-A")).To(MatchRegexp(`^NAMESPACE +NAME +AGE\ncluster1 +my-first-work +\d+s\n$`))
 	})
 
 	It("extend the scheduling with scores of their own, and tell them in events", func(ctx SpecContext) {
 		twoClusters(ctx, "default")
+		namespacesOfClusters(ctx)
 		for _, name := range []string{"cluster1", "cluster2"} {
-			namespace := &corev1.Namespace{ObjectMeta: build.Named(name)}
-			Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, namespace))).To(Succeed())
 			admin(ctx, `
 apiVersion: cluster.open-cluster-management.io/v1alpha1
 kind: AddOnPlacementScore
@@ -164,6 +220,9 @@ spec:
 `, "apply", "-f", "-")
 		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
 		Expect(admin(ctx, "", "describe", "placementdecision", "-n", "default")).To(ContainSubstring("Status:\n  Decisions:\n    Cluster Name:  cluster1\n    Reason:        \n"))
+		Expect(admin(ctx, "", "get", "addonplacementscore", "-A")).To(And(
+			HavePrefix("NAMESPACE   NAME                   AGE\n"),
+			MatchRegexp(`(?m)^cluster1 +resource-usage-score +\d+s$`), MatchRegexp(`(?m)^cluster2 +resource-usage-score +\d+s$`)))
 		Expect(admin(ctx, "", "get", "addonplacementscore", "-A", `-o=jsonpath={range .items[?(@.metadata.name=="resource-usage-score")]}{.metadata.namespace}{"\t"}{.status.scores}{"\n"}{end}`)).To(Equal(
 			"cluster1\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\ncluster2\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\n"))
 		for _, line := range []string{
@@ -246,11 +305,14 @@ spec:
 
 		admin(ctx, "", "patch", "placement", "-n", "argocd", "guestbook-app-placement", "--patch", `{"spec": {"numberOfClusters": 1}}`, "--type=merge")
 		Eventually(generated).Should(Equal([]string{"cluster1"}))
+		printed := "NAME STATUS REASON SELETEDCLUSTERS\nguestbook-app-placement False Succeedconfigured "
+		Eventually(table(ctx, "argocd")).Should(Equal(printed + "[cluster1]"))
 		By("cluster1 is unreachable")
 		cluster(ctx, "cluster1", func(c *clusterv1.ManagedCluster) {
 			c.Spec.Taints = []clusterv1.Taint{{Key: clusterv1.TaintUnreachable, Effect: clusterv1.TaintEffectNoSelect}}
 		})
 		Eventually(generated).Should(Equal([]string{"cluster2"}))
+		Eventually(table(ctx, "argocd")).Should(Equal(printed + "[cluster2]"))
 		By("it is back, which moves nothing")
 		Expect(writes(func() { cluster(ctx, "cluster1", untaint) })).To(BeZero())
 		Expect(generated()).To(Equal([]string{"cluster2"}))
@@ -258,6 +320,7 @@ spec:
 		Expect(admin(ctx, "", "patch", "managedcluster", "cluster2", "-p", `{"spec":{"taints":[{"effect":"NoSelect","key":"maintenance"}]}}`, "--type=merge")).
 			To(Equal("managedcluster.cluster.open-cluster-management.io/cluster2 patched\n"))
 		Eventually(generated).Should(Equal([]string{"cluster1"}))
+		Eventually(table(ctx, "argocd")).Should(Equal(printed + "[cluster1]"))
 		Expect(admin(ctx, "", "get", "placement", "-n", "argocd", "guestbook-app-placement", "--no-headers")).To(MatchRegexp(`^guestbook-app-placement +True +AllDecisionsScheduled +1\n$`))
 	})
 })
