@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -75,21 +76,22 @@ var troubles = map[string]faults.Faults{
 // that lose patience: it looks at a hundred things, one after the other.
 func isBearable(f faults.Faults) bool { return f.Delay < time.Second }
 
-// keepsOne places a shop on all members, and returns what of it was deleted there since.
-func keepsOne(ctx context.Context) func() []string {
+// keepsOne places a shop of a name that was never used on all members, and returns what of it was
+// deleted there since.
+func keepsOne(ctx context.Context, name string) func() []string {
 	GinkgoHelper()
-	shop(ctx, "kept")
+	shop(ctx, name)
 	DeferCleanup(func(ctx context.Context) {
-		Expect(hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}})).To(Succeed())
+		Expect(hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	})
-	place(ctx, "kept", func(spec *placementv1beta1.PlacementSpec) {})
-	Eventually(colours).WithContext(ctx).WithArguments("kept").Should(Equal("red red red"))
+	place(ctx, name, func(spec *placementv1beta1.PlacementSpec) {})
+	Eventually(colours).WithContext(ctx).WithArguments(name).Should(Equal("red red red"))
 	var mu sync.Mutex
 	var deleted []string
 	for _, m := range running.Members {
 		watching, err := client.NewWithWatch(m.Cluster.Config(), client.Options{})
 		Expect(err).NotTo(HaveOccurred())
-		w, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace("kept"), client.MatchingFields{"metadata.name": "settings"})
+		w, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(name), client.MatchingFields{"metadata.name": "settings"})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(w.Stop)
 		go func() {
@@ -109,7 +111,7 @@ func keepsOne(ctx context.Context) func() []string {
 	}
 }
 
-var _ = Describe("A hub that is not well", Ordered, func() {
+var _ = Describe("A hub that is not well", func() {
 	AfterEach(func() { goesWrong(faults.Faults{}) })
 
 	for what, wrong := range troubles {
@@ -117,18 +119,19 @@ var _ = Describe("A hub that is not well", Ordered, func() {
 			continue
 		}
 		It("has placements go on and takes nothing off members while "+what, func(ctx SpecContext) {
-			kept := keepsOne(ctx)
+			name := "kept-" + strconv.Itoa(len(what)) // each text has a length of its own
+			kept := keepsOne(ctx, name)
 			goesWrong(wrong)
 			for _, colour := range []string{"green", "blue"} {
-				paint(ctx, "kept", colour)
-				Eventually(colours).WithContext(ctx).WithArguments("kept").WithTimeout(2 * time.Minute).Should(Equal(colour + " " + colour + " " + colour))
+				paint(ctx, name, colour)
+				Eventually(colours).WithContext(ctx).WithArguments(name).WithTimeout(2 * time.Minute).Should(Equal(colour + " " + colour + " " + colour))
 			}
 			if isBearable(wrong) { // A gateway that starts has to look at everything.
 				Expect(running.Gateway.Kill()).To(Succeed())
 				Expect(running.Gateway.Start(ctx)).To(Succeed())
 			}
-			paint(ctx, "kept", "white")
-			Eventually(colours).WithContext(ctx).WithArguments("kept").WithTimeout(2 * time.Minute).Should(Equal("white white white"))
+			paint(ctx, name, "white")
+			Eventually(colours).WithContext(ctx).WithArguments(name).WithTimeout(2 * time.Minute).Should(Equal("white white white"))
 			Expect(kept()).To(BeEmpty(), "deleted on members")
 			if wrong.RefuseEvery > 0 {
 				for _, way := range ways {
@@ -140,19 +143,19 @@ var _ = Describe("A hub that is not well", Ordered, func() {
 	}
 
 	It("has members go on, be reached and be told of while its etcd is full", func(ctx SpecContext) {
-		kept := keepsOne(ctx)
+		kept := keepsOne(ctx, "kept-full")
 		Expect(running.Hub.Fill(ctx)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(running.Hub.Drain(ctx)).To(Succeed()) })
 		Eventually(func(ctx context.Context) error {
-			return hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kept", GenerateName: "full-"}})
+			return hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kept-full", GenerateName: "full-"}})
 		}).WithContext(ctx).Should(MatchError(ContainSubstring("database space exceeded")))
 		for _, m := range running.Members {
 			Expect(m.Agent.Restart(ctx)).To(Succeed(), "an agent starts")
 		}
 		Eventually(running.AwaitTunnels).WithContext(ctx).Should(Succeed())
 		Expect(running.Hub.Drain(ctx)).To(Succeed())
-		paint(ctx, "kept", "green")
-		Eventually(colours).WithContext(ctx).WithArguments("kept").WithTimeout(2 * time.Minute).Should(Equal("green green green"))
+		paint(ctx, "kept-full", "green")
+		Eventually(colours).WithContext(ctx).WithArguments("kept-full").WithTimeout(2 * time.Minute).Should(Equal("green green green"))
 		Expect(kept()).To(BeEmpty(), "deleted on members")
 	})
 })

@@ -230,7 +230,7 @@ var _ = Describe("A storm", func() {
 	})
 
 	It("does so on a hub that is slow, refuses and loses watches by turns", func(ctx SpecContext) {
-		kept := keepsOne(ctx)
+		kept := keepsOne(ctx, "kept-storm")
 		DeferCleanup(func() { goesWrong(faults.Faults{}) })
 		rages(ctx, 15*time.Minute, func(s *storm) {
 			all := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles)), func(what string) bool { return !isBearable(troubles[what]) })
