@@ -25,6 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/faults"
 )
 
 // storm does random things to placements, members, gateway and agents, and knows what has
@@ -84,7 +85,7 @@ func (s *storm) step(ctx context.Context) {
 		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: shop}}
 		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: shop}}
 		w.write(&crp.Spec)
-		Expect(hub.Create(ctx, crp)).To(Succeed())
+		Eventually(func(ctx context.Context) error { return client.IgnoreAlreadyExists(hub.Create(ctx, crp.DeepCopy())) }).WithContext(ctx).Should(Succeed())
 	case roll < 10:
 		s.unplace(ctx, shop)
 	case roll < 35:
@@ -153,7 +154,7 @@ func (s *storm) unplace(ctx context.Context, name string) {
 	GinkgoHelper()
 	delete(s.wanted, name)
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	Expect(client.IgnoreNotFound(hub.Delete(ctx, crp))).To(Succeed())
+	Eventually(func(ctx context.Context) error { return client.IgnoreNotFound(hub.Delete(ctx, crp)) }).WithContext(ctx).Should(Succeed())
 	Eventually(func(ctx context.Context) bool {
 		return apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(crp), crp))
 	}).WithContext(ctx).Should(BeTrue())
@@ -205,14 +206,14 @@ func (s *storm) checkShop(ctx context.Context, shop string, has []string) error 
 }
 
 var _ = Describe("A storm", func() {
-	It("leaves on the members what was asked for, whatever is killed", func(ctx SpecContext) {
-		lasts, err := time.ParseDuration(os.Getenv("FLEETGATE_STORM"))
-		if err != nil {
-			lasts = 2 * time.Minute
+	rages := func(ctx SpecContext, lasts time.Duration, gust func(*storm)) {
+		if asked, err := time.ParseDuration(os.Getenv("FLEETGATE_STORM")); err == nil {
+			lasts = asked
 		}
 		const looks = 25
 		s := newStorm(ctx, 20261121)
 		for end := time.Now().Add(lasts); time.Now().Before(end); {
+			gust(s)
 			for range looks {
 				s.step(ctx)
 			}
@@ -222,5 +223,21 @@ var _ = Describe("A storm", func() {
 			}
 			Eventually(s.check).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
 		}
+	}
+
+	It("leaves on the members what was asked for, whatever is killed", func(ctx SpecContext) {
+		rages(ctx, 2*time.Minute, func(*storm) {})
+	})
+
+	It("does so on a hub that is slow, refuses and loses watches by turns", func(ctx SpecContext) {
+		kept := keepsOne(ctx, "kept-storm")
+		DeferCleanup(func() { goesWrong(faults.Faults{}) })
+		rages(ctx, 15*time.Minute, func(s *storm) {
+			all := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles)), func(what string) bool { return !isBearable(troubles[what]) })
+			what := all[s.dice.IntN(len(all))]
+			GinkgoWriter.Println("from now on:", what)
+			goesWrong(troubles[what])
+		})
+		Expect(kept()).To(BeEmpty(), "deleted by mistake")
 	})
 })

@@ -32,7 +32,8 @@ func shop(ctx context.Context, name string) {
 func paint(ctx context.Context, shop, colour string) {
 	GinkgoHelper()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}}
-	Expect(hub.Patch(ctx, settings, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"colour":%q}}`, colour)))).To(Succeed())
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"colour":%q}}`, colour))
+	Eventually(func(ctx context.Context) error { return hub.Patch(ctx, settings, patch) }).WithContext(ctx).Should(Succeed())
 }
 
 // create makes an object on the hub for one spec.

@@ -1,0 +1,161 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placementfleet
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/faults"
+	"fleetgate.io/fleetgate/test/fleet"
+)
+
+// ways are those of the gateway and of the agents to the hub: specs have go wrong there what
+// they like.
+var ways []*faults.Proxy
+
+// throughFaults leads gateway and agents that way.
+func throughFaults(at *env.Cluster) ([]string, error) {
+	own, err := at.ConfigFor(fleet.GatewayUser)
+	if err != nil {
+		return nil, err
+	}
+	dir := GinkgoT().TempDir()
+	kubeconfig, ca := filepath.Join(dir, "gateway.kubeconfig"), filepath.Join(dir, "ca.pem")
+	for _, config := range []*rest.Config{own, rest.AnonymousClientConfig(at.Config())} {
+		way, err := faults.Start(config)
+		if err != nil {
+			return nil, err
+		}
+		DeferCleanup(way.Close)
+		ways = append(ways, way)
+	}
+	if err := ways[0].Kubeconfig(kubeconfig); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(ca, ways[1].CA, 0o600); err != nil {
+		return nil, err
+	}
+	return []string{"--kubeconfig=" + kubeconfig, "--hub-url=" + ways[1].URL, "--hub-ca-file=" + ca}, nil
+}
+
+// goesWrong has this go wrong between hub and gateway, and between hub and agents.
+func goesWrong(f faults.Faults) {
+	for _, way := range ways {
+		way.Set(f)
+	}
+}
+
+// troubles are what can be wrong with a hub.
+var troubles = map[string]faults.Faults{
+	"its API server answers after two seconds": {Delay: 2 * time.Second},
+	"it refuses every tenth request":           {RefuseEvery: 10},
+	"it loses watches":                         {WatchesLast: 3 * time.Second},
+	"all of it":                                {Delay: 500 * time.Millisecond, RefuseEvery: 10, WatchesLast: 5 * time.Second},
+	"nothing is":                               {},
+}
+
+// isBearable reports whether a gateway can start on a hub with a trouble before those who wait for
+// that lose patience: it looks at a hundred things, one after the other.
+func isBearable(f faults.Faults) bool { return f.Delay < time.Second }
+
+// keepsOne places a shop of a name that was never used on all members, and returns what of it was
+// deleted there since.
+func keepsOne(ctx context.Context, name string) func() []string {
+	GinkgoHelper()
+	shop(ctx, name)
+	DeferCleanup(func(ctx context.Context) {
+		Expect(hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	})
+	place(ctx, name, func(spec *placementv1beta1.PlacementSpec) {})
+	Eventually(colours).WithContext(ctx).WithArguments(name).Should(Equal("red red red"))
+	var mu sync.Mutex
+	var deleted []string
+	for _, m := range running.Members {
+		watching, err := client.NewWithWatch(m.Cluster.Config(), client.Options{})
+		Expect(err).NotTo(HaveOccurred())
+		w, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(name), client.MatchingFields{"metadata.name": "settings"})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(w.Stop)
+		go func() {
+			for event := range w.ResultChan() {
+				if event.Type == watch.Deleted {
+					mu.Lock()
+					deleted = append(deleted, m.Name)
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(deleted)
+	}
+}
+
+var _ = Describe("A hub that is not well", func() {
+	AfterEach(func() { goesWrong(faults.Faults{}) })
+
+	for what, wrong := range troubles {
+		if wrong == (faults.Faults{}) {
+			continue
+		}
+		It("has placements go on and takes nothing off members while "+what, func(ctx SpecContext) {
+			name := "kept-" + strconv.Itoa(len(what)) // each text has a length of its own
+			kept := keepsOne(ctx, name)
+			goesWrong(wrong)
+			for _, colour := range []string{"green", "blue"} {
+				paint(ctx, name, colour)
+				Eventually(colours).WithContext(ctx).WithArguments(name).WithTimeout(2 * time.Minute).Should(Equal(colour + " " + colour + " " + colour))
+			}
+			if isBearable(wrong) { // A gateway that starts has to look at everything.
+				Expect(running.Gateway.Kill()).To(Succeed())
+				Expect(running.Gateway.Start(ctx)).To(Succeed())
+			}
+			paint(ctx, name, "white")
+			Eventually(colours).WithContext(ctx).WithArguments(name).WithTimeout(2 * time.Minute).Should(Equal("white white white"))
+			Expect(kept()).To(BeEmpty(), "deleted on members")
+			if wrong.RefuseEvery > 0 {
+				for _, way := range ways {
+					refused, of := way.Refused()
+					Expect(refused).NotTo(BeZero(), "of %d requests", of)
+				}
+			}
+		})
+	}
+
+	It("has members go on, be reached and be told of while its etcd is full", func(ctx SpecContext) {
+		kept := keepsOne(ctx, "kept-full")
+		Expect(running.Hub.Fill(ctx)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(running.Hub.Drain(ctx)).To(Succeed()) })
+		Eventually(func(ctx context.Context) error {
+			return hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kept-full", GenerateName: "full-"}})
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("database space exceeded")))
+		for _, m := range running.Members {
+			Expect(m.Agent.Restart(ctx)).To(Succeed(), "an agent starts")
+		}
+		Eventually(running.AwaitTunnels).WithContext(ctx).Should(Succeed())
+		Expect(running.Hub.Drain(ctx)).To(Succeed())
+		paint(ctx, "kept-full", "green")
+		Eventually(colours).WithContext(ctx).WithArguments("kept-full").WithTimeout(2 * time.Minute).Should(Equal("green green green"))
+		Expect(kept()).To(BeEmpty(), "deleted on members")
+	})
+})
