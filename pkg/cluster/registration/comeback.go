@@ -82,6 +82,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 	if refuseUnready(mc) != nil {
+		//lint:ignore nilerr It is being made ready.
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
 	err = r.leave(ctx, mc, key)
