@@ -36,9 +36,9 @@ func (l *launched) keptInGit(ctx context.Context) string {
 	Expect(json.Unmarshal([]byte(l.hub(ctx, "get", "memberclusters", "--output=json")), &list)).To(Succeed())
 	Expect(list.Items).To(HaveLen(len(members())))
 	for i := range list.Items {
-		key := list.Items[i].Metadata.Annotations["fleetgate.io/agent-key"]
+		key := list.Items[i].Metadata.Annotations["fleetgate.io/registered-key"]
 		Expect(key).NotTo(BeEmpty())
-		list.Items[i].Metadata.Annotations = map[string]string{"fleetgate.io/agent-key": key}
+		list.Items[i].Metadata.Annotations = map[string]string{"fleetgate.io/registered-key": key}
 	}
 	text, err := json.Marshal(list)
 	Expect(err).NotTo(HaveOccurred())

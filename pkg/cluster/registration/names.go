@@ -41,7 +41,7 @@ const (
 	// and, after a slash, the public key of the member's agent in base64. The hub writes it;
 	// whoever keeps MemberClusters in Git keeps it with them, so that the agent can come back
 	// to a hub that has nothing else of this one.
-	AnnotationAgentKey = "fleetgate.io/agent-key"
+	AnnotationAgentKey = "fleetgate.io/registered-key"
 	// AnnotationTakeBack, with the value "true" on a MemberCluster that has AnnotationAgentKey
 	// from another hub, lets the agent with that key in, and what that hub placed be this
 	// one's. An administrator writes it; the hub takes it off when it is done.
