@@ -229,7 +229,7 @@ var _ = Describe("A storm", func() {
 		rages(ctx, 2*time.Minute, func(*storm) {})
 	})
 
-	It("does so on a hub that is slow, refuses and loses watches by turns", func(ctx SpecContext) {
+	It("does so on a hub that refuses and loses watches by turns", func(ctx SpecContext) {
 		kept := keepsOne(ctx, "kept-storm")
 		DeferCleanup(func() { goesWrong(faults.Faults{}) })
 		rages(ctx, 15*time.Minute, func(s *storm) {
