@@ -146,16 +146,22 @@ func (c *Cluster) makeEtcd() error {
 	return ca.write(c.pki(""), "etcd-ca")
 }
 
-func (c *Cluster) makeServiceAccountKey() error {
+// NewSigningKey makes a key that signs tokens of service accounts, as sa.key and sa.pub in a
+// cluster's folder pki have it, in PEM: what signs, and what verifies.
+func NewSigningKey() (private, public []byte, err error) {
 	key, err := newKey()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	private, err := encodeKey(key)
-	if err != nil {
-		return err
+	if private, err = encodeKey(key); err != nil {
+		return nil, nil, err
 	}
-	public, err := encodePublicKey(key)
+	public, err = encodePublicKey(key)
+	return private, public, err
+}
+
+func (c *Cluster) makeServiceAccountKey() error {
+	private, public, err := NewSigningKey()
 	if err != nil {
 		return err
 	}

@@ -123,16 +123,9 @@ func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberC
 	if err := r.Grants.Client.Create(ctx, request); err != nil {
 		return fmt.Errorf("creating ClusterRegistration %q: %w", request.Name, err)
 	}
-	credential, err := r.Grants.credentialFor(ctx, mc, bound.UID)
-	if err != nil {
+	var status registrationv1alpha1.ClusterRegistrationStatus
+	if err := r.Grants.grant(ctx, request, mc, bound.UID, &status); err != nil {
 		return err
-	}
-	if err := r.Grants.recordExpiry(ctx, request, credential.Expires); err != nil {
-		return err
-	}
-	status := registrationv1alpha1.ClusterRegistrationStatus{Granted: true, CredentialUID: bound.UID}
-	if status.SealedToken, err = sealing.Seal(credential, key, request.UID, ""); err != nil {
-		return fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
 	}
 	condition := grantedCondition(nil)
 	condition.LastTransitionTime = metav1.NewTime(r.Grants.Clock.Now())

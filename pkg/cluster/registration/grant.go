@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -239,20 +240,26 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	if bound == nil {
 		return waiting("the Secret to which the tokens of member %q are bound is being made", mc.Name), nil
 	}
-	credential, err := r.credentialFor(ctx, mc, bound.UID)
+	return nil, r.grant(ctx, request, mc, bound.UID, status)
+}
+
+// grant fills the status with a credential for the member, which only the request's key opens.
+func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, mc *clusterv1beta1.MemberCluster, bound types.UID,
+	status *registrationv1alpha1.ClusterRegistrationStatus) error {
+	credential, err := r.credentialFor(ctx, mc, bound)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	status.CredentialUID = bound.UID
+	status.CredentialUID = bound
 	if err := r.recordExpiry(ctx, request, credential.Expires); err != nil {
-		return nil, err
+		return err
 	}
 	status.SealedToken, err = sealing.Seal(credential, request.Spec.PublicKey, request.UID, request.Spec.ClientID)
 	if err != nil {
-		return nil, fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
+		return fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
 	}
 	status.Granted = true
-	return nil, nil
+	return nil
 }
 
 // memberOf returns the Cluster's MemberCluster, making it, with the agent's key, if there never

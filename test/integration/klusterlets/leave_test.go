@@ -141,12 +141,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		const name = "torn-out"
 		a := join(ctx, name)
 		ordered(ctx, name, "left", "")
-		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
-		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
-		Eventually(func() error {
-			return client.IgnoreNotFound(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))
-		}).Should(Succeed())
-		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+		tearOut(ctx, name)
 		for _, object := range []client.Object{
 			&rbacv1.ClusterRole{ObjectMeta: build.Named(rolePrefix + name)},
 			&rbacv1.ClusterRoleBinding{ObjectMeta: build.Named(rolePrefix + name)},
@@ -164,12 +159,7 @@ var _ = Describe("A cluster that is deleted", func() {
 		const name = "restored-whole"
 		a := join(ctx, name)
 		ordered(ctx, name, "kept", "")
-		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
-		Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
-		Eventually(func() error {
-			return client.IgnoreNotFound(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))
-		}).Should(Succeed())
-		Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+		tearOut(ctx, name)
 		again := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name), Spec: clusterv1.ManagedClusterSpec{HubAcceptsClient: true, LeaseDurationSeconds: 60}}
 		Expect(hubClient.Create(ctx, again)).To(Succeed())
 		a.connected(ctx)
@@ -244,3 +234,14 @@ var _ = Describe("A cluster that is deleted", func() {
 		Eventually(expect.Gone(ctx, hubClient, binding)).Should(BeTrue())
 	})
 })
+
+// tearOut deletes a ManagedCluster and takes its finalizers off, whoever still needs them.
+func tearOut(ctx context.Context, name string) {
+	GinkgoHelper()
+	cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}
+	Expect(hubClient.Delete(ctx, cluster)).To(Succeed())
+	Eventually(func() error {
+		return client.IgnoreNotFound(hubClient.Patch(ctx, cluster, expect.MergePatch(`{"metadata":{"finalizers":null}}`)))
+	}).Should(Succeed())
+	Eventually(expect.Gone(ctx, hubClient, cluster)).Should(BeTrue())
+}

@@ -5,11 +5,6 @@ package tokens_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/test/env"
 )
 
 // signingKey is what the member's API server signs tokens with, and all that it takes them
@@ -49,16 +45,9 @@ func currentKey() signingKey {
 
 func newSigningKey() signingKey {
 	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, public, err := env.NewSigningKey()
 	Expect(err).NotTo(HaveOccurred())
-	private, err := x509.MarshalECPrivateKey(key)
-	Expect(err).NotTo(HaveOccurred())
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	Expect(err).NotTo(HaveOccurred())
-	return signingKey{
-		private: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
-		public:  pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
-	}
+	return signingKey{private, public}
 }
 
 // signWith restarts the member's API server with this key.

@@ -5,11 +5,6 @@ package tunnel_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,20 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/fleet"
 )
-
-// newKey makes a key that signs tokens, and what verifies them.
-func newKey() (private, public []byte) {
-	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	signs, err := x509.MarshalECPrivateKey(key)
-	Expect(err).NotTo(HaveOccurred())
-	verifies, err := x509.MarshalPKIXPublicKey(key.Public())
-	Expect(err).NotTo(HaveOccurred())
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: signs}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: verifies})
-}
 
 var _ = Describe("The key with which the hub signs tokens", func() {
 	It("is replaced in the order that Kubernetes has, and no agent registers again", func(ctx SpecContext) {
@@ -55,7 +39,8 @@ var _ = Describe("The key with which the hub signs tokens", func() {
 		token := tokenOf(ctx, m)
 
 		By("signing with the next, while the former is taken")
-		private, public := newKey()
+		private, public, err := env.NewSigningKey()
+		Expect(err).NotTo(HaveOccurred())
 		become(private, public, former)
 		Eventually(f.AwaitTunnels).WithContext(ctx).Should(Succeed())
 		Expect(m.Agent.Restart(ctx)).To(Succeed(), "it renews its token when it starts, as each does every hour")
