@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/ownwrites"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
 	"fleetgate.io/fleetgate/pkg/placement/eviction"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
@@ -219,15 +220,11 @@ func mappingOf(mapper meta.RESTMapper, kind schema.GroupKind) (*meta.RESTMapping
 // does not use the cache.
 func clients(mgr ctrl.Manager) (cached, live client.Client, err error) {
 	config := unthrottled(mgr)
-	options := client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
-	if live, err = client.New(config, options); err != nil {
+	if live, err = client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
 		return nil, nil, fmt.Errorf("making a client of the hub: %w", err)
 	}
-	options.Cache = &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: new(true)}
-	if cached, err = client.New(config, options); err != nil {
-		return nil, nil, fmt.Errorf("making a cached client of the hub: %w", err)
-	}
-	return cached, live, nil
+	cached, err = ownwrites.NewClient(mgr, config)
+	return cached, live, err
 }
 
 // unthrottled leaves fairness to the hub's API server, which knows the load.

@@ -2,17 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package artifacts keeps what a failed spec leaves behind, where CI collects it:
-// the logs of the clusters' programs, and the objects that their API servers hold.
+// the logs of the clusters' programs, and the objects that their API servers hold; and of each
+// suite how long its specs took.
 // Secrets are left out.
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +36,7 @@ const Folder = "FLEETGATE_ARTIFACTS"
 // logs and objects of the clusters are kept. The function is asked then, since
 // suites start their clusters late.
 func OnFailure(clusters func() []*env.Cluster) bool {
-	FailedAttempts()
+	Report()
 	return ginkgo.JustAfterEach(func(ctx ginkgo.SpecContext) {
 		root := os.Getenv(Folder)
 		if root == "" || !ginkgo.CurrentSpecReport().Failed() {
@@ -46,18 +50,48 @@ func OnFailure(clusters func() []*env.Cluster) bool {
 	})
 }
 
-// FailedAttempts is called once at the top of a suite (OnFailure does it): at the end, it
-// prints why attempts failed that were followed by another, also when that one passed.
-// Ginkgo's own summary shows the last attempt alone, which may have failed only because of
-// what the one before left behind.
-func FailedAttempts() bool {
-	return ginkgo.ReportAfterSuite("tells why attempts failed", func(report ginkgo.Report) {
-		for _, spec := range report.SpecReports {
-			for _, failed := range spec.AdditionalFailures {
-				fmt.Printf("\nAn attempt failed: %s\n%s\n%s\n", spec.FullText(), failed.Failure.Location, failed.Failure.Message)
-			}
+// Report is called once at the top of a suite (OnFailure does it): at the end, it prints why
+// attempts failed that were followed by another, also when that one passed. Ginkgo's own
+// summary shows the last attempt alone, which may have failed only because of what the one
+// before left behind. All that, and how long each spec took, is kept in a file named after the
+// suite's folder with the ending .specs, since go test hides what a suite prints that passes.
+func Report() bool {
+	return ginkgo.ReportAfterSuite("tells why attempts failed, and how long each took", func(report ginkgo.Report) {
+		failures := attempts(report)
+		fmt.Print(failures)
+		root := os.Getenv(Folder)
+		if root == "" {
+			return
+		}
+		file := filepath.Join(root, filepath.Base(report.SuitePath)+".specs")
+		err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(file, []byte(durations(report)+failures), 0o644))
+		if err != nil {
+			fmt.Println("How long each spec took was not kept:", err)
 		}
 	})
+}
+
+// attempts says why attempts failed that were followed by another.
+func attempts(report ginkgo.Report) string {
+	var text strings.Builder
+	for _, spec := range report.SpecReports {
+		for _, failed := range spec.AdditionalFailures {
+			fmt.Fprintf(&text, "\nAn attempt failed: %s\n%s\n%s\n", spec.FullText(), failed.Failure.Location, failed.Failure.Message)
+		}
+	}
+	return text.String()
+}
+
+// durations has a line for the suite, and one for each spec of it that ran, the longest first.
+func durations(report ginkgo.Report) string {
+	specs := slices.DeleteFunc(slices.Clone(report.SpecReports), func(s ginkgo.SpecReport) bool { return s.RunTime == 0 })
+	slices.SortStableFunc(specs, func(a, b ginkgo.SpecReport) int { return cmp.Compare(b.RunTime, a.RunTime) })
+	var text strings.Builder
+	fmt.Fprintf(&text, "%6.1f s  %s\n", report.RunTime.Seconds(), report.SuiteDescription)
+	for _, s := range specs {
+		fmt.Fprintf(&text, "%6.1f s  %s %s in %d attempts: %s\n", s.RunTime.Seconds(), s.LeafNodeType, s.State, s.NumAttempts, s.FullText())
+	}
+	return text.String()
 }
 
 // Keep writes the logs and objects of the clusters to a folder. It keeps what it

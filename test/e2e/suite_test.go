@@ -36,7 +36,7 @@ func TestMainJob(t *testing.T) {
 	RunSpecs(t, "The main job", Label("e2e"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 // launched is a fleet that the launcher started, as its user sees it.
 type launched struct {

@@ -5,7 +5,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/registration"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
 	"fleetgate.io/fleetgate/pkg/fleetmetrics"
+	"fleetgate.io/fleetgate/pkg/ownwrites"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/clustereligibility"
 	"fleetgate.io/fleetgate/pkg/precedence"
 	"fleetgate.io/fleetgate/pkg/serviceaccount"
@@ -107,7 +107,9 @@ func (g *gateway) pending(hub client.Reader) func(context.Context, string) (stri
 
 // membershipControllers join members, and say how they are.
 func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) {
-	own, err := seeingItsWrites(mgr)
+	// A report and a heartbeat of a member follow each other closely, and the second would be
+	// written over a status that is no longer there.
+	own, err := ownwrites.NewClient(mgr, mgr.GetConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -137,21 +139,6 @@ func (g *gateway) membershipControllers(mgr ctrl.Manager) ([]controller, error) 
 		controllers = append(controllers, &membership.FlowReconciler{Client: hub, Live: live, Level: level})
 	}
 	return controllers, nil
-}
-
-// seeingItsWrites is a client that reads from the manager's cache, and there what it wrote
-// itself: a report and a heartbeat of a member follow each other closely, and the
-// second would be written over a status that is no longer there. It is for a controller that
-// writes nothing but what it watches, since each kind that is written is cached.
-func seeingItsWrites(mgr ctrl.Manager) (client.Client, error) {
-	own, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		Cache: &client.CacheOptions{Reader: mgr.GetCache(), EnableReadYourWritesConsistency: new(true)},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making a client for the status of members: %w", err)
-	}
-	return own, nil
 }
 
 // registrationControllers let clusters in: those that ask, those that somebody gives the

@@ -79,7 +79,7 @@ func TestAdmission(t *testing.T) {
 	RunSpecs(t, "Admission on a hub", Label("integration", "admission"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)

@@ -51,7 +51,7 @@ func TestCharts(t *testing.T) {
 	RunSpecs(t, "Charts", Label("integration", "charts"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	build, err := env.Home()

@@ -73,7 +73,7 @@ func TestImmutability(t *testing.T) {
 	RunSpecs(t, "ImmutabilityPolicies on a hub", Label("integration", "admission"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)

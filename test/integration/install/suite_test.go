@@ -43,7 +43,7 @@ func TestInstall(t *testing.T) {
 	RunSpecs(t, "Installing on a hub", Label("integration", "install"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)

@@ -221,7 +221,7 @@ spec:
 		Eventually(chosen(ctx, chosenBy)).Should(Equal([]string{"cluster1"}))
 		Expect(admin(ctx, "", "describe", "placementdecision", "-n", "default")).To(ContainSubstring("Status:\n  Decisions:\n    Cluster Name:  cluster1\n    Reason:        \n"))
 		Expect(admin(ctx, "", "get", "addonplacementscore", "-A")).To(And(
-			HavePrefix("NAMESPACE   NAME                   AGE\n"),
+			MatchRegexp(`^NAMESPACE +NAME +AGE\n`),
 			MatchRegexp(`(?m)^cluster1 +resource-usage-score +\d+s$`), MatchRegexp(`(?m)^cluster2 +resource-usage-score +\d+s$`)))
 		Expect(admin(ctx, "", "get", "addonplacementscore", "-A", `-o=jsonpath={range .items[?(@.metadata.name=="resource-usage-score")]}{.metadata.namespace}{"\t"}{.status.scores}{"\n"}{end}`)).To(Equal(
 			"cluster1\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\ncluster2\t[{\"name\":\"cpuAvailable\",\"value\":12},{\"name\":\"memAvailable\",\"value\":4}]\n"))

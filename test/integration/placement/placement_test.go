@@ -406,7 +406,8 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		writes := 0
 		for quiet := false; !quiet; {
 			select {
-			case <-watcher.ResultChan():
+			case _, open := <-watcher.ResultChan():
+				Expect(open).To(BeTrue(), "the watch has ended")
 				writes++
 			case <-time.After(300 * time.Millisecond):
 				quiet = true

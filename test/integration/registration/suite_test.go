@@ -59,7 +59,7 @@ func TestRegistration(t *testing.T) {
 	RunSpecs(t, "Registration", Label("integration", "registration"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))

@@ -85,7 +85,7 @@ func TestTokens(t *testing.T) {
 	RunSpecs(t, "Tokens of members", Label("integration", "tokens"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(logs.MaxVerbosity), textlogger.Output(written)))

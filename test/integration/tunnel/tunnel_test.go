@@ -37,7 +37,7 @@ func TestTunnel(t *testing.T) {
 	RunSpecs(t, "The tunnel of an agent", Label("integration", "tunnel"))
 }
 
-var _ = artifacts.FailedAttempts()
+var _ = artifacts.Report()
 
 // start runs a fleet for the specs of a container, with the agents' port unless they
 // want something else.
