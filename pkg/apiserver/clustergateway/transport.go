@@ -154,6 +154,10 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 	p.upgrades.Protocols = new(http.Protocols)
 	p.upgrades.Protocols.SetHTTP1(true)
 	p.upgrades.ResponseHeaderTimeout = upgradeReplyTimeout
+	// What was upgraded belongs to one caller. A connection that was refused to be is not used
+	// again either: more than one reply may have come on it, of which the next caller would get
+	// the second, if it asks before that is noticed.
+	p.upgrades.DisableKeepAlives = true
 	return p, nil
 }
 
