@@ -409,6 +409,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			case _, open := <-watcher.ResultChan():
 				Expect(open).To(BeTrue(), "the watch has ended")
 				writes++
+				Expect(writes).To(BeNumerically("<", 100), "it is written again and again")
 			case <-time.After(300 * time.Millisecond):
 				quiet = true
 			}
