@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/cluster/managednamespace"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
@@ -122,6 +123,35 @@ func TestOnlyWhoHasAnAuthorityMaySign(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor: an agent that is no administrator makes and
+// labels namespaces that sets want by exactly the rights that it takes, and only with them.
+func TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		rendered, err := render(t, "agent", "--set=token=a,apiServerURL=https://hub.example.org,rbac.placement.clusterAdmin=false",
+			"--show-only=templates/rbac.yaml", fmt.Sprintf("--set=rbac.managedNamespaces=%v", asked))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []rbacv1.PolicyRule
+		for document := range strings.SplitSeq(rendered, "\n---\n") {
+			role := rbacv1.ClusterRole{}
+			unmarshal(t, document, &role)
+			for _, rule := range role.Rules {
+				if role.Kind == "ClusterRole" && slices.Contains(rule.Resources, "namespaces") && len(rule.ResourceNames) == 0 {
+					got = append(got, rule)
+				}
+			}
+		}
+		var want []rbacv1.PolicyRule
+		if asked {
+			want = managednamespace.MemberRules()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("asked for: %v (-code +chart)\n%s", asked, diff)
+		}
 	}
 }
 

@@ -164,6 +164,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"a second hub's agent":           {"agent", append(registers, "--set=accounts.namespace=accounts-2"), []string{"name: fleetgate-impersonate-accounts-2", "--account-namespace=accounts-2"}},
 		"accounts of OCM's agent":        {"agent", append(registers, "--set=accounts.adopt=true"), []string{"- --adopt\n"}},
 		"namespaces that are told":       {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"- --collect-namespaces\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
+		"namespaces of sets":             {"agent", append(registers, "--set=rbac.managedNamespaces=true"), []string{"resources: [namespaces]\n  verbs: [list, create, patch]\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential", "name: agent-certificate"}},
 		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"- --hub-certificate\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
 	}

@@ -204,6 +204,16 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		}).Should(Equal("system:open-cluster-management:member-1:fleetgate"))
 	})
 
+	It("has the namespaces on its members that their set wants, and says so", func(ctx SpecContext) {
+		l.hub(ctx, "patch", "managedclusterset", "default", "--type=merge", `--patch={"spec":{"managedNamespaces":[{"name":"team-a"}]}}`)
+		for _, member := range []string{"member-1", "member-2"} {
+			Eventually(l.on(ctx, member, ".metadata.labels", "namespace", "team-a")).Should(MatchRegexp(`"clusterset\.open-cluster-management\.io/[0-9a-f]{63}":"true"`))
+			Eventually(func() string {
+				return l.hub(ctx, "get", "managedcluster", member, `--output=jsonpath={.status.managedNamespaces[?(@.name=="team-a")].conditions[*].reason}`)
+			}).Should(Equal("NamespaceApplied"))
+		}
+	})
+
 	It("denies both, and lets both in again", func(ctx SpecContext) {
 		approval := func() string {
 			return l.hub(ctx, "get", "membercluster", "member-2", "--output=jsonpath={.spec.taints[*].key}")
@@ -230,6 +240,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		}).Should(Equal([]string{"member-1"}))
 		Eventually(k.renew).WithArguments(ctx).Should(MatchError(ContainSubstring("forbidden")))
 		Eventually(l.on(ctx, "member-2", ".metadata.name", "secret", "agent-certificate", "--namespace=fleet-system")).Should(ContainSubstring("not found"))
+		Eventually(l.on(ctx, "member-2", ".metadata.labels", "namespace", "team-a")).Should(MatchRegexp(`"clusterset\.open-cluster-management\.io/[0-9a-f]{63}":"false"`))
 	})
 })
 

@@ -25,11 +25,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifestwork"
 )
 
-// How often the hub is asked whether it has ManifestWorks for this cluster: soon at first,
-// then rarely, since most hubs have none and there are many agents.
+// How often the hub is asked whether it has ManifestWorks for this cluster, and what sets want of
+// it: soon at first, then rarely, since most hubs have none and there are many agents.
 const (
-	worksFirstAsk  = 5 * time.Second
-	worksLatestAsk = 5 * time.Minute
+	hubFirstAsk  = 5 * time.Second
+	hubLatestAsk = 5 * time.Minute
 	// worksOnlyAsk is for an agent that does nothing else.
 	worksOnlyAsk = 5 * time.Second
 )
@@ -105,24 +105,17 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
-	last := ""
-	for pause := worksFirstAsk; ; pause = min(2*pause, rarest) {
+	prepared := awaitHub(ctx, "No ManifestWorks are applied: ", rarest, func() error {
 		err := a.tryPrepareWorks(ctx, hub, cluster)
-		if err == nil {
-			break
+		if err != nil {
+			told(err)
 		}
-		told(err)
-		if ctx.Err() == nil && err.Error() != last {
-			last = err.Error()
-			log.FromContext(ctx).V(1).Info("No ManifestWorks are applied: " + last)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
+		return err
+	})
+	if !prepared {
+		return nil
 	}
-	mgr, err := a.newHubManager(hubConfig, cluster, func() {})
+	mgr, err := a.newHubManager(hubConfig, inNamespace(cluster), func() {})
 	if err != nil {
 		return err
 	}
@@ -133,6 +126,28 @@ func (a *agent) serveManifestWorks(ctx context.Context, reached *engine.Member, 
 	log.FromContext(ctx).Info("Applying ManifestWorks", "namespace", cluster, "hubHash", manifestwork.HubHash(origin))
 	told(nil)
 	return mgr.Start(ctx)
+}
+
+// awaitHub tries until nothing stands against what is tried, soon at first and then rarely; it
+// returns false if the context ends before. What stands against it is logged, behind a sentence
+// that says what it is that is not done.
+func awaitHub(ctx context.Context, undone string, rarest time.Duration, try func() error) bool {
+	last := ""
+	for pause := hubFirstAsk; ; pause = min(2*pause, rarest) {
+		err := try()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil && err.Error() != last {
+			last = err.Error()
+			log.FromContext(ctx).V(1).Info(undone + last)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
 }
 
 // tryPrepareWorks returns what stands against applying ManifestWorks.

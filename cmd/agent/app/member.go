@@ -105,7 +105,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	defer a.way.forget()
-	hub, err := a.newHubManager(hubConfig, clusterv1beta1.MemberNamespace(member), admission.Doubt)
+	hub, err := a.newHubManager(hubConfig, inNamespace(clusterv1beta1.MemberNamespace(member)), admission.Doubt)
 	if err != nil {
 		return err
 	}
@@ -140,26 +140,28 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	})
 	group.Go(func() error { return hub.Start(serving) })
 	group.Go(func() error { return a.keepCertificate(serving, hubConfig, member) })
+	group.Go(func() error { return a.serveManagedNamespaces(serving, hubConfig, member) })
 	group.Go(func() error {
 		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
 	})
 	group.Go(func() error {
-		return a.serveManifestWorks(serving, reached, hubConfig, member, worksLatestAsk, keep, func(error) {})
+		return a.serveManifestWorks(serving, reached, hubConfig, member, hubLatestAsk, keep, func(error) {})
 	})
 	err = group.Wait()
 	if left.Load() {
-		a.withdraw(ctx)
+		a.withdraw(ctx, hubConfig)
 	}
 	return err
 }
 
 // withdraw takes the hub's accounts off a member that has left, whose ManagedServiceAccounts
-// go with the member's namespace, which the agent sees no more, and the agent's certificate.
-func (a *agent) withdraw(ctx context.Context) {
+// go with the member's namespace, which the agent sees no more, and the agent's certificate. The
+// namespaces that its sets wanted stay, and say that they are not wanted any more.
+func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 	const attempts = 5
 	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.AccountNamespace, AgentNamespace: a.Namespace}
 	for range attempts {
-		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx))
+		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx), a.managedNamespaces(nil, hubConfig).Release(ctx))
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -171,11 +173,20 @@ func (a *agent) withdraw(ctx context.Context) {
 	}
 }
 
-// newHubManager sees the member's own namespace on the hub, and nothing else. refused is
-// told when the hub does not let it see that any more.
-func (a *agent) newHubManager(hub *rest.Config, namespace string, refused func()) (ctrl.Manager, error) {
-	grace, again := shutdownGrace, true
+// inNamespace is what an agent sees of its hub that sees one namespace, and nothing else.
+func inNamespace(namespace string) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
+	return cache.Options{
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		ByObject:          map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
+	}
+}
+
+// newHubManager sees what it is told to of the hub. refused is told when the hub does not let it
+// see that any more.
+func (a *agent) newHubManager(hub *rest.Config, sees cache.Options, refused func()) (ctrl.Manager, error) {
+	grace, again := shutdownGrace, true
+	sees.DefaultWatchErrorHandler = watchError(refused)
 	config := rest.CopyConfig(hub)
 	config.QPS = -1 // The hub's own priority and fairness limits the agent.
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -184,11 +195,7 @@ func (a *agent) newHubManager(hub *rest.Config, namespace string, refused func()
 		GracefulShutdownTimeout: &grace,
 		// Its controllers are made anew each time that the hub has a place for the member.
 		Controller: controllerconfig.Controller{SkipNameValidation: &again},
-		Cache: cache.Options{
-			DefaultNamespaces:        map[string]cache.Config{namespace: {}},
-			ByObject:                 map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: managed}},
-			DefaultWatchErrorHandler: watchError(refused),
-		},
+		Cache:      sees,
 		Client: client.Options{Cache: &client.CacheOptions{
 			// A Secret that lost its label must still be seen: reads go to the hub.
 			DisableFor: []client.Object{&corev1.Secret{}},

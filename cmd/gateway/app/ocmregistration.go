@@ -17,6 +17,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/clusterset"
 	"fleetgate.io/fleetgate/pkg/cluster/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/view"
+	"fleetgate.io/fleetgate/pkg/precedence"
 )
 
 // registrationKinds are the CRDs of part OCMRegistration: others of the group are served by
@@ -51,7 +52,7 @@ func (g *gateway) addKlusterlets(_ context.Context, mgr ctrl.Manager) error {
 	}
 	joining := klusterlet.Options{
 		Users: g.Klusterlets.AutoApprovedUsers, Signer: signer, ForceDeleteWait: g.Members.ForceDeleteWait,
-		Labels: g.Klusterlets.Labels, Workers: memberWorkers,
+		Labels: g.Klusterlets.Labels, Workers: memberWorkers, Rights: g.order.Client(mgr.GetClient(), precedence.Always(precedence.Entry)),
 	}
 	if shown, err := g.showMembers(mgr); err != nil {
 		return err

@@ -39,6 +39,9 @@ const LivenessName = "managedcluster.liveness"
 // not heard of any more.
 const eventUnknown = "AvailableUnknown"
 
+// soonest is when a cluster is looked at again whose time was over while it was looked at.
+const soonest = time.Millisecond
+
 // LivenessReconciler says of clusters whose agents are silent that they are Unknown, and
 // keeps the taints that say which clusters are not available. A cluster is looked at when
 // its Lease is renewed, when its status changes, and when its time is over: nothing asks for
@@ -132,55 +135,65 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		r.forget(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	left, err := r.reconcileCluster(ctx, cluster)
+	ends, err := r.reconcileCluster(ctx, cluster)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return ctrl.Result{RequeueAfter: retrySoon}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(0, left)}, client.IgnoreNotFound(err)
+	if err != nil || ends.IsZero() {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// It took a while to write what there was to write. And a cluster that was there when the
+	// gateway began, which is looked at after all others, has its turn as any other then.
+	return ctrl.Result{RequeueAfter: max(soonest, ends.Sub(r.Clock.Now())), Priority: ptr.To(0)}, nil
 }
 
-func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clusterv1.ManagedCluster) (left time.Duration, err error) {
+// reconcileCluster returns when the cluster has to be looked at again though nothing happens; zero
+// for never.
+func (r *LivenessReconciler) reconcileCluster(ctx context.Context, cluster *clusterv1.ManagedCluster) (ends time.Time, err error) {
 	member := false
 	if r.IsMember != nil {
 		if member, err = r.IsMember(ctx, cluster); err != nil {
-			return 0, err
+			return time.Time{}, err
 		}
 	}
 	if member {
 		// Whoever says of it whether it is available has given it the taint that goes with that
 		// when it was made, and is about to say it.
 		if meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable) == nil {
-			return 0, nil
+			return time.Time{}, nil
 		}
-		return 0, r.reconcileTaints(ctx, cluster)
+		return time.Time{}, r.reconcileTaints(ctx, cluster)
 	}
-	if left, err = r.reconcileLease(ctx, cluster); err != nil {
-		return 0, err
+	if ends, err = r.reconcileLease(ctx, cluster); err != nil {
+		return time.Time{}, err
 	}
-	return left, r.reconcileTaints(ctx, cluster)
+	return ends, r.reconcileTaints(ctx, cluster)
 }
 
 // reconcileLease says of a cluster that was accepted once what its Lease says, and returns
-// for how long that holds: not positive for as long as nothing happens.
-func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *clusterv1.ManagedCluster) (time.Duration, error) {
+// until when that holds: zero for as long as nothing happens.
+func (r *LivenessReconciler) reconcileLease(ctx context.Context, cluster *clusterv1.ManagedCluster) (ends time.Time, err error) {
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 	if accepted == nil || accepted.Reason == clusterv1.ReasonNamespaceTaken || accepted.Reason == clusterv1.ReasonError {
-		return 0, nil
+		return time.Time{}, nil
 	}
 	lease := &coordinationv1.Lease{}
-	err := r.Leases.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: clusterv1.ClusterLease}, lease)
+	err = r.Leases.Get(ctx, client.ObjectKey{Namespace: cluster.Name, Name: clusterv1.ClusterLease}, lease)
 	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("reading the Lease of ManagedCluster %q: %w", cluster.Name, err)
+		return time.Time{}, fmt.Errorf("reading the Lease of ManagedCluster %q: %w", cluster.Name, err)
 	}
 	if err != nil && cluster.DeletionTimestamp == nil {
-		return 0, r.makeLease(ctx, cluster.Name)
+		return time.Time{}, r.makeLease(ctx, cluster.Name)
 	}
 	life := Life{Gone: true}
 	if err == nil {
-		anyClock := cluster.Annotations[clusterv1.SkipClockSyncCheckAnnotation] == "true"
-		life = LifeOf(r.beatOf(lease), time.Duration(cluster.Spec.LeaseDurationSeconds)*time.Second, anyClock, r.Clock.Now())
+		anyClock, now := cluster.Annotations[clusterv1.SkipClockSyncCheckAnnotation] == "true", r.Clock.Now()
+		life = LifeOf(r.beatOf(lease), time.Duration(cluster.Spec.LeaseDurationSeconds)*time.Second, anyClock, now)
+		if !life.Gone {
+			ends = now.Add(life.Left)
+		}
 	}
-	return life.Left, r.writeLife(ctx, cluster, life)
+	return ends, r.writeLife(ctx, cluster, life)
 }
 
 // makeLease makes the Lease that an agent renews: it may not make one.

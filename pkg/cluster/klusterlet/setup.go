@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster"
@@ -30,6 +31,9 @@ type Options struct {
 	ForceDeleteWait time.Duration
 	// IsMember is true for ManagedClusters that show members of ours. Nil: none does.
 	IsMember func(context.Context, *clusterv1.ManagedCluster) (bool, error)
+	// Rights writes what lets clusters in, before what others wait for less. Nil: as all else is
+	// written.
+	Rights client.Client
 	// Labels are on all that is made for clusters.
 	Labels map[string]string
 	// Workers is how many clusters each controller looks at at a time.
@@ -46,9 +50,12 @@ func SetupWithManager(config *rest.Config, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	hub, now := mgr.GetClient(), clock.RealClock{}
+	if o.Rights == nil {
+		o.Rights = hub
+	}
 	for _, add := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&managed.Reconciler{
-			Client: hub, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
+			Client: hub, Rights: o.Rights, Live: mgr.GetAPIReader(), Objects: objects, Recorder: mgr.GetEventRecorder(managed.Name), Clock: now,
 			ForceDeleteWait: o.ForceDeleteWait, Agents: o.agents, Labels: o.Labels, Workers: o.Workers,
 		},
 		&Approver{

@@ -50,6 +50,9 @@ const retrySoon = 100 * time.Millisecond
 type Reconciler struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
+	// Rights writes what lets a cluster in: its namespace, roles and bindings. No agent can have
+	// any of it written again and again.
+	Rights client.Client
 	// Live reads from the API server itself.
 	Live client.Reader
 	// Objects is a cache that NewCache made.

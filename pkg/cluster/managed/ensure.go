@@ -45,7 +45,7 @@ func (r *Reconciler) ensureNamespace(ctx context.Context, cluster string) (*refu
 	}
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster, Labels: clusterLabels(cluster)}}
 	r.label(made)
-	if err := r.Client.Create(ctx, made); err != nil {
+	if err := r.Rights.Create(ctx, made); err != nil {
 		return nil, fmt.Errorf("creating namespace %q: %w", cluster, err)
 	}
 	return nil, nil
@@ -59,7 +59,7 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	live := emptyLike(wanted)
 	err := r.Objects.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
-		if err = r.Client.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
+		if err = r.Rights.Create(ctx, wanted); !apierrors.IsAlreadyExists(err) {
 			return wrap(err, "creating", kind, key)
 		}
 		// It lacks the label, or the cache is behind.
@@ -74,12 +74,12 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	}
 	if refersElsewhere(live, wanted) {
 		// That cannot be changed.
-		return wrap(r.Client.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())}), "replacing", kind, key)
+		return wrap(r.Rights.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())}), "replacing", kind, key)
 	}
 	if !bring(live, wanted) {
 		return nil
 	}
-	return wrap(r.Client.Update(ctx, live), "updating", kind, key)
+	return wrap(r.Rights.Update(ctx, live), "updating", kind, key)
 }
 
 // label puts the labels of all that is made on something that is about to be.
@@ -153,7 +153,7 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	if err := r.Objects.Get(ctx, key, live); err != nil || live.GetDeletionTimestamp() != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return wrap(client.IgnoreNotFound(r.Client.Delete(ctx, object)), "deleting", fmt.Sprintf("%T", object), key)
+	return wrap(client.IgnoreNotFound(r.Rights.Delete(ctx, object)), "deleting", fmt.Sprintf("%T", object), key)
 }
 
 // unhold lets a binding go that waits for works to be gone.
@@ -162,6 +162,6 @@ func (r *Reconciler) unhold(ctx context.Context, held client.Object) error {
 	if !controllerutil.RemoveFinalizer(held, workFinalizer) {
 		return nil
 	}
-	err := r.Client.Patch(ctx, held, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	err := r.Rights.Patch(ctx, held, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	return wrap(client.IgnoreNotFound(err), "releasing", fmt.Sprintf("%T", held), client.ObjectKeyFromObject(held))
 }

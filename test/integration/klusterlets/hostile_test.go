@@ -220,6 +220,20 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 		Entry("what was decided of it", `{"metadata":{"annotations":{"fleetgate.io/member-accepted":"false"}}}`),
 	)
 
+	DescribeTable("says nothing of its ManagedCluster that is the hub's to say", func(ctx SpecContext, patch string) {
+		refused := MatchError(ContainSubstring("its agent writes the conditions of managedNamespaces"))
+		Eventually(func() error {
+			return own.Status().Patch(ctx, &clusterv1.ManagedCluster{ObjectMeta: build.Named(name)}, expect.MergePatch(patch))
+		}).Should(refused)
+	},
+		Entry("that it was let in", `{"status":{"conditions":[]}}`),
+		Entry("how large it is", `{"status":{"capacity":{"cpu":"1000"}}}`),
+		Entry("what can be had on it", `{"status":{"allocatable":{"cpu":"1000"}}}`),
+		Entry("what it claims to be", `{"status":{"clusterClaims":[{"name":"region","value":"elsewhere"}]}}`),
+		Entry("its version", `{"status":{"version":null}}`),
+		Entry("a namespace that no set wants", `{"status":{"managedNamespaces":[{"clusterSet":"a","name":"b"}]}}`),
+	)
+
 	It("asks for no certificate under another cluster's label, and fills nobody's ten requests", func(ctx SpecContext) {
 		Expect(own.Create(ctx, (&agent{cluster: "victim", name: "abcde"}).request())).To(MatchError(ContainSubstring("of its own cluster")))
 	})

@@ -69,6 +69,14 @@ func newStorm(ctx context.Context, seed uint64) *storm {
 		for member := range members {
 			edit(ctx, member, func(m *clusterv1beta1.MemberCluster) { delete(m.Labels, "region"); m.Spec.Taints = nil })
 		}
+		// The next storm has shops of these names, too.
+		for _, name := range shops {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Eventually(func(ctx context.Context) error { return client.IgnoreNotFound(hub.Delete(ctx, namespace)) }).WithContext(ctx).Should(Succeed())
+			Eventually(func(ctx context.Context) bool {
+				return apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
+			}).WithContext(ctx).Should(BeTrue())
+		}
 	})
 	return s
 }

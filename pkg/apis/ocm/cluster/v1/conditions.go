@@ -67,3 +67,15 @@ const (
 	// ReasonDeletingError goes with False: the hub could not find out, or not delete.
 	ReasonDeletingError = "DeletingError"
 )
+
+// ConditionNamespaceAvailable, of a managed namespace, is True when the cluster has the namespace
+// and its API server lets the agent label it. The agent writes it.
+const ConditionNamespaceAvailable = "NamespaceAvailable"
+
+// Reasons of NamespaceAvailable.
+const (
+	// ReasonNamespaceApplied goes with True.
+	ReasonNamespaceApplied = "NamespaceApplied"
+	// ReasonNamespaceApplyFailed goes with False; the message says why.
+	ReasonNamespaceApplyFailed = "NamespaceApplyFailed"
+)

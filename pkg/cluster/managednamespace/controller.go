@@ -1,0 +1,237 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package managednamespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+)
+
+// Name is the controller's name.
+const Name = "managedcluster.namespaces"
+
+const (
+	// lookAgain is how often it is looked whether the namespaces are there while sets want some.
+	lookAgain = time.Minute
+	// retrySoon is the wait after somebody else wrote first.
+	retrySoon = 100 * time.Millisecond
+)
+
+// Reconciler makes the namespaces that sets want on a member. All of its fields are needed.
+type Reconciler struct {
+	// Hub writes; it reads the member's ManagedCluster, from a cache if it has one.
+	Hub client.Client
+	// Member reads and writes the member itself.
+	Member client.Client
+	// HubHash tells the hub from others that the member may have.
+	HubHash string
+	// House are the namespaces of the agent itself.
+	House []string
+}
+
+var _ reconcile.Reconciler = (*Reconciler)(nil)
+
+// SetupWithManager watches the ManagedClusters that the manager sees: the member's alone.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(somethingToDo())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up controller %s: %w", Name, err)
+	}
+	return nil
+}
+
+// somethingToDo tells of changes of what sets want, and of whether the cluster is let in: all
+// else that a ManagedCluster says is not for this controller.
+func somethingToDo() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isCluster := e.ObjectOld.(*clusterv1.ManagedCluster)
+		now, isStill := e.ObjectNew.(*clusterv1.ManagedCluster)
+		return isCluster && isStill && (isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces))
+	}}
+}
+
+// isAccepted is true while the agent has its rights on the hub.
+func isAccepted(cluster *clusterv1.ManagedCluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
+}
+
+// Reconcile implements reconcile.Reconciler. A ManagedCluster that is not there says nothing: a
+// member that leaves its hub is released by who ends its agent.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	err := r.Hub.Get(ctx, req.NamespacedName, cluster)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	case cluster.DeletionTimestamp != nil:
+		return ctrl.Result{}, r.Release(ctx)
+	case !isAccepted(cluster):
+		return ctrl.Result{}, nil
+	}
+	names := wantedOn(cluster)
+	became, failure := r.bring(ctx, names)
+	err = r.report(ctx, cluster, became)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: retrySoon}, failure
+	}
+	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: lookAgain}, nil
+}
+
+// Release says of all of the hub's namespaces on the member that it does not want them any more.
+func (r *Reconciler) Release(ctx context.Context) error {
+	_, err := r.bring(ctx, nil)
+	return err
+}
+
+// bring has the named namespaces there, and labels those of before that are not among them. What
+// the member does not allow is told by what became of each; an error means that it could not be
+// found out, for those of which nothing is told.
+func (r *Reconciler) bring(ctx context.Context, names []string) (map[string]metav1.Condition, error) {
+	became := map[string]metav1.Condition{}
+	labelled, err := r.labelled(ctx)
+	if isRefused(err) {
+		// None was made either, then, or it may not be touched any more.
+		for _, name := range names {
+			became[name] = notAllowed(err)
+		}
+		return became, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var failures []error
+	for _, name := range names {
+		condition, err := r.ensure(ctx, name, labelled[name])
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		became[name] = condition
+	}
+	for _, name := range slices.Sorted(maps.Keys(labelled)) {
+		if labelled[name].Labels[Label(r.HubHash)] == wanted && (!slices.Contains(names, name) || refuseName(name, r.House) != "") {
+			failures = append(failures, r.drop(ctx, name))
+		}
+	}
+	return became, errors.Join(failures...)
+}
+
+// labelled are the namespaces with the hub's label, by name.
+func (r *Reconciler) labelled(ctx context.Context) (map[string]*corev1.Namespace, error) {
+	list := &corev1.NamespaceList{}
+	if err := r.Member.List(ctx, list, client.HasLabels{Label(r.HubHash)}); err != nil {
+		return nil, fmt.Errorf("listing managed namespaces: %w", err)
+	}
+	named := map[string]*corev1.Namespace{}
+	for i := range list.Items {
+		named[list.Items[i].Name] = &list.Items[i]
+	}
+	return named, nil
+}
+
+// ensure has a namespace there, with the label. Known is what is known of it, nil for one without
+// the label.
+func (r *Reconciler) ensure(ctx context.Context, name string, known *corev1.Namespace) (metav1.Condition, error) {
+	if why := refuseName(name, r.House); why != "" {
+		return failed(why), nil
+	}
+	if known == nil || known.Labels[Label(r.HubHash)] != wanted {
+		var err error
+		if known, err = r.write(ctx, name); isRefused(err) {
+			return notAllowed(err), nil
+		} else if err != nil {
+			return metav1.Condition{}, err
+		}
+	}
+	if known.DeletionTimestamp != nil {
+		return failed("it is being deleted, and made again when it is gone"), nil
+	}
+	return applied(), nil
+}
+
+// write labels a namespace, or makes it.
+func (r *Reconciler) write(ctx context.Context, name string) (*corev1.Namespace, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := r.Member.Patch(ctx, namespace, r.labelling(wanted))
+	if apierrors.IsNotFound(err) {
+		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{Label(r.HubHash): wanted}}}
+		if err = r.Member.Create(ctx, namespace); err == nil {
+			log.FromContext(ctx).Info("Made a namespace that a ManagedClusterSet wants", "namespace", name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making managed namespace %q: %w", name, err)
+	}
+	return namespace, nil
+}
+
+// drop says of a namespace that it is wanted no more.
+func (r *Reconciler) drop(ctx context.Context, name string) error {
+	err := r.Member.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, r.labelling(dropped))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("saying of namespace %q that it is not managed any more: %w", name, err)
+	}
+	log.FromContext(ctx).Info("No ManagedClusterSet wants a namespace any more; it stays", "namespace", name)
+	return nil
+}
+
+func (r *Reconciler) labelling(value string) client.Patch {
+	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, Label(r.HubHash), value))
+}
+
+// report tells the hub, if it is news.
+func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) error {
+	base := cluster.DeepCopy()
+	tell(cluster, became)
+	if equality.Semantic.DeepEqual(base.Status, cluster.Status) {
+		return nil
+	}
+	err := r.Hub.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("saying what became of the namespaces that sets want on ManagedCluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+// isRefused is true if it is the member's decision, which trying again does not change.
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
+func notAllowed(err error) metav1.Condition {
+	if apierrors.IsForbidden(err) {
+		return failed(fmt.Sprintf("%v; where it is a right that the agent lacks, rbac.managedNamespaces=true of its chart gives it", err))
+	}
+	return failed(err.Error())
+}
