@@ -7,13 +7,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +27,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
 // atATime is how many members a client asks at a time that asks them itself, as the gateway
@@ -36,24 +41,59 @@ func listing(pods int) http.HandlerFunc { return listingOf(pods, 1800) }
 
 // listingOf is the same, of pods that have so much text.
 func listingOf(pods, size int) http.HandlerFunc {
-	var body bytes.Buffer
-	body.WriteString(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[`)
+	objects := newPrinted(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3","continue":%q},"items":[`)
+	rows := newPrinted(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"3","continue":%q},` +
+		`"columnDefinitions":[{"name":"Name","type":"string","format":"name"},{"name":"Ready","type":"string"},{"name":"Status","type":"string"}],"rows":[`)
 	for n := range pods {
-		if n > 0 {
-			body.WriteByte(',')
-		}
-		fmt.Fprintf(&body, `{"metadata":{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}},"spec":{"nodeName":"n"}}`, n, strings.Repeat("x", size))
+		metadata := fmt.Sprintf(`{"name":"pod-%d","namespace":"shop","labels":{"app":"web"},"annotations":{"text":%q}}`, n, strings.Repeat("x", size))
+		objects.add(fmt.Sprintf(`{"metadata":%s,"spec":{"nodeName":"n"}}`, metadata))
+		rows.add(fmt.Sprintf(`{"cells":["pod-%d","1/1","Running"],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}}`, n, metadata))
 	}
-	body.WriteString(`]}`)
-	const none = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"3"},"items":[]}`
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if r.URL.Query().Get("fieldSelector") != "" {
-			_, _ = io.WriteString(w, none)
-			return
+		of, query := objects, r.URL.Query()
+		if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+			of = rows
 		}
-		_, _ = w.Write(body.Bytes())
+		switch limit, _ := strconv.Atoi(query.Get("limit")); {
+		case query.Get("fieldSelector") != "":
+			of.write(w, 0, 0)
+		case limit > 0:
+			from, _ := strconv.Atoi(query.Get("continue"))
+			of.write(w, from, min(from+limit, pods))
+		default:
+			of.write(w, 0, pods)
+		}
 	}
+}
+
+// printed is a list as it is sent.
+type printed struct {
+	head  string
+	items []byte
+	// ends are where its items end.
+	ends []int
+}
+
+func newPrinted(head string) *printed { return &printed{head: head, ends: []int{0}} }
+
+func (p *printed) add(item string) {
+	if len(p.items) > 0 {
+		p.items = append(p.items, ',')
+	}
+	p.items = append(p.items, item...)
+	p.ends = append(p.ends, len(p.items))
+}
+
+// write sends a part of the list.
+func (p *printed) write(w io.Writer, from, to int) {
+	more := ""
+	if to > from && to < len(p.ends)-1 {
+		more = strconv.Itoa(to)
+	}
+	_, _ = fmt.Fprintf(w, p.head, more)
+	_, _ = w.Write(bytes.TrimPrefix(p.items[p.ends[from]:p.ends[to]], []byte{','}))
+	_, _ = io.WriteString(w, "]}")
 }
 
 // crowdOf are members that answer alike.
@@ -68,14 +108,61 @@ func crowdOf(t testing.TB, members int, handler http.HandlerFunc) map[string]*me
 // unbounded has no limit be in the way of a thousand members of one user.
 func unbounded(c *apiserver.Config) { c.MaxInFlightPerUser, c.MaxInFlightPerMember = 1e6, 1e6 }
 
+// throughTunnels has each member be reached through a session of its own over TLS, as agents
+// open them.
+func throughTunnels(t testing.TB, members map[string]*member) option {
+	registry := tunneltest.NewRegistry(t, tunnel.Options{})
+	server, client := tunneltest.BenchmarkTLS()
+	for name, of := range members {
+		joinOverTLS(t, registry, server, client, tunnel.Connector{Member: name, Targets: map[string]tunnel.Target{
+			tunnel.APIServer: tunnel.TCP(of.api.Listener.Addr().String()), tunnel.Agent: tunnel.TCP(of.agent.Listener.Addr().String()),
+		}})
+	}
+	return func(c *apiserver.Config) { c.Dialer, c.NotConnected = registry, tunnel.ErrNotConnected }
+}
+
+// joinOverTLS runs an agent's end of a tunnel until the test ends, and returns when it is there.
+func joinOverTLS(t testing.TB, registry *tunnel.Registry, server, client *tls.Config, agent tunnel.Connector) {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	dialer := tls.Dialer{Config: client}
+	agent.Dial = func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "tcp", listener.Addr().String())
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { _ = registry.Serve(ctx, agent.Member, conn) })
+		}
+	})
+	running.Go(func() { _ = agent.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = listener.Close()
+		running.Wait()
+	})
+	tunneltest.Eventually(t, "a tunnel to "+agent.Member, func() bool { return registry.Connected(agent.Member) })
+}
+
+const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
 // reads reads a whole answer, and says how many bytes it has and when the first came.
-func reads(ctx context.Context, client *http.Client, url, user string) (size int64, first time.Duration, err error) {
+func reads(ctx context.Context, client *http.Client, url, user, accept string) (size int64, first time.Duration, err error) {
 	began := time.Now()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return 0, 0, err
 	}
 	req.Header.Set("X-Remote-User", user)
+	req.Header.Set("Accept", accept)
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, 0, err
@@ -95,12 +182,12 @@ func reads(ctx context.Context, client *http.Client, url, user string) (size int
 }
 
 // itself has a client ask each member itself.
-func itself(ctx context.Context, client *http.Client, members map[string]*member, url func(name string, of *member) string) error {
+func itself(ctx context.Context, client *http.Client, members map[string]*member, accept string, url func(name string, of *member) string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atATime)
 	for name, of := range members {
 		group.Go(func() error {
-			_, _, err := reads(ctx, client, url(name, of), "u")
+			_, _, err := reads(ctx, client, url(name, of), "u", accept)
 			return err
 		})
 	}
@@ -114,24 +201,35 @@ func directClient(t testing.TB) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// BenchmarkFleetview reads many simulated members through a view, beside a client that asks
-// each of them through the gateway, and one that asks them directly, 64 at a time. All of it
-// is one process, so CPU is that of all sides.
+// BenchmarkFleetview reads many simulated members, behind tunnels, through a view, beside a
+// client that asks each of them through the gateway, and one that asks them directly, 64 at a
+// time. All of it is one process, so CPU and memory are those of all sides.
 func BenchmarkFleetview(b *testing.B) {
 	for _, size := range []struct{ members, pods int }{{100, 100}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size.members, size.pods), func(b *testing.B) {
-			members := crowdOf(b, size.members, listing(size.pods))
-			g := newGateway(b, members, unbounded)
-			for name, query := range map[string]string{"all": "", "not-ready": "?fieldSelector=status.phase!%3DRunning", "stream": "?stream=true"} {
-				b.Run(name, func(b *testing.B) { g.besides(b, query) })
+			var read atomic.Int64
+			watches, lists := make(chan string, watchers*size.members), listing(size.pods)
+			members := crowdOf(b, size.members, listedBy(func(w http.ResponseWriter, r *http.Request) {
+				read.Add(1)
+				lists(w, r)
+			}, watched(nil, watches)))
+			g := newGateway(b, members, unbounded, throughTunnels(b, members))
+			for _, of := range []struct{ name, query, accept string }{
+				{"all", "", "application/json"}, {"all-as-table", "", asTable},
+				{"not-ready", "?fieldSelector=status.phase!%3DRunning", asTable}, {"stream", "?stream=true", "application/json"},
+			} {
+				b.Run(of.name, func(b *testing.B) { g.besides(b, of.query, of.accept) })
 			}
+			b.Run("page", func(b *testing.B) { g.paged(b, &read) })
+			b.Run("one-silent", func(b *testing.B) { g.oneSilent(b) })
 			b.Run("cold", func(b *testing.B) { g.cold(b) })
+			b.Run("idle-watches", func(b *testing.B) { g.idleWatches(b, watches) })
 		})
 	}
 }
 
 // besides reads in turn through the view, through the gateway one by one, and directly.
-func (g *gateway) besides(b *testing.B, query string) {
+func (g *gateway) besides(b *testing.B, query, accept string) {
 	const path = "/api/v1/namespaces/shop/pods"
 	client := directClient(b)
 	ways := []struct {
@@ -139,10 +237,10 @@ func (g *gateway) besides(b *testing.B, query string) {
 		read func() error
 	}{
 		{"direct", func() error {
-			return itself(b.Context(), client, g.members, func(_ string, of *member) string { return of.api.URL + path + query })
+			return itself(b.Context(), client, g.members, accept, func(_ string, of *member) string { return of.api.URL + path + query })
 		}},
 		{"proxied", func() error {
-			return itself(b.Context(), g.client, g.members, func(name string, _ *member) string {
+			return itself(b.Context(), g.client, g.members, accept, func(name string, _ *member) string {
 				return "https://" + g.address + "/clusters/" + name + path + query
 			})
 		}},
@@ -164,7 +262,7 @@ func (g *gateway) besides(b *testing.B, query string) {
 			others[i] += time.Since(began)
 		}
 		began, before := time.Now(), cpu(b)
-		_, first, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+query, "u")
+		_, first, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+query, "u", accept)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -186,12 +284,129 @@ func (g *gateway) besides(b *testing.B, query string) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// paged reads the first page of what kubectl asks for.
+func (g *gateway) paged(b *testing.B, read *atomic.Int64) {
+	var took []time.Duration
+	before := read.Load()
+	for b.Loop() {
+		began := time.Now()
+		if _, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?limit=500", "u", asTable); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	asked := read.Load() - before
+	slices.Sort(took)
+	b.ReportMetric(milliseconds(took[len(took)/2]), "p50-ms")
+	b.ReportMetric(float64(asked)/float64(len(took)), "lists/page")
+	b.ReportMetric(0, "ns/op")
+}
+
+// oneSilent reads while one member says nothing: a list, and a stream up to its first row.
+func (g *gateway) oneSilent(b *testing.B) {
+	of := g.members["m0050"]
+	var before http.Handler
+	of.over(func(served http.Handler) http.HandlerFunc {
+		before = served
+		return silent
+	})
+	defer of.serve(before.ServeHTTP)
+	var lists, firsts []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db", "u", asTable); err != nil {
+			b.Fatal(err)
+		}
+		lists = append(lists, time.Since(began))
+		_, first, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?stream=true", "u", asTable)
+		if err != nil {
+			b.Fatal(err)
+		}
+		firsts = append(firsts, first)
+	}
+	slices.Sort(lists)
+	slices.Sort(firsts)
+	b.ReportMetric(milliseconds(lists[len(lists)/2]), "p50-ms")
+	b.ReportMetric(milliseconds(firsts[len(firsts)/2]), "first-byte-ms")
+	b.ReportMetric(0, "ns/op")
+}
+
+// watchers are how many watches of all members there are at once.
+const watchers = 10
+
+// idleWatches has watches of all members at which nothing happens, and prints what each costs for
+// a member, beside watches of a client that watches each member directly.
+func (g *gateway) idleWatches(b *testing.B, begun <-chan string) {
+	const query = "?watch=true&timeoutSeconds=600&fieldSelector=a%3Db"
+	client := directClient(b)
+	ways := []struct {
+		name string
+		open func(open func(client *http.Client, url string))
+	}{
+		{"direct-", func(open func(*http.Client, string)) {
+			for _, of := range g.members {
+				open(client, of.api.URL+"/api/v1/namespaces/shop/pods"+query)
+			}
+		}},
+		{"", func(open func(*http.Client, string)) { open(g.client, "https://"+g.address+podsOfAll+query) }},
+	}
+	const path = "/api/v1/namespaces/shop/pods?fieldSelector=a%3Db"
+	_, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db", "u", asTable)
+	direct := itself(b.Context(), client, g.members, asTable, func(_ string, of *member) string { return of.api.URL + path })
+	if err := errors.Join(err, direct); err != nil { // All connections are there before anything is measured.
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for _, way := range ways {
+			ctx, cancel := context.WithCancel(b.Context())
+			memory, goroutines := settled(), runtime.NumGoroutine()
+			for range watchers {
+				way.open(func(client *http.Client, url string) { watchIdly(b, ctx, client, url) })
+			}
+			for range watchers * len(g.members) {
+				<-begun
+			}
+			each := float64(watchers * len(g.members))
+			b.ReportMetric(float64(settled()-memory)/each/1024, way.name+"KiB/member-watch")
+			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/each, way.name+"goroutines/member-watch")
+			cancel()
+			tunneltest.Eventually(b, "the end of the watches", func() bool { return runtime.NumGoroutine() < goroutines+watchers*len(g.members)/2 })
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// watchIdly begins a watch, which lasts as long as its context.
+func watchIdly(b *testing.B, ctx context.Context, client *http.Client, url string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("X-Remote-User", "u")
+	res, err := client.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		b.Fatalf("%s: %d", url, res.StatusCode)
+	}
+	context.AfterFunc(ctx, func() { _ = res.Body.Close() })
+}
+
+// settled is what objects and stacks have, once nothing is left to collect.
+func settled() int64 {
+	var of runtime.MemStats
+	debug.FreeOSMemory()
+	runtime.ReadMemStats(&of)
+	return int64(of.HeapAlloc + of.StackInuse)
+}
+
 // cold reads as users whom no member knows yet: each is granted on each member first.
 func (g *gateway) cold(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n++
-		if _, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db&memberTimeoutSeconds=30", fmt.Sprint("user-", n)); err != nil {
+		if _, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db&memberTimeoutSeconds=30", fmt.Sprint("user-", n), "application/json"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -253,7 +468,9 @@ func TestALargeListNeedsLittleMemory(t *testing.T) {
 	for _, query := range []string{"?memberTimeoutSeconds=30", "?memberTimeoutSeconds=30&stream=true", "?memberTimeoutSeconds=30&limit=60000"} {
 		var size int64
 		var err error
-		peak := peakOf(func() { size, _, err = reads(t.Context(), g.client, "https://"+g.address+podsOfAll+query, "u") })
+		peak := peakOf(func() {
+			size, _, err = reads(t.Context(), g.client, "https://"+g.address+podsOfAll+query, "u", "application/json")
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +147,70 @@ func TestManyAreWatchedAsOne(t *testing.T) {
 	members["b"].connected.Store(true)
 	if got := []string{<-asked, <-asked}; got[0] != "11" || got[1] != "11" {
 		t.Errorf("the member that was lost is followed from %v", got)
+	}
+}
+
+// A client that knows no bookmarks goes on from the object of the last event that it was told.
+// Another gateway has not told it, and knows not where others were.
+func TestAWatchGoesOnFromItsLastEvent(t *testing.T) {
+	for name, accept := range map[string]string{"objects": "application/json", "tables": "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+		t.Run(name, func(t *testing.T) {
+			events := map[string]chan string{"a": make(chan string), "b": make(chan string)}
+			asked := make(chan string, 10)
+			members := map[string]*member{"a": newMember(t, watched(events["a"], asked, "x")), "b": newMember(t, watched(events["b"], asked, "y"))}
+			tell := podEvent
+			if name == "tables" {
+				members = map[string]*member{"a": newMember(t, inTables(watched(events["a"], asked), "x")), "b": newMember(t, inTables(watched(events["b"], asked), "y"))}
+				tell = podTableEvent
+			}
+			g := newGateway(t, members)
+			from := func(g *gateway, version string, code int) watching {
+				res := g.do(http.MethodGet, podsOfAll+"?watch=true&resourceVersion="+version, "u", nil, header("Accept", accept))
+				wantCode(t, res, code)
+				return watching{t: t, lines: bufio.NewReader(res.Body)}
+			}
+			w := from(g, "", http.StatusOK)
+			w.wantsGrowing("ADDED Pod a/x", "ADDED Pod b/y")
+			<-asked
+			<-asked
+			events["b"] <- tell("MODIFIED", "y", 900)
+			w.wantsGrowing("MODIFIED Pod b/y")
+			events["a"] <- tell("ADDED", "x2", 7)
+			said, version := w.next()
+			if said != "ADDED Pod a/x2" {
+				t.Fatalf("got %q", said)
+			}
+			from(g, version, http.StatusOK)
+			if got := map[string]bool{<-asked: true, <-asked: true}; !got["7"] || !got["900"] {
+				t.Errorf("members are watched from %v", got)
+			}
+			from(newGateway(t, members), version, http.StatusGone)
+		})
+	}
+}
+
+// podTableEvent is podEvent as a table.
+func podTableEvent(kind, name string, version int) string {
+	return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%d"},"columnDefinitions":[{"name":"Name","type":"string","format":"name"}],`+
+		`"rows":[{"cells":[%q],"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"namespace":"shop","name":%q,"resourceVersion":"%d"}}}]}}`, kind, version, name, name, version)
+}
+
+// wantsGrowing is wants, in any order, of events whose versions are numbers, each larger than the one before.
+func (w watching) wantsGrowing(events ...string) {
+	w.t.Helper()
+	var got []string
+	before := uint64(1 << 60) // What members give is smaller.
+	for range events {
+		said, version := w.next()
+		number, err := strconv.ParseUint(version, 10, 63)
+		if err != nil || number <= before {
+			w.t.Fatalf("%s has version %s after %d", said, version, before)
+		}
+		got, before = append(got, said), number
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(events, got); diff != "" {
+		w.t.Fatal(diff)
 	}
 }
 

@@ -56,4 +56,9 @@
 // so a member that leaves takes its objects with it, as DELETED events, and one that has
 // compacted is listed and compared. One that went on where a list or a watch ended does not
 // know what its caller has: a member that leaves ends it with 410, and the caller lists again.
+//
+// Where a watch is takes a number for each member: too much for each event. Lists and bookmarks
+// have all of them, and any replica goes on from there; an event has a cursor, a number by which
+// the gateway that gave it finds where the watch was. Each watch keeps where it is, and of its last
+// events what each of them has changed in that: to go on from one, what came later is undone.
 package fleetview

@@ -77,6 +77,7 @@ type Handler struct {
 	documents  *documents
 	reviewed   time.Duration
 	remembered budget
+	cursors    *cursors
 	// stopping is closed, once, when watches are to end.
 	stopping chan struct{}
 	stop     sync.Once
@@ -87,6 +88,7 @@ func New(c Config) *Handler {
 	h := &Handler{
 		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, serializer: c.Serializer,
 		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
+		cursors: newCursors(trailsLimit),
 	}
 	if h.parallel <= 0 {
 		h.parallel = DefaultParallel

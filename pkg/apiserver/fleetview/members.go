@@ -18,7 +18,7 @@ import (
 // follow has a member followed from where the watch begins.
 func (wa *watch) follow(ctx context.Context, q question) {
 	ctx, cancel := context.WithCancel(ctx)
-	version := wa.versions.of(q.member)
+	version := wa.trail.at(q.member)
 	q.narrow = len(wa.x.members) > wide
 	f := &follower{
 		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
@@ -91,6 +91,7 @@ func (wa *watch) become(ctx context.Context, members []string) ([]byte, error) {
 		}
 		lines = append(lines, gone...)
 	}
+	wa.trail.become(members)
 	for _, q := range questions {
 		if wa.followed[q.member] == nil {
 			wa.follow(ctx, q)
@@ -121,20 +122,15 @@ func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
 	lines, err := wa.gone(f, f.memory.forget(true))
 	delete(wa.followed, member)
 	delete(wa.outcomes, member)
-	delete(wa.versions, member)
 	return lines, err
 }
 
 // gone are the events that objects of a member are not there any more.
 func (wa *watch) gone(f *follower, all []splice.Identity) ([]byte, error) {
-	version := wa.versions.of(f.question.member)
-	if version == "" {
-		version = "1"
-	}
 	slices.SortFunc(all, func(a, b splice.Identity) int { return strings.Compare(keyOf(a), keyOf(b)) })
 	var lines []byte
 	for _, of := range all {
-		line, err := f.out.Gone(of, wa.kind, wa.apiVersion, version)
+		line, err := f.out.Gone(of, wa.kind, wa.apiVersion, wa.trail.step(f.question.member, ""))
 		if err != nil {
 			return nil, badGateway(f.question.member, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ const (
 	maxVersion = 64 << 10
 	// namesHash is how many bytes say of which members a version is.
 	namesHash = 8
+	// midst stands for the version of a member of whose list a part was told: what is gone
+	// of that before it is listed again would be told nobody.
+	midst uint64 = math.MaxInt64
 )
 
 // versions are up to where each member of a list or a watch was read; one that is missing
@@ -36,11 +40,22 @@ func (v versions) set(member, version string) {
 	}
 }
 
+// of is where a member can be watched from; empty if it has to be listed first.
 func (v versions) of(member string) string {
-	if number, ok := v[member]; ok {
+	if number, ok := v[member]; ok && number != midst {
 		return strconv.FormatUint(number, 10)
 	}
 	return ""
+}
+
+// complete is an error if nobody can go on from there.
+func (v versions) complete() error {
+	for member, number := range v {
+		if number == midst {
+			return apierrors.NewResourceExpired(fmt.Sprintf("of member %q a part of what it has was told there: list again", member))
+		}
+	}
+	return nil
 }
 
 func hashOf(members []string) []byte {
@@ -82,7 +97,7 @@ func decodeVersions(text string, members []string) (versions, error) {
 		return nil, apierrors.NewBadRequest("invalid resource version: it is none that a view of the fleet gave")
 	}
 	if string(content[:namesHash]) != string(hashOf(members)) {
-		return nil, apierrors.NewResourceExpired("the members of the view, or those that you may reach, have changed: list again")
+		return nil, errOtherMembers()
 	}
 	content = content[namesHash:]
 	v := versions{}
@@ -96,5 +111,9 @@ func decodeVersions(text string, members []string) (versions, error) {
 		}
 		content = content[used:]
 	}
-	return v, nil
+	return v, v.complete()
+}
+
+func errOtherMembers() error {
+	return apierrors.NewResourceExpired("the members of the view, or those that you may reach, have changed: list again")
 }

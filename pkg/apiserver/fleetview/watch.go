@@ -50,7 +50,8 @@ type watch struct {
 	followed map[string]*follower
 	outcomes map[string]*reply
 	tally    tally
-	versions versions
+	// trail is where the watch is.
+	trail *trail
 	watchOptions
 	// listing is how many members' first lists are under way, kind and apiVersion those of
 	// the objects.
@@ -99,7 +100,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	if err != nil {
 		return fmt.Errorf("reading who asks for what: %w", err)
 	}
-	options, err := x.watchOptions(header)
+	options, err := x.watchOptions(header, h.cursors)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	wa := &watch{
-		h: h, x: x, fanout: f, caller: caller, header: header, out: w, versions: options.from, watchOptions: options,
+		h: h, x: x, fanout: f, caller: caller, header: header, out: w, trail: h.cursors.begin(x.members, options.from), watchOptions: options,
 		events: make(chan told), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
 		followed: map[string]*follower{}, outcomes: map[string]*reply{}, marked: time.Now(),
 	}
@@ -128,7 +129,7 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 }
 
 // watchOptions reads what the caller says, and takes it out of the query.
-func (x *exchange) watchOptions(header http.Header) (watchOptions, error) {
+func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOptions, error) {
 	o := watchOptions{from: versions{}, lasts: watchFor, bookmarks: x.query.Get("allowWatchBookmarks") == "true"}
 	if text := x.query.Get("timeoutSeconds"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 31)
@@ -160,7 +161,7 @@ func (x *exchange) watchOptions(header http.Header) (watchOptions, error) {
 		return o, nil
 	}
 	var err error
-	o.from, err = decodeVersions(version, x.members)
+	o.from, err = given.versionsOf(version, x.members)
 	return o, err
 }
 
@@ -288,17 +289,17 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 		}
 	}
 	if event.event != nil {
-		if lines, err = wa.line(by, event.event); err != nil {
+		if lines, err = wa.line(by, event.event, event.version); err != nil {
 			return nil, badGateway(by.question.member, err)
 		}
-	}
-	if event.version != "" {
-		wa.versions.set(by.question.member, event.version)
 	}
 	if event.listed {
 		if lines, err = wa.gone(by, by.memory.forget(false)); err != nil {
 			return nil, err
 		}
+	}
+	if event.version != "" {
+		wa.trail.reach(by.question.member, event.version)
 	}
 	if event.began != nil || event.listing < 0 {
 		lines = append(lines, wa.beginning()...)
@@ -307,13 +308,13 @@ func (wa *watch) take(event told) (lines []byte, err error) {
 }
 
 // line is an event as it is passed on. What is listed again was sent before.
-func (wa *watch) line(by *follower, event *splice.Event) ([]byte, error) {
+func (wa *watch) line(by *follower, event *splice.Event, version string) ([]byte, error) {
 	if event.Type == "DELETED" {
 		by.memory.remove(event.Identity)
 	} else if before := by.memory.add(event.Identity); before && event.Type == "ADDED" {
 		event.Type = "MODIFIED"
 	}
-	return by.out.Event(*event)
+	return by.out.Event(*event, wa.trail.step(by.question.member, version))
 }
 
 // beginning is the bookmark that says that all that was there has been sent, once every
@@ -346,7 +347,7 @@ func (wa *watch) mark(annotations map[string]string) []byte {
 		return nil
 	}
 	wa.marked = time.Now()
-	metadata := map[string]any{"resourceVersion": wa.versions.encode(wa.x.members), "creationTimestamp": nil}
+	metadata := map[string]any{"resourceVersion": wa.trail.version(), "creationTimestamp": nil}
 	if late := wa.late(); len(late) > 0 {
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -363,7 +364,7 @@ func (wa *watch) mark(annotations map[string]string) []byte {
 func (wa *watch) late() []string {
 	var late []string
 	for _, member := range wa.tally.unread() {
-		if _, known := wa.versions[member]; !known && wa.followed[member] != nil {
+		if wa.followed[member] != nil && wa.trail.at(member) == "" {
 			late = append(late, member)
 		}
 	}

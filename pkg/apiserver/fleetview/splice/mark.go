@@ -14,6 +14,8 @@ type Marker struct {
 	Member, Label string
 	// Qualified has names become <member>.<name>.
 	Qualified bool
+	// version takes the place of the resourceVersion of objects, if it is not empty.
+	version string
 	// cells says, for each column of the answer behind the member's, which cell of a row
 	// it is; nil means all in their order. name is that with the name, or -1.
 	cells []int
@@ -42,7 +44,7 @@ func (m *Marker) Object(into, object []byte) ([]byte, error) {
 	}
 	if metadata == nil {
 		into = append(into, `{"metadata":{"labels":`...)
-		into = append(m.appendLabels(into, nil, nil), '}')
+		into = append(m.appendVersion(m.appendLabels(into, nil, nil)), '}')
 		return appendFields(into, object, all), nil
 	}
 	into = append(into, object[:metadata.from]...)
@@ -82,14 +84,19 @@ func (m *Marker) metadata(into, metadata []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	version, err := only(all, "resourceVersion")
+	if err != nil {
+		return nil, err
+	}
 	into = append(into, `{"labels":`...)
 	if into, err = m.labels(into, metadata, labels); err != nil {
 		return nil, err
 	}
+	into = m.appendVersion(into)
 	for i := range all {
 		f := &all[i]
 		switch {
-		case f == labels:
+		case f == labels, f == version && m.version != "":
 		case f == name && m.Qualified:
 			into = append(into, `,"name":`...)
 			if into, err = m.qualify(into, metadata[f.from:f.to]); err != nil {
@@ -101,6 +108,13 @@ func (m *Marker) metadata(into, metadata []byte) ([]byte, error) {
 		}
 	}
 	return append(into, '}'), nil
+}
+
+func (m *Marker) appendVersion(into []byte) []byte {
+	if m.version == "" {
+		return into
+	}
+	return appendText(append(into, `,"resourceVersion":`...), m.version)
 }
 
 // labels appends the labels with ours, and without one of that key that was there.

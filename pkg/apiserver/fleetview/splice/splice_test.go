@@ -157,6 +157,7 @@ func TestWhatIsNoListIsAnError(t *testing.T) {
 		"metadata twice":              begin + `{"metadata":{},"metadata":{}}]}`,
 		"metadata twice, one hidden":  begin + `{"metadata":{},"m\u0065tadata":{}}]}`,
 		"labels twice":                begin + `{"metadata":{"labels":{},"labels":{}}}]}`,
+		"resourceVersion twice":       begin + `{"metadata":{"resourceVersion":"1","resourceVersion":"2"}}]}`,
 		"an item that is no object":   begin + `1]}`,
 		"items twice":                 `{"kind":"PodList","items":[],"items":[]}`,
 		"no kind":                     `{"apiVersion":"v1","items":[]}`,
@@ -292,7 +293,7 @@ func TestAnEventThatStandsForGigabytesIsRefused(t *testing.T) {
 			bomb.Check(t, func() {
 				event, err := NewStream(strings.NewReader(text)).Next()
 				if err == nil {
-					_, err = NewEvents("cluster", false).Member("m").Event(event)
+					_, err = NewEvents("cluster", false).Member("m").Event(event, "7")
 				}
 				if !errors.Is(err, errSyntax) {
 					t.Errorf("got error %v, want one about the form", err)

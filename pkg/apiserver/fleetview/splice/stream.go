@@ -161,9 +161,10 @@ func (e *Events) Member(name string) *Member {
 	return &Member{events: e, marker: Marker{Member: name, Label: e.label, Qualified: e.qualified, name: -1}}
 }
 
-// Event returns an event as it is passed on. Those of all members are written by one
-// goroutine.
-func (m *Member) Event(of Event) ([]byte, error) {
+// Event returns an event as it is passed on, with the version that it has among those of all
+// members. Those are written by one goroutine.
+func (m *Member) Event(of Event, version string) ([]byte, error) {
+	m.marker.version = version
 	out := append([]byte(`{"type":`), appendText(nil, of.Type)...)
 	out = append(out, `,"object":`...)
 	var err error
@@ -182,7 +183,6 @@ func (m *Member) Event(of Event) ([]byte, error) {
 func (m *Member) table(into, object []byte) ([]byte, error) {
 	var of struct {
 		APIVersion        string            `json:"apiVersion"`
-		Metadata          Metadata          `json:"metadata"`
 		ColumnDefinitions json.RawMessage   `json:"columnDefinitions"`
 		Rows              []json.RawMessage `json:"rows"`
 	}
@@ -195,7 +195,7 @@ func (m *Member) table(into, object []byte) ([]byte, error) {
 	into = append(into, `{"kind":"Table","apiVersion":`...)
 	into = appendText(into, of.APIVersion)
 	into = append(into, `,"metadata":{"resourceVersion":`...)
-	into = append(appendText(into, of.Metadata.ResourceVersion), '}')
+	into = append(appendText(into, m.marker.version), '}')
 	if !m.events.told && m.events.columns != nil {
 		definitions, err := m.events.columns.Definitions()
 		if err != nil {
@@ -265,8 +265,8 @@ func (r *Reader) AsEvents(item []byte) (Event, error) {
 
 // Gone returns the event that an object of the member is not there any more, for one of
 // which nothing is known but who it was; kind and apiVersion are those of the member's events.
-func (m *Member) Gone(of Identity, kind, apiVersion, resourceVersion string) ([]byte, error) {
-	metadata := map[string]any{"name": of.Name, "resourceVersion": resourceVersion, "creationTimestamp": nil}
+func (m *Member) Gone(of Identity, kind, apiVersion, version string) ([]byte, error) {
+	metadata := map[string]any{"name": of.Name, "creationTimestamp": nil}
 	if of.Namespace != "" {
 		metadata["namespace"] = of.Namespace
 	}
@@ -285,7 +285,7 @@ func (m *Member) Gone(of Identity, kind, apiVersion, resourceVersion string) ([]
 	if err != nil {
 		return nil, err
 	}
-	return plain.Event(Event{Type: "DELETED", Object: text, Kind: kind})
+	return plain.Event(Event{Type: "DELETED", Object: text, Kind: kind}, version)
 }
 
 // cellsOf are those of a row of which only the name is known.
