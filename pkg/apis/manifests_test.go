@@ -27,6 +27,7 @@ import (
 	ocmclusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
@@ -67,27 +68,47 @@ func TestManifestsSurviveOurTypes(t *testing.T) {
 		t.Fatalf("No fixtures: %v", err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
-			in, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := values(t, in)
-			object, err := scheme.New(schema.FromAPIVersionAndKind(before["apiVersion"].(string), before["kind"].(string)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := yaml.UnmarshalStrict(in, object); err != nil {
-				t.Fatalf("Reading the fixture: %v", err)
-			}
-			out, err := yaml.Marshal(object.DeepCopyObject())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(before, values(t, out)); diff != "" {
-				t.Errorf("The object changed on its way (-in +out):\n%s", diff)
-			}
-		})
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) { survives(t, scheme, path) })
+	}
+}
+
+// survives fails if our types do not know a field of the object in a file, or lose one.
+func survives(t *testing.T, scheme *runtime.Scheme, path string) {
+	in, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := values(t, in)
+	object, err := scheme.New(schema.FromAPIVersionAndKind(before["apiVersion"].(string), before["kind"].(string)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(in, object); err != nil {
+		t.Fatalf("Reading the fixture: %v", err)
+	}
+	out, err := yaml.Marshal(object.DeepCopyObject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, values(t, out)); diff != "" {
+		t.Errorf("The object changed on its way (-in +out):\n%s", diff)
+	}
+}
+
+// What a version stored on hubs and members, by its gateway and agents, is read by those of
+// today: no field of it is unknown to our types, and it is written back as it was. A release
+// adds what it stores.
+func TestWhatVersionsOfBeforeHaveStoredIsReadAsItIs(t *testing.T) {
+	scheme := newScheme(t)
+	if err := placementv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := filepath.Glob("testdata/stored/*/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("No stored objects: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimPrefix(path, "testdata/stored/"), func(t *testing.T) { survives(t, scheme, path) })
 	}
 }
 

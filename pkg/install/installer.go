@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,9 @@ const FieldOwner = client.FieldOwner("fleetgate-install")
 const (
 	establishPoll    = 100 * time.Millisecond
 	establishTimeout = 30 * time.Second
+	// definitionsAtOnce is how many definitions are looked at at a time: a gateway needs dozens
+	// before it does anything else, and a hub may take seconds for each answer.
+	definitionsAtOnce = 10
 )
 
 // Installer writes to the hub what the gateway needs there.
@@ -62,7 +66,7 @@ func (i *Installer) InstallDefinitions(ctx context.Context) error {
 	for _, definition := range i.Definitions {
 		objects = append(objects, definition)
 	}
-	if err := i.install(ctx, objects); err != nil {
+	if err := i.install(ctx, objects, definitionsAtOnce); err != nil {
 		return fmt.Errorf("installing CustomResourceDefinitions: %w", err)
 	}
 	return i.WaitForDefinitions(ctx)
@@ -71,12 +75,12 @@ func (i *Installer) InstallDefinitions(ctx context.Context) error {
 // WaitForDefinitions returns when all CustomResourceDefinitions are served: a
 // gateway that does not install waits for the one that does.
 func (i *Installer) WaitForDefinitions(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(definitionsAtOnce)
 	for _, definition := range i.Definitions {
-		if err := i.waitEstablished(ctx, definition.Name); err != nil {
-			return err
-		}
+		group.Go(func() error { return i.waitEstablished(ctx, definition.Name) })
 	}
-	return nil
+	return group.Wait()
 }
 
 // InstallBase installs the namespace, and the Service of a gateway outside the hub.
@@ -85,13 +89,13 @@ func (i *Installer) InstallBase(ctx context.Context) error {
 	if err := i.outliveNamespace(ctx); err != nil {
 		return err
 	}
-	return i.install(ctx, i.Hub.base())
+	return i.install(ctx, i.Hub.base(), 1)
 }
 
 // InstallServing installs what leads requests to the gateway: APIServices,
 // policies and webhook configurations. Call it when the gateway can answer.
 func (i *Installer) InstallServing(ctx context.Context) error {
-	if err := i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...)); err != nil {
+	if err := i.install(ctx, append(i.Hub.apiServices(i.APIs), i.Extra...), 1); err != nil {
 		return err
 	}
 	return i.removeObsolete(ctx)
@@ -99,13 +103,20 @@ func (i *Installer) InstallServing(ctx context.Context) error {
 
 // install writes all of the objects, or none if one belongs to somebody else:
 // half of an API of ours beside half of theirs would be worse than either. Every
-// foreign object is reported, not only the first.
-func (i *Installer) install(ctx context.Context, objects []client.Object) error {
+// foreign object is reported, not only the first. That many are worked on at a time; one
+// at a time, they are written in their order.
+func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce int) error {
 	for _, step := range []func(context.Context, client.Object) error{i.look, i.apply} {
-		var failures []error
-		for _, object := range objects {
-			failures = append(failures, step(ctx, object))
+		failures := make([]error, len(objects))
+		var group errgroup.Group
+		group.SetLimit(atOnce)
+		for n, object := range objects {
+			group.Go(func() error {
+				failures[n] = step(ctx, object)
+				return nil // All are tried, whatever becomes of one.
+			})
 		}
+		_ = group.Wait()
 		if err := errors.Join(failures...); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *session) groups() []group {
 		}},
 		{"members", "Members come and go:", []*cobra.Command{
 			newJoinCommand(s), newApproveCommand(s), newRejectCommand(s), newCordonCommand(s), newUncordonCommand(s),
-			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newTokenCommand(s),
+			newTaintCommand(s), newDrainCommand(s), newLeaveCommand(s), newMoveCommand(s), newTokenCommand(s),
 		}},
 		{"reach", "Reach members:", []*cobra.Command{
 			newUseCommand(s), newKubeconfigCommand(s), newCredentialCommand(s),

@@ -91,7 +91,7 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 	}
 	var config *rest.Config
 	if !o.Print {
-		if config, err = o.memberConfig(); err != nil {
+		if config, err = o.memberConfig(o.Context, o.Kubeconfig); err != nil {
 			return err
 		}
 	}
@@ -119,11 +119,11 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// memberConfig leads to the cluster itself.
-func (o *joinOptions) memberConfig() (*rest.Config, error) {
+// memberConfig leads to a cluster itself: by a context, of a file or of the hub's.
+func (s *session) memberConfig(name, file string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = cmp.Or(o.Kubeconfig, *o.flags.KubeConfig)
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
+	rules.ExplicitPath = cmp.Or(file, *s.flags.KubeConfig)
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the cluster: %w", err)
 	}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/plugin/hub"
 )
 
 type leaveOptions struct {
@@ -27,9 +28,10 @@ func newLeaveCommand(s *session) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "leave MEMBER",
 		Short: "Take a member out of the fleet",
-		Long: `Leave deletes the MemberCluster and waits until the member's agent has taken away what
-was placed there. Drain it before, if placements are to move to others first. Its
-Cluster stays where it registered, and keeps it from joining again.`,
+		Long: `Leave deletes the MemberCluster and waits until the member's agent has left. What was
+placed there stays and goes on running; drain the member before, if it is to go. Its
+Cluster stays where it registered, and keeps it from joining again. To have it belong
+to another hub, see move.`,
 		Example: `  kubectl fleetgate leave old-member
   kubectl fleetgate leave older-member --wait=false`,
 		Args:              cobra.ExactArgs(1),
@@ -63,7 +65,7 @@ func (o *leaveOptions) run(ctx context.Context, name string) error {
 		if apierrors.IsNotFound(err) || err == nil && now.UID != member.UID {
 			return true, "", nil
 		}
-		return false, o.inTheWay(ctx, h, now), err
+		return false, whyNotLeft(now), err
 	})
 	if err != nil {
 		return err
@@ -72,14 +74,13 @@ func (o *leaveOptions) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// inTheWay says what a member that leaves waits for.
-func (o *leaveOptions) inTheWay(ctx context.Context, h *hub.Hub, member *clusterv1beta1.MemberCluster) string {
+// whyNotLeft says what a member that leaves waits for.
+func whyNotLeft(member *clusterv1beta1.MemberCluster) string {
 	if _, silent := member.SilentSince(); silent {
-		return fmt.Sprintf("member %q is silent and cannot clean up: start its agent, or annotate the MemberCluster with %s=true if the cluster does not exist any more", member.Name, clusterv1beta1.AnnotationGone)
+		return fmt.Sprintf("member %q is silent and cannot leave by itself: start its agent, or annotate the MemberCluster with %s=true if the cluster does not exist any more", member.Name, clusterv1beta1.AnnotationGone)
 	}
-	placed, err := h.PlacedOn(ctx, member.Name)
-	if err == nil && len(placed) > 0 {
-		return fmt.Sprintf("member %q takes away what was placed: %d Works are left, first that of placement %s", member.Name, len(placed), placed[0].Placement)
+	if c := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionReadyToJoin); c != nil && c.Status != metav1.ConditionTrue {
+		return fmt.Sprintf("member %q has not left: %s", member.Name, c.Message)
 	}
-	return fmt.Sprintf("member %q is being removed", member.Name)
+	return fmt.Sprintf("member %q has not left: its agent has to say that it does", member.Name)
 }

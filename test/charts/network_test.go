@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -106,4 +107,45 @@ func network(t *testing.T, chart string, args ...string) (deployment appsv1.Depl
 		}
 	}
 	return deployment, policies
+}
+
+// TestServicesHaveTheFamiliesThatAreAskedFor is about hubs with both families of addresses; one
+// with either alone needs no value.
+func TestServicesHaveTheFamiliesThatAreAskedFor(t *testing.T) {
+	services := func(args ...string) (all []corev1.Service) {
+		rendered, err := render(t, "gateway", append([]string{hubAccess, "--set=agents.address=[2001:db8::1]:8091", "--set=agents.service.type=LoadBalancer"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(rendered, "\n---\n") {
+			var service corev1.Service
+			if !strings.Contains(document, "kind: Service\n") {
+				continue
+			}
+			if err := yaml.UnmarshalStrict([]byte(document), &service); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, service)
+		}
+		if len(all) != 2 {
+			t.Fatalf("the chart has %d Services", len(all))
+		}
+		return all
+	}
+	for _, service := range services() {
+		if service.Spec.IPFamilyPolicy != nil || service.Spec.IPFamilies != nil {
+			t.Errorf("Service %s asks for families by itself", service.Name)
+		}
+	}
+	policy := corev1.IPFamilyPolicyPreferDualStack
+	want := corev1.ServiceSpec{IPFamilyPolicy: &policy, IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}}
+	for _, service := range services("--set=services.ipFamilyPolicy=PreferDualStack", "--set=services.ipFamilies={IPv6,IPv4}") {
+		got := corev1.ServiceSpec{IPFamilyPolicy: service.Spec.IPFamilyPolicy, IPFamilies: service.Spec.IPFamilies}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Service %s: %s", service.Name, diff)
+		}
+	}
+	if _, err := render(t, "gateway", hubAccess, "--set=services.ipFamilyPolicy=Both"); err == nil {
+		t.Error("a policy that there is not is taken")
+	}
 }

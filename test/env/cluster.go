@@ -27,7 +27,7 @@ type Cluster struct {
 	Name string
 	// Dir is the cluster's folder.
 	Dir string
-	// URL is the API server's, on 127.0.0.1.
+	// URL is the API server's, on loopback.
 	URL string
 	// CABundle, PEM, is what clients verify the API server with.
 	CABundle []byte
@@ -260,13 +260,16 @@ func (c *Cluster) create() (err error) {
 
 // prepare fills in what follows from folder, ports and keys.
 func (c *Cluster) prepare() (err error) {
-	c.URL = "https://" + loopback(c.ports.APIServer)
+	c.URL = "https://" + c.at(c.ports.APIServer)
 	c.CABundle = c.users.cert
 	if c.config, err = c.ConfigFor(BreakGlass, mastersGroup); err != nil {
 		return err
 	}
 	return c.makeProcesses()
 }
+
+// at is a port of the cluster's on loopback.
+func (c *Cluster) at(port int) string { return loopback(c.options.addresses().loopback, port) }
 
 // undo kills a cluster that did not start and removes its data; the logs stay.
 func (c *Cluster) undo() error {

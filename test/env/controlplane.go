@@ -21,6 +21,9 @@ const (
 	schedulerUser  = "system:kube-scheduler"
 	kwokUser       = "kwok"
 
+	// etcdPeerPort is where etcd's peers would find it.
+	etcdPeerPort = 2380
+
 	// serviceAccountIssuer is that of kubeadm, the same on every cluster: what tells their
 	// tokens apart is the key, as it is for users.
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
@@ -66,7 +69,7 @@ func flags(settings ...string) []string {
 }
 
 func (c *Cluster) etcdArgs() []string {
-	url := "https://" + loopback(c.ports.Etcd)
+	url := "https://" + c.at(c.ports.Etcd)
 	args := flags(
 		"name", c.Name,
 		"data-dir", c.path("etcd"),
@@ -77,9 +80,9 @@ func (c *Cluster) etcdArgs() []string {
 		"cert-file", c.pki("etcd-server.crt"),
 		"key-file", c.pki("etcd-server.key"),
 		// There are no peers, but etcd always listens for them: on a port that it finds itself.
-		"listen-peer-urls", "https://127.0.0.1:0",
-		"initial-advertise-peer-urls", "https://127.0.0.1:2380",
-		"initial-cluster", c.Name+"=https://127.0.0.1:2380",
+		"listen-peer-urls", "https://"+c.at(0),
+		"initial-advertise-peer-urls", "https://"+c.at(etcdPeerPort),
+		"initial-cluster", c.Name+"=https://"+c.at(etcdPeerPort),
 		"peer-client-cert-auth", "true",
 		"peer-trusted-ca-file", c.pki("etcd-ca.crt"),
 		"peer-cert-file", c.pki("etcd-server.crt"),
@@ -93,16 +96,17 @@ func (c *Cluster) etcdArgs() []string {
 }
 
 func (c *Cluster) apiServerArgs() []string {
+	addresses := c.options.addresses()
 	args := flags(
-		"bind-address", "127.0.0.1",
+		"bind-address", addresses.loopback,
 		"secure-port", strconv.Itoa(c.ports.APIServer),
 		// Endpoints may not be loopback addresses, and no pod is there to use them.
-		"advertise-address", "127.0.0.1",
+		"advertise-address", addresses.loopback,
 		"endpoint-reconciler-type", "none",
-		"service-cluster-ip-range", serviceRange,
+		"service-cluster-ip-range", addresses.services,
 		"allow-privileged", "true",
 
-		"etcd-servers", "https://"+loopback(c.ports.Etcd),
+		"etcd-servers", "https://"+c.at(c.ports.Etcd),
 		"etcd-cafile", c.pki("etcd-ca.crt"),
 		"etcd-certfile", c.pki("etcd-client.crt"),
 		"etcd-keyfile", c.pki("etcd-client.key"),
@@ -150,7 +154,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 		"cluster-signing-key-file", c.pki("ca.key"),
 		"root-ca-file", c.pki("ca.crt"),
 		"service-account-private-key-file", c.pki("sa.key"),
-		"service-cluster-ip-range", serviceRange,
+		"service-cluster-ip-range", c.options.addresses().services,
 		// Waiting for a client-side limit shows nothing about what is tested.
 		"kube-api-qps", "500", "kube-api-burst", "1000",
 	)
@@ -178,7 +182,7 @@ func (c *Cluster) kwokArgs() []string {
 // etcdConfig is how the API server reaches etcd.
 func (c *Cluster) etcdConfig() *rest.Config {
 	return &rest.Config{
-		Host: "https://" + loopback(c.ports.Etcd),
+		Host: "https://" + c.at(c.ports.Etcd),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAFile: c.pki("etcd-ca.crt"), CertFile: c.pki("etcd-client.crt"), KeyFile: c.pki("etcd-client.key"),
 		},

@@ -39,6 +39,8 @@ type Options struct {
 	// for a cluster with real nodes (StartNode). A kube-scheduler joins it. Empty means that
 	// the API server listens on loopback only.
 	Address string
+	// IPv6 has everything listen on ::1 alone, and Services have addresses of that family.
+	IPv6 bool
 	// Admin gets a kubeconfig in Dir, named after it; no RBAC rule is made for it.
 	// The default is the user "admin" in the group "fleetgate:admins".
 	Admin User
@@ -65,6 +67,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Nodes < 0 {
 		return o, errors.New("a cluster cannot have fewer than 0 nodes")
+	}
+	if o.IPv6 && o.Address != "" {
+		return o, errors.New("a cluster with an address is one of IPv4")
 	}
 	if o.Address != "" && (o.Nodes > 0 || net.ParseIP(o.Address) == nil) {
 		return o, errors.New("a cluster with an address has an IP address, and no simulated nodes")

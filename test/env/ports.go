@@ -84,11 +84,11 @@ func (r *reservation) release() {
 }
 
 func isFree(port int) bool {
-	l, err := net.Listen("tcp", loopback(port))
+	l, err := net.Listen("tcp", loopback("127.0.0.1", port))
 	if err != nil {
 		return false
 	}
 	return l.Close() == nil
 }
 
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func loopback(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

@@ -20,11 +20,21 @@ const (
 	stagesFile         = "kwok-stages.yaml"
 )
 
-// serviceAddress is the first of serviceRange: what the Service default/kubernetes gets.
-const (
-	serviceRange   = "10.96.0.0/16"
-	serviceAddress = "10.96.0.1"
-)
+// addresses are those of a cluster, of one family.
+type addresses struct {
+	// loopback is where its programs listen.
+	loopback string
+	// services is the range of Services, and kubernetes the first of it: what the Service
+	// default/kubernetes gets.
+	services, kubernetes string
+}
+
+func (o Options) addresses() addresses {
+	if o.IPv6 {
+		return addresses{loopback: "::1", services: "fd00:10:96::/112", kubernetes: "fd00:10:96::1"}
+	}
+	return addresses{loopback: "127.0.0.1", services: "10.96.0.0/16", kubernetes: "10.96.0.1"}
+}
 
 // authenticationConfig lets anonymous requests see health, and nothing else.
 const authenticationConfig = `apiVersion: apiserver.config.k8s.io/v1
@@ -94,7 +104,7 @@ func (c *Cluster) loadSecrets() (*authority, error) {
 }
 
 func (c *Cluster) makeServing(users *authority) error {
-	hosts := []string{serviceAddress, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+	hosts := []string{c.options.addresses().kubernetes, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 	if c.options.Address != "" {
 		if err := c.makeKubeletClient(users); err != nil {
 			return err

@@ -30,7 +30,6 @@ const (
 	hubName           = "hub"
 	registrationToken = "new-token"
 	mastersGroup      = "system:masters"
-	loopback          = "127.0.0.1"
 )
 
 // Options say what a fleet is made of.
@@ -62,6 +61,8 @@ type Options struct {
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int
+	// IPv6 has everything listen on ::1 alone; there is one gateway then.
+	IPv6 bool
 	// Audit has the hub record the metadata of every request, for package audit.
 	Audit bool
 	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
@@ -91,8 +92,9 @@ type Member struct {
 	Name    string
 	Cluster *env.Cluster
 	Agent   *env.Process
-	// ports are the agent's: metrics, probes.
-	ports []int
+	// ports are the agent's: metrics, probes, at this address.
+	ports   []int
+	address string
 }
 
 // Clusters are the hub and the members; of a fleet that is nil, there are none.
@@ -157,7 +159,7 @@ func (f *Fleet) startClusters(ctx context.Context) error {
 func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
 	options := env.Options{
 		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: cmp.Or(f.HubBinDir, f.BinDir), Progress: f.Progress,
-		Audit: f.Audit && name == hubName,
+		Audit: f.Audit && name == hubName, IPv6: f.IPv6,
 	}
 	if name != hubName {
 		options.Nodes, options.BinDir = 1, cmp.Or(f.MemberBinDir, f.BinDir)

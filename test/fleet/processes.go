@@ -64,6 +64,7 @@ func (f *Fleet) prepareProcesses() (err error) {
 		if m.ports, err = f.keepPorts(m.Name, agentPorts); err != nil {
 			return err
 		}
+		m.address = f.address(0)
 		if m.Agent, err = f.agentProcess(m); err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, host := "gateway", address(replica)
+	name, host := "gateway", f.address(replica)
 	if replica > 0 {
 		name = fmt.Sprintf("gateway-%d", replica+1)
 	}
@@ -85,7 +86,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 		Args: append(f.gatewayTunnelArgs(),
 			"--kubeconfig="+kubeconfig,
 			"--install",
-			"--external-name="+f.front(),
+			"--external-name="+f.externalName(),
 			"--bind-address="+host,
 			fmt.Sprintf("--secure-port=%d", f.ports[portAPI]),
 			fmt.Sprintf("--webhook-port=%d", f.ports[portWebhooks]),
@@ -116,11 +117,11 @@ func (f *Fleet) agentProcess(m *Member) (*env.Process, error) {
 			"--member-kubeconfig=" + kubeconfig,
 			"--bootstrap-file=" + f.valuesFile(m),
 			"--client-id=" + clientID(m),
-			"--metrics-bind-address=" + onLoopback(m.ports[agentMetrics]),
-			"--health-probe-bind-address=" + onLoopback(m.ports[agentProbes]),
+			"--metrics-bind-address=" + onPort(f.address(0), m.ports[agentMetrics]),
+			"--health-probe-bind-address=" + onPort(f.address(0), m.ports[agentProbes]),
 			fmt.Sprintf("--v=%d", f.Verbosity),
 		}, f.AgentArgs),
-		Ready: env.Answers(http.DefaultClient, "http://"+onLoopback(m.ports[agentProbes])+"/readyz"),
+		Ready: env.Answers(http.DefaultClient, "http://"+onPort(f.address(0), m.ports[agentProbes])+"/readyz"),
 	})
 }
 
@@ -133,7 +134,7 @@ func (f *Fleet) GatewayURL() string { return fmt.Sprintf("https://localhost:%d",
 
 // AgentMetrics is the URL of the metrics of a member's agent.
 func (m *Member) AgentMetrics() string {
-	return "http://" + onLoopback(m.ports[agentMetrics]) + "/metrics"
+	return "http://" + onPort(m.address, m.ports[agentMetrics]) + "/metrics"
 }
 
 func (f *Fleet) binary(name string) string { return filepath.Join(f.BinDir, name) }
@@ -144,8 +145,6 @@ func (f *Fleet) valuesFile(m *Member) string { return filepath.Join(f.Dir, m.Nam
 // clientID is the text under which the Cluster was made beforehand. On a real
 // fleet it is random.
 func clientID(m *Member) string { return "client-of-" + m.Name }
-
-func onLoopback(port int) string { return onPort(loopback, port) }
 
 func onPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 

@@ -18,15 +18,28 @@ import (
 // on, with the same ports on each, as Pods have. With several, hub and agents reach
 // them through a balancer at another address, as through a Service.
 
-// address is that of a replica, counted from 0.
-func address(replica int) string { return fmt.Sprintf("127.0.0.%d", replica+1) }
+// address is that of a replica, counted from 0; there is one ::1 only.
+func (f *Fleet) address(replica int) string {
+	if f.IPv6 {
+		return "::1"
+	}
+	return fmt.Sprintf("127.0.0.%d", replica+1)
+}
 
 // front is where the gateway is reached, whichever replica answers.
 func (f *Fleet) front() string {
 	if f.Replicas > 1 {
-		return address(f.Replicas)
+		return f.address(f.Replicas)
 	}
-	return loopback
+	return f.address(0)
+}
+
+// externalName is front as a Service may be called, which an address of IPv6 is not.
+func (f *Fleet) externalName() string {
+	if f.IPv6 {
+		return "localhost"
+	}
+	return f.front()
 }
 
 // peers are the other replicas.
@@ -34,7 +47,7 @@ func (f *Fleet) peers(replica int) []string {
 	var others []string
 	for i := range f.Replicas {
 		if i != replica {
-			others = append(others, onPort(address(i), f.ports[portPeers]))
+			others = append(others, onPort(f.address(i), f.ports[portPeers]))
 		}
 	}
 	return others
@@ -132,7 +145,7 @@ func (b *balancer) dial() net.Conn {
 	b.mu.Unlock()
 	for i := range b.fleet.Replicas {
 		replica := (first + i) % b.fleet.Replicas
-		conn, err := net.DialTimeout("tcp", onPort(address(replica), b.port), patience)
+		conn, err := net.DialTimeout("tcp", onPort(b.fleet.address(replica), b.port), patience)
 		if err == nil {
 			return conn
 		}
@@ -180,7 +193,7 @@ func move(to, from net.Conn) {
 
 // GatewayMetricsOf is the URL of the metrics of a replica, counted from 0.
 func (f *Fleet) GatewayMetricsOf(replica int) string {
-	return "http://" + onPort(address(replica), f.ports[portMetrics]) + "/metrics"
+	return "http://" + onPort(f.address(replica), f.ports[portMetrics]) + "/metrics"
 }
 
 // GatewayAPI is the URL at which clients that reach the gateway itself, not through

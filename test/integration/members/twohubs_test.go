@@ -5,15 +5,12 @@ package members_test
 
 import (
 	"context"
-	"slices"
-	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -164,7 +161,7 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 
 	It("moves to the second for good, by hand, with what the first placed as it is", func(ctx SpecContext) {
 		before := record(ctx, "shop-work")
-		owners := watchOwners(ctx, first.Members[0].Cluster, "first-shop")
+		steady := watchSteadiness(ctx, first.Members[0].Cluster, "first-shop", "of-both")
 		first.kubectl(ctx, "", "delete", "membercluster", member, "--timeout=80s")
 		Expect(first.Members[0].Agent.Stop(ctx)).To(Succeed())
 
@@ -185,42 +182,6 @@ var _ = Describe("A cluster that belongs to two hubs", Ordered, Label("matrix"),
 		By("giving what the first placed under another name to the placement that wants it")
 		Eventually(second.conditionOf(ctx, "theirs", "Available")).Should(Equal("True"))
 		Expect(settings(ctx, "of-both")()).To(HaveKeyWithValue("from", "second"))
-		Expect(owners()).To(HaveEach(HaveExactElements("shop-work")), "at any time")
+		Expect(steady.found()).To(BeEmpty())
 	})
 })
-
-// watchOwners collects who owned the ConfigMap of a placed namespace, change by change. One
-// that is deleted has no owner at last.
-func watchOwners(ctx context.Context, on *env.Cluster, namespace string) func() [][]string {
-	GinkgoHelper()
-	watching, err := client.NewWithWatch(on.Config(), client.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	w, err := watching.Watch(ctx, &corev1.ConfigMapList{}, client.InNamespace(namespace), client.MatchingFields{"metadata.name": "settings"})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(w.Stop)
-	var mu sync.Mutex
-	var seen [][]string
-	go func() {
-		for event := range w.ResultChan() {
-			object, is := event.Object.(*corev1.ConfigMap)
-			if !is {
-				continue
-			}
-			names := []string{}
-			for _, owner := range object.OwnerReferences {
-				names = append(names, owner.Name)
-			}
-			if event.Type == watch.Deleted {
-				names = nil
-			}
-			mu.Lock()
-			seen = append(seen, names)
-			mu.Unlock()
-		}
-	}()
-	return func() [][]string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(seen)
-	}
-}

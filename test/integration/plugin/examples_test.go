@@ -31,6 +31,7 @@ import (
 // that run the same commands.
 var elsewhere = map[string]string{
 	"kubectl fleetgate join member-3 --member-context": "A cluster joins by the plugin",
+	"kubectl fleetgate move ":                          "A member that kubectl fleetgate moves, of the suite members",
 	"kubectl fleetgate cp ":                            "A Pod of a member is reached by the plugin for files",
 	"kubectl fleetgate top ":                           "A Pod of a member is reached by the plugin for what it uses",
 	"kubectl fleetgate port-forward ":                  "A Pod of a member is reached by the plugin by a port",

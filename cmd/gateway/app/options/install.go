@@ -6,6 +6,7 @@ package options
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -35,7 +36,7 @@ func newInstall() Install {
 func (o *Install) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "install", o.Enabled, "Install or update CustomResourceDefinitions, APIServices, policies and webhook configurations on the hub.")
 	flags.BoolVar(&o.Adopt, "adopt", o.Adopt, "With --install: take over objects of another product that serves the same APIs and does not run any more.")
-	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name or address of a gateway that runs outside the hub; makes the Service lead there.")
+	flags.StringVar(&o.ExternalName, "external-name", o.ExternalName, "With --install: DNS name, or address of IPv4, of a gateway that runs outside the hub; makes the Service lead there.")
 	flags.StringVar(&o.GuardRails, "guard-rails", o.GuardRails, "With --install: what the hub is kept from. off: nothing. selected: Pods and ReplicaSets in namespaces that a placement selects. reference: those everywhere, and changes of reserved namespaces, members and CustomResourceDefinitions of the fleet. reference-with-workloads: the same but for Pods and ReplicaSets.")
 	flags.StringVar(&o.ConfirmDelete, "confirm-delete", o.ConfirmDelete, "With --install: off, warn or deny deletions of placements on many members and of namespaces that a placement selects, unless the object has annotation "+policies.ConfirmDeleteAnnotation+"=true.")
 	flags.IntVar(&o.ConfirmDeleteMembers, "confirm-delete-members", o.ConfirmDeleteMembers, "With --confirm-delete: a placement on more members than these has to be confirmed.")
@@ -49,6 +50,9 @@ func (o *Install) Validate() []error {
 	}
 	if o.ExternalName != "" && !o.Enabled {
 		all = append(all, errors.New("--external-name does nothing without --install"))
+	}
+	if strings.Contains(o.ExternalName, ":") {
+		all = append(all, fmt.Errorf("--external-name %q: a Service cannot have an address of IPv6, or a port, for its name: give a DNS name that leads there", o.ExternalName))
 	}
 	all = append(all, known("--guard-rails", []string{o.GuardRails}, texts(policies.AllGuardRails())),
 		known("--confirm-delete", []string{o.ConfirmDelete}, texts(policies.AllConfirmDelete())))

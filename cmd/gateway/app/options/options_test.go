@@ -43,9 +43,10 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			[]string{"--registration-policy does not know closed: choose from open, strict", "--self-assigned-labels does not know drop: choose from count, ignore"}},
 		"a strict registration that approves by itself": {func(o *Options) { o.Registration.Policy, o.Registration.InfiniteTokenApproval = "strict", "auto" },
 			[]string{"--infinite-token-approval=auto does not go with --registration-policy=strict"}},
-		"profiles on their own": {func(o *Options) { o.Parts.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile does not work without fleet"}},
-		"flags without install": {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
-		"plain HTTP":            {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`--hub-url "http://hub"`}},
+		"profiles on their own":             {func(o *Options) { o.Parts.APIs = []string{"clusterprofile"} }, []string{"--apis: clusterprofile does not work without fleet"}},
+		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"--external-name \"::1\": a Service cannot have an address of IPv6"}},
+		"flags without install":             {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" }, []string{"--adopt does nothing", "--external-name does nothing"}},
+		"plain HTTP":                        {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`--hub-url "http://hub"`}},
 		"Konnectivity": {func(o *Options) {
 			o.Tunnels.Konnectivity.Agents, o.Tunnels.Konnectivity.Frontends, o.Tunnels.Konnectivity.Allow = true, "8090", []string{"10.0.0.1"}
 			o.Tunnels.Konnectivity.Lanes, o.Tunnels.Konnectivity.APIServer = 0, "kubernetes"

@@ -1,0 +1,75 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package enroll
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+)
+
+// Who administers a member can send its agent to another hub: the agent takes values that lie
+// in Secret BootstrapSecret once the hub that it has does not accept it any more.
+
+// Standing is what an agent keeps on its member of who it is.
+type Standing struct {
+	// Member is how its hub calls the cluster.
+	Member string
+	// PublicKey is that of the agent's key, by which hubs know it.
+	PublicKey []byte
+	// ProxyURL is the forward proxy on its way to the hub. Empty: there is none, or it is the
+	// environment's.
+	ProxyURL string
+}
+
+// StandingOf reads what the agent of a namespace of the member keeps, and writes nothing.
+func StandingOf(ctx context.Context, member kubernetes.Interface, namespace string) (*Standing, error) {
+	s := &store{member: member, namespace: namespace}
+	kept, err := s.credential(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if kept == nil {
+		return nil, fmt.Errorf("namespace %q of the cluster has no Secret %q of an agent that has registered: say in which namespace the agent runs", namespace, CredentialSecret)
+	}
+	secret, err := member.CoreV1().Secrets(namespace).Get(ctx, KeySecret, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", KeySecret, err)
+	}
+	key, err := sealing.ParseKey(secret.Data[privateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %q: %w", KeySecret, err)
+	}
+	return &Standing{Member: kept.member, PublicKey: key.PublicKey(), ProxyURL: kept.proxy}, nil
+}
+
+// LeaveValues leaves values for the agent of a namespace of the member, in the place of others
+// that may lie there.
+func LeaveValues(ctx context.Context, member kubernetes.Interface, namespace string, b *Bootstrap) error {
+	values, err := yaml.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("writing the registration values: %w", err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: BootstrapSecret},
+		Data:       map[string][]byte{registrationv1alpha1.RegistrationValuesKey: values},
+	}
+	secrets := member.CoreV1().Secrets(namespace)
+	_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %q on the member: %w", BootstrapSecret, err)
+	}
+	return nil
+}
