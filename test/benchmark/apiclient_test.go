@@ -31,11 +31,16 @@ func newAPIClient(b *testing.B, config *rest.Config) apiClient {
 }
 
 func (c apiClient) get(ctx context.Context, path string, into io.Writer) error {
+	return c.getAs(ctx, path, "application/json", into)
+}
+
+// getAs gets an answer of that type.
+func (c apiClient) getAs(ctx context.Context, path, accept string, into io.Writer) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", accept)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err

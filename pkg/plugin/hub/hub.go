@@ -137,13 +137,13 @@ func (h *Hub) Names(ctx context.Context, kind schema.GroupVersionKind, namespace
 
 // Placement reads one as people name it: shop is a ClusterResourcePlacement, team-a/shop a
 // ResourcePlacement. If there is none, the error proposes the nearest names.
-func (h *Hub) Placement(ctx context.Context, name string) (placementv1beta1.PlacementObject, error) {
+func (h *Hub) Placement(ctx context.Context, name string, options ...client.GetOption) (placementv1beta1.PlacementObject, error) {
 	var placement placementv1beta1.PlacementObject = &placementv1beta1.ClusterResourcePlacement{}
 	kind, key := "ClusterResourcePlacement", keyOf(name)
 	if key.Namespace != "" {
 		placement, kind = &placementv1beta1.ResourcePlacement{}, "ResourcePlacement"
 	}
-	err := h.Get(ctx, key, placement)
+	err := h.Get(ctx, key, placement, options...)
 	if !apierrors.IsNotFound(err) {
 		if err != nil {
 			return nil, fmt.Errorf("reading placement %q: %w", name, err)

@@ -148,7 +148,7 @@ func (h *Hub) ReadUnavailable(ctx context.Context, rows []PlacementRow) ([]place
 	var reads []func(context.Context) error
 	for i, r := range rows {
 		reads = append(reads, func(ctx context.Context) error {
-			placement, err := h.Placement(ctx, r.Name)
+			placement, err := h.Placement(ctx, r.Name, notOlderThan(r.version))
 			all[i] = placement
 			return err
 		})
@@ -170,6 +170,8 @@ type PlacementRow struct {
 	// Well is true if the columns say that it is scheduled and available, and there is
 	// something to place. Others may be well, too, see WellPlacement.
 	Well bool
+	// version is the hub's when it said so.
+	version string
 }
 
 // PlacementRows reads what the hub's own columns say of all placements. It asks for tables, which are small however many members a placement has.
@@ -221,7 +223,7 @@ func rowsOfTable(table *metav1.Table) ([]PlacementRow, error) {
 		}
 		r := PlacementRow{
 			Name: NameOf(&object), Scheduled: cell(&table.Rows[i], "Scheduled"), Applied: cell(&table.Rows[i], "Applied"), Available: cell(&table.Rows[i], "Available"),
-			Reason: cell(&table.Rows[i], "Reason"),
+			Reason: cell(&table.Rows[i], "Reason"), version: table.ResourceVersion,
 		}
 		r.Well = r.Scheduled == string(metav1.ConditionTrue) && r.Available == string(metav1.ConditionTrue) && r.Reason != placementv1beta1.ReasonNothingSelected
 		rows = append(rows, r)

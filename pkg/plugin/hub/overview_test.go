@@ -18,7 +18,7 @@ import (
 
 func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
 	var table metav1.Table
-	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"},{"name":"Reason"}],"rows":[
+	text := `{"metadata":{"resourceVersion":"7"},"columnDefinitions":[{"name":"Name"},{"name":"Available"},{"name":"Scheduled"},{"name":"Reason"}],"rows":[
 		{"cells":["a","True","True",""],"object":{"metadata":{"name":"a"}}},
 		{"cells":["b",null,"True"],"object":{"metadata":{"name":"b","namespace":"team"}}},
 		{"cells":["nothing","True","True","NothingSelected"],"object":{"metadata":{"name":"nothing"}}},
@@ -30,9 +30,9 @@ func TestRowsAreReadByTheNamesOfTheirColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true}, {Name: "team/b", Scheduled: "True"},
-		{Name: "nothing", Scheduled: "True", Available: "True", Reason: "NothingSelected"}, {Name: "c"}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	want := []PlacementRow{{Name: "a", Scheduled: "True", Available: "True", Well: true, version: "7"}, {Name: "team/b", Scheduled: "True", version: "7"},
+		{Name: "nothing", Scheduled: "True", Available: "True", Reason: "NothingSelected", version: "7"}, {Name: "c", version: "7"}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(PlacementRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -80,10 +80,11 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 	if err != nil {
 		return err
 	}
-	if !ok || len(options) > 0 {
+	if !ok {
 		return r.WithWatch.Get(ctx, key, object, options...)
 	}
-	if _, large := object.(placementv1beta1.PlacementObject); large {
+	o := (&client.GetOptions{}).ApplyOptions(options).AsGetOptions()
+	if _, large := object.(placementv1beta1.PlacementObject); large && o.ResourceVersion == "" {
 		// Who may only get placements gets them.
 		if err := r.getFromList(ctx, key, object); !apierrors.IsForbidden(err) {
 			return err
@@ -92,7 +93,14 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, object client.Ob
 	if key.Namespace != "" {
 		request.Namespace(key.Namespace)
 	}
+	request.SpecificallyVersionedParams(o, metav1.ParameterCodec, metav1.SchemeGroupVersion)
 	return read(request.Name(key.Name).Do(ctx), object, object)
+}
+
+// notOlderThan asks for an object as it was at a version of the hub's, or later. An API server that
+// knows of that version has the answer in memory, and waits for nothing.
+func notOlderThan(version string) client.GetOption {
+	return &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: version}}
 }
 
 // getFromList gets an object as the only one of a list, which an API server has in memory: for one

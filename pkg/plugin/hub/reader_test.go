@@ -92,6 +92,16 @@ func TestAPlacementIsReadFromAList(t *testing.T) {
 	}
 }
 
+// Of a hub to which others write all the time each further list waits until it is known to have
+// the latest.
+func TestAPlacementOfATableIsReadAsOldAsTheTable(t *testing.T) {
+	c, _, asked := answering(t, http.StatusOK, `{"kind":"ClusterResourcePlacement","metadata":{"name":"shop"}}`)
+	read, err := (&Hub{WithWatch: c}).ReadUnavailable(t.Context(), []PlacementRow{{Name: "other", Well: true, version: "41"}, {Name: "shop", version: "42"}})
+	if err != nil || len(read) != 1 || read[0].GetName() != "shop" || *asked != "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements/shop?resourceVersion=42" {
+		t.Errorf("asked %s, and read %v: %v", *asked, read, err)
+	}
+}
+
 func TestARefusalIsTheHubsOwn(t *testing.T) {
 	for name, test := range map[string]struct {
 		code int

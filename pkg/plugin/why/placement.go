@@ -256,11 +256,12 @@ func (f *Facts) Scheduled() bool {
 }
 
 func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
-	at := slices.IndexFunc(f.Members, func(m clusterv1beta1.MemberCluster) bool { return m.Name == name })
-	if at < 0 {
-		return nil
+	for i := range f.Members { // Without a copy of each: a thousand bindings look here, one by one.
+		if f.Members[i].Name == name {
+			return &f.Members[i]
+		}
 	}
-	return &f.Members[at]
+	return nil
 }
 
 // remedied completes an answer with what to do.

@@ -4,13 +4,11 @@
 package console_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -18,19 +16,10 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"golang.org/x/sync/errgroup"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/pkg/apis/crds"
-	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
-	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	pluginhub "fleetgate.io/fleetgate/pkg/plugin/hub"
 	"fleetgate.io/fleetgate/test/onehub"
+	"fleetgate.io/fleetgate/test/stored"
 )
 
 const (
@@ -40,131 +29,28 @@ const (
 	mostHeap = 50 << 20
 )
 
-// gateways is the gateway's own kind, as a hub without a gateway has to have it.
-func gateways() *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clustergateways.cluster.core.oam.dev"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: gatewayv1alpha1.GroupVersion.Group, Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "ClusterGateway", Plural: "clustergateways"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: gatewayv1alpha1.GroupVersion.Version, Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}},
-			}},
-		},
-	}
-}
-
-func conditions(prefix string, types ...string) []metav1.Condition {
-	var all []metav1.Condition
-	for _, kind := range types {
-		all = append(all, metav1.Condition{Type: prefix + kind, Status: metav1.ConditionTrue, Reason: "AsItShouldBe", Message: strings.Repeat("all is well ", 8), LastTransitionTime: metav1.Now()})
-	}
-	return all
-}
-
-// refusals are the conditions of a member on which something is not applied.
-func refusals() []metav1.Condition {
-	return append(conditions("", "RolloutStarted", "Overridden", "WorkSynchronized"), metav1.Condition{
-		Type: "Applied", Status: metav1.ConditionFalse, Reason: "NotAllWorkHaveBeenApplied", Message: strings.Repeat("exceeded quota ", 10), LastTransitionTime: metav1.Now(),
-	})
-}
-
-func manyMember(i int) *clusterv1beta1.MemberCluster {
-	m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("member-%d", i), Labels: map[string]string{"region": []string{"asia", "eu", "us"}[i%3], "env": "production"}}}
-	m.Spec.Identity.Kind, m.Spec.Identity.APIGroup, m.Spec.Identity.Name = "User", "rbac.authorization.k8s.io", "someone"
-	m.Status.Conditions = conditions("", clusterv1beta1.ConditionReadyToJoin, clusterv1beta1.ConditionJoined)
-	if i%40 == 7 {
-		m.Status.Conditions[1].Status, m.Status.Conditions[1].Message = metav1.ConditionUnknown, "no heartbeat since noon"
-	}
-	m.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, Conditions: conditions("", "Joined", "Healthy", "TunnelConnected"), LastReceivedHeartbeat: metav1.Now()}}
-	m.Status.Properties = map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue{
-		clusterv1beta1.PropertyNodeCount:         {Value: fmt.Sprint(1 << (i % 8)), ObservationTime: metav1.Now()},
-		clusterv1beta1.PropertyAgentVersion:      {Value: "v0.1.0", ObservationTime: metav1.Now()},
-		clusterv1beta1.PropertyKubernetesVersion: {Value: "v1.36.3", ObservationTime: metav1.Now()},
-	}
-	return m
-}
-
-func manyPlacement(i int) *placementv1beta1.ClusterResourcePlacement {
-	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("placement-%d", i)}}
-	p.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: p.Name}}
-	p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickAll}
-	p.Status.Conditions = conditions("ClusterResourcePlacement", "Scheduled", "Applied", "Available")
-	if i >= manyUnwell {
-		return p
-	}
-	p.Status.Conditions = p.Status.Conditions[:1]
-	for j := range manyMembers {
-		p.Status.PlacementStatuses = append(p.Status.PlacementStatuses, placementv1beta1.PerClusterPlacementStatus{ClusterName: fmt.Sprintf("member-%d", j), Conditions: refusals()[3:]})
-	}
-	return p
-}
-
-func manyBinding(placement string, i int) *placementv1beta1.ClusterResourceBinding {
-	name := fmt.Sprintf("member-%d", i)
-	b := &placementv1beta1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: placement + "-" + name, Labels: map[string]string{placementv1beta1.ParentPlacementLabel: placement}}}
-	b.Spec.TargetCluster, b.Spec.State, b.Spec.ResourceSnapshotName, b.Spec.SchedulingPolicySnapshotName = name, placementv1beta1.BindingBound, placement+"-0-snapshot", placement+"-0"
-	b.Status.Conditions = refusals()
-	return b
-}
-
-// write makes objects with their status, 32 at a time.
-func write(ctx context.Context, config *rest.Config, all []client.Object) {
-	GinkgoHelper()
-	scheme, err := pluginhub.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	config.QPS = -1
-	var c client.Client
-	// Kinds that were just defined are served by and by.
-	Eventually(func() error {
-		if c, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-			return err
-		}
-		for _, list := range []client.ObjectList{
-			&clusterv1beta1.MemberClusterList{}, &placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ClusterResourceBindingList{}, &gatewayv1alpha1.ClusterGatewayList{},
-		} {
-			if err := c.List(ctx, list); err != nil {
-				return err
-			}
-		}
-		return nil
-	}).Should(Succeed())
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(32)
-	for _, object := range all {
-		group.Go(func() error {
-			with := object.DeepCopyObject().(client.Object)
-			if err := c.Create(ctx, object); err != nil {
-				return err
-			}
-			with.SetResourceVersion(object.GetResourceVersion())
-			if _, whole := with.(*gatewayv1alpha1.ClusterGateway); whole {
-				return nil // It has its status from the beginning.
-			}
-			return c.Status().Update(ctx, with)
-		})
-	}
-	Expect(group.Wait()).To(Succeed())
-}
-
 var _ = Describe("A thousand members and a hundred placements", Ordered, func() {
 	var kubeconfig string
 
 	BeforeAll(func(ctx SpecContext) {
 		prepareBrowser(ctx)
 		many := onehub.Start(ctx)
-		kinds, err := crds.ForHub(clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupVersion.Group)
-		onehub.Serve(many, append(kinds, gateways()), err)
+		kinds, err := stored.Kinds()
+		onehub.Serve(many, kinds, err)
+		c, err := stored.Client(ctx, many.Config())
+		Expect(err).NotTo(HaveOccurred())
 		var all []client.Object
 		for i := range manyMembers {
-			all = append(all, manyMember(i), manyBinding("placement-0", i),
-				&gatewayv1alpha1.ClusterGateway{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("member-%d", i)}, Status: gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}})
+			all = append(all, stored.Member(i), stored.Gateway(i), stored.Binding(0, i, true))
 		}
 		for i := range manyPlacements {
-			all = append(all, manyPlacement(i))
+			refusing := 0
+			if i < manyUnwell {
+				refusing = manyMembers
+			}
+			all = append(all, stored.Placement(i, refusing))
 		}
-		write(ctx, many.Config(), all)
+		Expect(stored.Write(ctx, c, all)).To(Succeed())
 		kubeconfig, err = many.Kubeconfig("administrator", "system:masters")
 		Expect(err).NotTo(HaveOccurred())
 	})

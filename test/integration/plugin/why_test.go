@@ -327,6 +327,7 @@ var _ = Describe("Why, of what is broken for real", Ordered, ContinueOnFailure, 
 		Expect(code).To(Equal(2))
 		Expect(out).To(And(ContainSubstring("--- hub: ConfigMap drift/settings\n+++ member member-1\n@@ /data/a\n"), ContainSubstring("-one\n"), ContainSubstring("+three\n")))
 		Expect(plugin(ctx, "members", first)).To(MatchRegexp(`member-1 +True +Yes .* [1-9][0-9]* +-`))
+		Expect(plugin(ctx, "__complete", "why", "")).To(And(ContainSubstring("drift\n"), ContainSubstring("quota\n")), "placements are completed")
 	})
 
 	It("tells programs the same", func(ctx SpecContext) {
