@@ -24,8 +24,8 @@ const (
 	longestLife = 365 * 24 * time.Hour
 	// shortestLife is what the API lets be asked for at least.
 	shortestLife = 10 * time.Minute
-	// backdated is for clocks that are behind.
-	backdated = 5 * time.Minute
+	// backdated is for an API server whose clock is ten minutes behind.
+	backdated = 15 * time.Minute
 )
 
 // Signer signs certificates of klusterlets, for hubs whose API server nobody else signs

@@ -27,8 +27,9 @@ const (
 	// settle is how old the next CA has to be before it signs: by then it is in every
 	// bundle. One that has no choice, since there is no other CA, may be younger.
 	settle = 10 * time.Minute
-	// clockSkew is how far back certificates begin.
-	clockSkew = 5 * time.Minute
+	// clockSkew is how far back certificates begin: the hub's API server, or an agent, whose clock
+	// is ten minutes behind this one takes them at once.
+	clockSkew = 15 * time.Minute
 )
 
 // Keys of the Secret. The first three are those of any TLS Secret: the CA that signs

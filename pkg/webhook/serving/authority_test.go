@@ -112,6 +112,20 @@ func TestALeafDoesNotOutliveItsCA(t *testing.T) {
 	}
 }
 
+// A gateway whose clock was ten minutes ahead of the hub's made a certificate that the hub's API
+// server did not take for five minutes: no webhook and no request for a member was answered.
+func TestACertificateIsTakenAtOnceByWhoseClockIsTenMinutesOff(t *testing.T) {
+	made := mustCA(t, start)
+	leaf := signed(t, made, start)
+	roots := x509.NewCertPool()
+	roots.AddCert(made.parsed)
+	for name, off := range map[string]time.Duration{"behind": -10 * time.Minute, "ahead": 10 * time.Minute} {
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: start.Add(off), DNSName: "gateway.fleet-system.svc"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestLeafIsValidForNamesAndAddresses(t *testing.T) {
 	cert, key, err := mustCA(t, start).sign([]string{"gateway.fleet-system.svc", "gateway.example.com", "192.0.2.1", "2001:db8::1"}, start)
 	if err != nil {
