@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -208,11 +207,11 @@ func BenchmarkFleetview(b *testing.B) {
 	for _, size := range []struct{ members, pods int }{{100, 100}, {1000, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size.members, size.pods), func(b *testing.B) {
 			var read atomic.Int64
-			watches, lists := make(chan string, watchers*size.members), listing(size.pods)
-			members := crowdOf(b, size.members, listedBy(func(w http.ResponseWriter, r *http.Request) {
+			lists := listing(size.pods)
+			members := crowdOf(b, size.members, func(w http.ResponseWriter, r *http.Request) {
 				read.Add(1)
 				lists(w, r)
-			}, watched(nil, watches)))
+			})
 			g := newGateway(b, members, unbounded, throughTunnels(b, members))
 			for _, of := range []struct{ name, query, accept string }{
 				{"all", "", "application/json"}, {"all-as-table", "", asTable},
@@ -223,7 +222,6 @@ func BenchmarkFleetview(b *testing.B) {
 			b.Run("page", func(b *testing.B) { g.paged(b, &read) })
 			b.Run("one-silent", func(b *testing.B) { g.oneSilent(b) })
 			b.Run("cold", func(b *testing.B) { g.cold(b) })
-			b.Run("idle-watches", func(b *testing.B) { g.idleWatches(b, watches) })
 		})
 	}
 }
@@ -329,76 +327,6 @@ func (g *gateway) oneSilent(b *testing.B) {
 	b.ReportMetric(milliseconds(lists[len(lists)/2]), "p50-ms")
 	b.ReportMetric(milliseconds(firsts[len(firsts)/2]), "first-byte-ms")
 	b.ReportMetric(0, "ns/op")
-}
-
-// watchers are how many watches of all members there are at once.
-const watchers = 10
-
-// idleWatches has watches of all members at which nothing happens, and prints what each costs for
-// a member, beside watches of a client that watches each member directly.
-func (g *gateway) idleWatches(b *testing.B, begun <-chan string) {
-	const query = "?watch=true&timeoutSeconds=600&fieldSelector=a%3Db"
-	client := directClient(b)
-	ways := []struct {
-		name string
-		open func(open func(client *http.Client, url string))
-	}{
-		{"direct-", func(open func(*http.Client, string)) {
-			for _, of := range g.members {
-				open(client, of.api.URL+"/api/v1/namespaces/shop/pods"+query)
-			}
-		}},
-		{"", func(open func(*http.Client, string)) { open(g.client, "https://"+g.address+podsOfAll+query) }},
-	}
-	const path = "/api/v1/namespaces/shop/pods?fieldSelector=a%3Db"
-	_, _, err := reads(b.Context(), g.client, "https://"+g.address+podsOfAll+"?fieldSelector=a%3Db", "u", asTable)
-	direct := itself(b.Context(), client, g.members, asTable, func(_ string, of *member) string { return of.api.URL + path })
-	if err := errors.Join(err, direct); err != nil { // All connections are there before anything is measured.
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		for _, way := range ways {
-			ctx, cancel := context.WithCancel(b.Context())
-			memory, goroutines := settled(), runtime.NumGoroutine()
-			for range watchers {
-				way.open(func(client *http.Client, url string) { watchIdly(b, ctx, client, url) })
-			}
-			for range watchers * len(g.members) {
-				<-begun
-			}
-			each := float64(watchers * len(g.members))
-			b.ReportMetric(float64(settled()-memory)/each/1024, way.name+"KiB/member-watch")
-			b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/each, way.name+"goroutines/member-watch")
-			cancel()
-			tunneltest.Eventually(b, "the end of the watches", func() bool { return runtime.NumGoroutine() < goroutines+watchers*len(g.members)/2 })
-		}
-	}
-	b.ReportMetric(0, "ns/op")
-}
-
-// watchIdly begins a watch, which lasts as long as its context.
-func watchIdly(b *testing.B, ctx context.Context, client *http.Client, url string) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		b.Fatal(err)
-	}
-	req.Header.Set("X-Remote-User", "u")
-	res, err := client.Do(req)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		b.Fatalf("%s: %d", url, res.StatusCode)
-	}
-	context.AfterFunc(ctx, func() { _ = res.Body.Close() })
-}
-
-// settled is what objects and stacks have, once nothing is left to collect.
-func settled() int64 {
-	var of runtime.MemStats
-	debug.FreeOSMemory()
-	runtime.ReadMemStats(&of)
-	return int64(of.HeapAlloc + of.StackInuse)
 }
 
 // cold reads as users whom no member knows yet: each is granted on each member first.
