@@ -135,10 +135,11 @@ var _ = Describe("Meeting another product", func() {
 		Expect(installer(ours).InstallDefinitions(ctx)).To(Succeed())
 		swapping := installer(ours)
 		swapping.Client = &swappingClient{Client: hubClient, at: 2, swap: func() {
+			defer GinkgoRecover()
 			Expect(hubClient.Delete(ctx, ours.DeepCopy())).To(Succeed())
 			Eventually(func() error {
 				return hubClient.Create(ctx, definition("swappeds", "fleet.cattle.io"), client.FieldOwner("kubectl-create"))
-			}).Should(Succeed())
+			}).WithTimeout(time.Minute).Should(Succeed())
 		}}
 		Expect(swapping.InstallDefinitions(ctx)).To(MatchError(ContainSubstring(`belongs to whoever writes as "kubectl-create"`)))
 		Expect(get(ctx, ours).Labels).NotTo(HaveKey(install.LabelManagedBy))

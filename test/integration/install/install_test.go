@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -190,7 +191,10 @@ var _ = Describe("Leading the hub to the gateway", Ordered, func() {
 type countingClient struct {
 	client.Client
 	onGet, onApply func()
-	after, applied int
+	after          int
+
+	mu      sync.Mutex // One is applied at a time, so that it is known how many were.
+	applied int
 }
 
 func (c *countingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -204,6 +208,8 @@ func (c *countingClient) Get(ctx context.Context, key client.ObjectKey, object c
 var errStopped = errors.New("stopped")
 
 func (c *countingClient) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.onApply != nil && c.applied >= c.after {
 		c.onApply()
 		return errStopped
