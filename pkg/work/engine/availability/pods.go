@@ -160,17 +160,22 @@ func holdsUp(pod *corev1.Pod) (severity, string) {
 	return worst, told
 }
 
-// holdsUpContainer leaves out what every container goes through.
+// holdsUpContainer leaves out what every container goes through. One that ends again and again
+// waits to be started for a part of the time only.
 func holdsUpContainer(c *corev1.ContainerStatus) (severity, string) {
-	waiting := c.State.Waiting
+	waiting, ended := c.State.Waiting, c.LastTerminationState.Terminated
+	if c.State.Terminated != nil {
+		ended = c.State.Terminated
+	}
 	switch {
+	case waiting == nil && !c.Ready && ended != nil && ended.ExitCode != 0:
+		return ending, fmt.Sprintf("container %s: exited with code %d (%s)", c.Name, ended.ExitCode, cmp.Or(ended.Reason, "no reason"))
 	case waiting == nil, waiting.Reason == "", waiting.Reason == "ContainerCreating", waiting.Reason == "PodInitializing":
 		return nothing, ""
 	case waiting.Reason != "CrashLoopBackOff":
 		return unstartable, fmt.Sprintf("container %s: %s", c.Name, sentence(waiting.Reason, waiting.Message))
 	}
 	// Its own message says how long the kubelet waits this time.
-	ended := c.LastTerminationState.Terminated
 	if ended == nil {
 		return ending, fmt.Sprintf("container %s: CrashLoopBackOff", c.Name)
 	}

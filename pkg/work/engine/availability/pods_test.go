@@ -26,6 +26,18 @@ func crashes(container string, code int32, reason string) corev1.ContainerStatus
 	return c
 }
 
+// ended is a container that ended just now.
+func ended(container string, code int32) corev1.ContainerStatus {
+	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}
+}
+
+// again is a container that runs again after it ended.
+func again(container string, code int32) corev1.ContainerStatus {
+	c := ended(container, code)
+	c.LastTerminationState, c.State = c.State, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	return c
+}
+
 func of(containers ...corev1.ContainerStatus) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: containers}
 }
@@ -35,6 +47,15 @@ func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient cpu."}}}
 	running := corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [web]"}}}
+	notReady := func(containers ...corev1.ContainerStatus) corev1.PodStatus {
+		status := running
+		status.ContainerStatuses = containers
+		return status
+	}
+	isReady := func(c corev1.ContainerStatus) corev1.ContainerStatus {
+		c.Ready = true
+		return c
+	}
 	image := of(waits("web", "ImagePullBackOff", `Back-off pulling image "web:2"`))
 	going := pod("going", image)
 	going.DeletionTimestamp = ptr.To(metav1.Now())
@@ -51,6 +72,10 @@ func TestTheWorstPodSaysWhyAWorkloadIsNotAvailable(t *testing.T) {
 		"a crash, without its times":       {pods: []corev1.Pod{pod("a", of(crashes("web", 137, "OOMKilled")))}, want: "Pod a: container web: CrashLoopBackOff: it ends with code 137 (OOMKilled)"},
 		"a crash of which nothing is left": {pods: []corev1.Pod{pod("a", of(waits("web", "CrashLoopBackOff", "back-off 10s")))}, want: "Pod a: container web: CrashLoopBackOff"},
 		"no node":                          {pods: []corev1.Pod{pod("a", unschedulable)}, want: "Pod a: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu."},
+		"a crash of just now":              {pods: []corev1.Pod{pod("a", notReady(ended("web", 3)))}, want: "Pod a: container web: exited with code 3 (Error)"},
+		"a crash, and it runs again":       {pods: []corev1.Pod{pod("a", notReady(again("web", 3)))}, want: "Pod a: container web: exited with code 3 (Error)"},
+		"a crash that is over":             {pods: []corev1.Pod{pod("a", of(isReady(again("web", 3))))}},
+		"a first container that is done":   {pods: []corev1.Pod{pod("a", of(ended("migrate", 0)))}},
 		"not ready":                        {pods: []corev1.Pod{pod("a", running)}, want: "Pod a: ContainersNotReady: containers with unready status: [web]"},
 		"evicted":                          {pods: []corev1.Pod{pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on memory."})}, want: "Pod a: Evicted: The node was low on memory."},
 		"a container that makes others wait": {
