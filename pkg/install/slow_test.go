@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"fleetgate.io/fleetgate/test/build"
 )
 
 // A gateway looked at its definitions four times, one after the other: on a hub that answered
@@ -24,10 +26,7 @@ import (
 func TestDefinitionsAreInstalledOnASlowHubBeforeAnybodyLosesPatience(t *testing.T) {
 	const late, many, patience = 500 * time.Millisecond, 50, 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		kinds := runtime.NewScheme()
-		if err := apiextensionsv1.AddToScheme(kinds); err != nil {
-			t.Fatal(err)
-		}
+		kinds := build.Scheme(apiextensionsv1.AddToScheme)
 		var definitions []*apiextensionsv1.CustomResourceDefinition
 		builder := fake.NewClientBuilder().WithScheme(kinds)
 		for n := range many {

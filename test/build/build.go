@@ -7,6 +7,7 @@
 package build
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -15,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Scheme knows the kinds of all adders, which are AddToScheme of their packages. One that
@@ -27,6 +30,20 @@ func Scheme(adders ...func(*runtime.Scheme) error) *runtime.Scheme {
 		}
 	}
 	return scheme
+}
+
+// CacheOf is a cache that has what the reader reads, and can do nothing but get it: for units
+// whose hub is in memory.
+func CacheOf(reader client.Reader) cache.Cache { return readCache{reader: reader} }
+
+type readCache struct {
+	cache.Cache
+	reader client.Reader
+}
+
+// Get implements client.Reader.
+func (c readCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	return c.reader.Get(ctx, key, object, options...)
 }
 
 // Unlimited is a configuration that makes as many requests as it likes.

@@ -10,36 +10,20 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/test/build"
 )
-
-// leases reads from what is no cache.
-type leases struct {
-	cache.Cache
-	reader client.Reader
-}
-
-func (l leases) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	return l.reader.Get(ctx, key, object, options...)
-}
 
 // A hub that is busy takes seconds for a write: clusters were Unknown so much later.
 func TestALeaseEndsWhenItDoesHoweverLongAWriteTakesMeanwhile(t *testing.T) {
-	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, coordinationv1.AddToScheme} {
-		if err := add(known); err != nil {
-			t.Fatal(err)
-		}
-	}
+	known := build.Scheme(clusterv1.AddToScheme, coordinationv1.AddToScheme)
 	begin := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	const period = 10 * time.Second
 	for name, tc := range map[string]struct{ write, want time.Duration }{
@@ -61,7 +45,7 @@ func TestALeaseEndsWhenItDoesHoweverLongAWriteTakesMeanwhile(t *testing.T) {
 		}
 		hub := fake.NewClientBuilder().WithScheme(known).WithObjects(cluster, lease).WithStatusSubresource(cluster).
 			WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: slow}).Build()
-		r := &LivenessReconciler{Client: hub, Leases: leases{reader: hub}, Clock: now}
+		r := &LivenessReconciler{Client: hub, Leases: build.CacheOf(hub), Clock: now}
 		// It was seen, so that there is something to write: whether the clocks are near each other.
 		r.remember("edge", Beat{Renewed: begin, Seen: begin})
 		got, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})

@@ -12,36 +12,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/test/build"
 )
-
-// objects reads from what is no cache.
-type objects struct {
-	cache.Cache
-	reader client.Reader
-}
-
-func (o objects) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	return o.reader.Get(ctx, key, object, options...)
-}
 
 // Rights of clusters went among all other writes of a hub that was placing: what lets a cluster in
 // goes by a way of its own, and what its agent can have written over and over, as its status, does not.
 func TestWhatLetsAClusterInGoesByAWayOfItsOwn(t *testing.T) {
-	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(known); err != nil {
-			t.Fatal(err)
-		}
-	}
+	known := build.Scheme(clusterv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme)
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: "edge", Finalizers: []string{clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer},
 	}}
@@ -61,7 +45,7 @@ func TestWhatLetsAClusterInGoesByAWayOfItsOwn(t *testing.T) {
 			},
 		})
 	}
-	r := &Reconciler{Client: noting(&others), Rights: noting(&rights), Live: hub, Objects: objects{reader: hub}, Recorder: events.NewFakeRecorder(9)}
+	r := &Reconciler{Client: noting(&others), Rights: noting(&rights), Live: hub, Objects: build.CacheOf(hub), Recorder: events.NewFakeRecorder(9)}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,39 +15,23 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/test/build"
 )
-
-// secretCache reads what the hub has.
-type secretCache struct {
-	cache.Cache
-	hub client.Client
-}
-
-func (c secretCache) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return c.hub.Get(ctx, key, into, options...)
-}
 
 // newReconciler has a hub in memory that issues tokens.
 func newReconciler(t *testing.T, clock *testingclock.FakePassiveClock, objects ...client.Object) *Reconciler {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := build.Scheme(clientgoscheme.AddToScheme, clusterv1beta1.AddToScheme)
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, account, sub client.Object, _ ...client.SubResourceCreateOption) error {
 			request, now := sub.(*authenticationv1.TokenRequest), clock.Now().Unix()
@@ -57,7 +41,7 @@ func newReconciler(t *testing.T, clock *testingclock.FakePassiveClock, objects .
 		},
 	}).Build()
 	return &Reconciler{
-		Client: hub, Live: hub, Secrets: secretCache{hub: hub}, Recorder: events.NewFakeRecorder(10), Clock: clock,
+		Client: hub, Live: hub, Secrets: build.CacheOf(hub), Recorder: events.NewFakeRecorder(10), Clock: clock,
 		Namespace: "argocd", HubURL: "https://hub:6443",
 	}
 }

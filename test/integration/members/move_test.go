@@ -37,34 +37,17 @@ func (h *hub) plugin(ctx context.Context, args ...string) *gexec.Session {
 // that is the same everywhere, wherever it may.
 func (h *hub) placeApplication(ctx context.Context, placement, namespace, value string) {
 	GinkgoHelper()
-	h.kubectl(ctx, fmt.Sprintf(`
-apiVersion: v1
-kind: Namespace
-metadata: {name: %[2]s}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: settings, namespace: %[2]s}
-data: {from: %[3]s}
----
+	h.placeBy(ctx, placement, namespace, value, "{placementType: PickAll, tolerations: [{key: rack, operator: Exists}]}", fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web, namespace: %[2]s}
+metadata: {name: web, namespace: %s}
 spec:
   replicas: 2
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: registry.example.com/web:1}]}
----
-apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ClusterResourcePlacement
-metadata: {name: %[1]s}
-spec:
-  resourceSelectors:
-  - {group: "", version: v1, kind: Namespace, name: %[2]s}
-  policy: {placementType: PickAll, tolerations: [{key: rack, operator: Exists}]}
-`, placement, namespace, value), "apply", "--filename=-")
+---`, namespace))
 }
 
 // memberField asks for a field of the moving member on the hub.

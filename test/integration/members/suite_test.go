@@ -74,6 +74,12 @@ func (h *hub) asks(ctx context.Context, args ...string) func() (string, error) {
 // place makes a namespace with a ConfigMap, and a placement of both.
 func (h *hub) place(ctx context.Context, placement, namespace, value string) {
 	GinkgoHelper()
+	h.placeBy(ctx, placement, namespace, value, "{placementType: PickAll}", "")
+}
+
+// placeBy is the same with a policy, and with further manifests in the midst, each with its end.
+func (h *hub) placeBy(ctx context.Context, placement, namespace, value, policy, further string) {
+	GinkgoHelper()
 	h.kubectl(ctx, fmt.Sprintf(`
 apiVersion: v1
 kind: Namespace
@@ -83,15 +89,15 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings, namespace: %[2]s}
 data: {from: %[3]s}
----
+---%[5]s
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: %[1]s}
 spec:
   resourceSelectors:
   - {group: "", version: v1, kind: Namespace, name: %[2]s}
-  policy: {placementType: PickAll}
-`, placement, namespace, value), "apply", "--filename=-")
+  policy: %[4]s
+`, placement, namespace, value, policy, further), "apply", "--filename=-")
 }
 
 // conditionOf asks for the status of one of the placement's conditions.
