@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -307,22 +308,50 @@ func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	return list
 }
 
-// see tells of every object that comes or changes, until the context ends.
+// see tells of every object that comes or changes, until the context ends. A hub that is busy
+// ends watches whose events are not fetched in time: each goes on from where it was, since one
+// that began anew would be sent all that there is, and be ended the sooner.
 func see(ctx context.Context, running *sync.WaitGroup, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) {
 	running.Go(func() {
 		for ctx.Err() == nil {
-			// A watch without a version begins with all that there is.
-			w, err := hub.Watch(ctx, list.DeepCopyObject().(client.ObjectList), options...)
-			if err != nil {
+			seen := list.DeepCopyObject().(client.ObjectList)
+			err := hub.List(ctx, seen, options...)
+			if err == nil {
+				err = meta.EachListItem(seen, func(object runtime.Object) error { tell(object.(client.Object)); return nil })
+			}
+			if err == nil {
+				err = follow(ctx, hub, seen, tell, options...)
+			}
+			if err != nil && ctx.Err() == nil {
+				klog.Infof("The benchmark looks at %T anew: %v", list, err)
 				time.Sleep(time.Second)
-				continue
 			}
-			for event := range w.ResultChan() {
-				if object, ok := event.Object.(client.Object); ok && event.Type != watch.Deleted {
-					tell(object)
-				}
-			}
-			w.Stop()
 		}
 	})
+}
+
+// follow tells of what comes or changes after a list, and returns an error where the hub does
+// not know any more what that was.
+func follow(ctx context.Context, hub client.WithWatch, list client.ObjectList, tell func(client.Object), options ...client.ListOption) error {
+	version := list.GetResourceVersion()
+	for ctx.Err() == nil {
+		after := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}}
+		w, err := hub.Watch(ctx, list, append([]client.ListOption{after}, options...)...)
+		if err != nil {
+			return err
+		}
+		for event := range w.ResultChan() {
+			object, ok := event.Object.(client.Object)
+			if !ok {
+				w.Stop()
+				return apierrors.FromObject(event.Object)
+			}
+			version = object.GetResourceVersion()
+			if event.Type != watch.Deleted && event.Type != watch.Bookmark {
+				tell(object)
+			}
+		}
+		w.Stop()
+	}
+	return nil
 }
