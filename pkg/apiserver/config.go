@@ -49,6 +49,10 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are (errors.Is) if no agent of
 	// the member is connected.
 	NotConnected error
+	// Answers asks a member's agent for a sign of life, and is false if it gave none; the
+	// Dialer's errors are Silent as long as it is so. If nil, nobody asks.
+	Answers func(ctx context.Context, member string) bool
+	Silent  error
 	// Expected says whether the agent of a member that is not connected may well be back
 	// in seconds: only then clients are asked to come again. nil expects all.
 	Expected func(member string) bool

@@ -97,6 +97,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
 		Authorizer: generic.Authorization.Authorizer, Serializer: codecs,
 		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, Departed: c.config.Departed,
+		Answers: c.config.Answers, Silent: c.config.Silent,
 		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod,
 		AuthorizeInner: c.config.AuthorizeInner, Recorder: c.config.Recorder,

@@ -40,6 +40,10 @@ type Carrier interface {
 	// the peer that was not given yet.
 	Tell(info []byte)
 	Told() <-chan []byte
+	// Answers asks the peer for a sign of life, and reports whether it gave one. If it did
+	// not, Silent says so until anything arrives.
+	Answers(ctx context.Context) bool
+	Silent() bool
 	// Streams is how many streams are open.
 	Streams() int
 	// Close ends the session and every stream in it.

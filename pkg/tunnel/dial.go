@@ -27,7 +27,8 @@ func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (
 // has reached the target, and otherwise
 //
 //   - at once with [ErrNotConnected] when the member has no session here; it is also
-//     [ErrDraining] when the agent is about to go,
+//     [ErrDraining] when the agent is about to go, and [ErrSilent] when [Registry.Answers]
+//     found that it stands still,
 //   - a [RefusedError] with the agent's reason,
 //   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
 //
@@ -79,6 +80,10 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 			last = ErrDraining
 			continue
 		}
+		if s.silent() {
+			last = ErrSilent
+			continue
+		}
 		conn, err := s.dial(ctx, target, eager)
 		if err == nil {
 			return conn, nil
@@ -91,7 +96,7 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 	if last == nil {
 		return nil, ErrNotConnected
 	}
-	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) {
+	if errors.Is(last, ErrSessionClosed) || errors.Is(last, ErrDraining) || errors.Is(last, ErrSilent) {
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, last)
 	}
 	return nil, last

@@ -18,6 +18,9 @@ var (
 	// ErrDraining is returned by a dial when the member's agent is about to close
 	// its only session; dials wrap it in ErrNotConnected.
 	ErrDraining = native.ErrDraining
+	// ErrSilent is returned by a dial when the member's agent was asked for a sign of life
+	// and gave none since, in any of its sessions; dials wrap it in ErrNotConnected.
+	ErrSilent = errors.New("the member's agent does not answer")
 	// ErrRefused is matched by every [RefusedError].
 	ErrRefused = errors.New("the member refused the connection")
 	// ErrTooManySessions is returned by Serve when the member has as many sessions

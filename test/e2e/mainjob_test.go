@@ -367,6 +367,28 @@ var _ = Describe("make up", Ordered, func() {
 		Eventually(func() (state, error) { return l.look(ctx) }).Should(Equal(undisturbed))
 	})
 
+	It("answers soon while an agent stands still, and goes on where it was", func(ctx context.Context) {
+		seen := l.watch(ctx, "member-2", "configmap", "watched")
+		l.member(ctx, "member-2", "create", "configmap", "watched", "--from-literal=n=0")
+		DeferCleanup(func(ctx context.Context) { l.member(ctx, "member-2", "delete", "configmap", "watched") })
+		Eventually(seen).Should(Receive(Equal("0")))
+
+		agent := l.process("member-2-agent")
+		Expect(agent.Freeze()).To(Succeed())
+		DeferCleanup(agent.Thaw)
+		// By itself its tunnel is found dead after 25 s, and other words tell of that.
+		_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces")
+		Expect(err).To(MatchError(And(ContainSubstring("member-2"), ContainSubstring("gave no sign of life"))))
+		Expect(l.member(ctx, "member-1", "get", "namespaces", "--output=name")).To(ContainSubstring("namespace/shop"), "the other member is not affected")
+
+		Expect(agent.Thaw()).To(Succeed())
+		Eventually(func() error {
+			_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "patch", "configmap", "watched", "--type=merge", `--patch={"data":{"n":"1"}}`)
+			return err
+		}).Should(Succeed())
+		Eventually(seen).Should(Receive(Equal("1")), "the watch from before sees it")
+	})
+
 	It("says that a placement selects nothing, and places it when there is something", func(ctx context.Context) {
 		manifest := `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: later},
   spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: later}]}}`

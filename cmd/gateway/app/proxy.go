@@ -76,6 +76,8 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		}),
 		Dialer:       proxyDialer{tunnels.registry},
 		NotConnected: tunnel.ErrNotConnected,
+		Answers:      tunnels.registry.Answers,
+		Silent:       tunnel.ErrSilent,
 		Expected:     tunnels.registry.Expected,
 		Departed:     tunnels.registry.Departed,
 		Tunnels:      tunnels.registry.UpgradeHandler,

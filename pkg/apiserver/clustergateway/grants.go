@@ -29,6 +29,7 @@ const (
 type grants struct {
 	member    string
 	transport *http.Transport
+	vigil     vigil
 	// answers maps Impersonation.key to a refusal, empty if it was granted. A broken
 	// connection forgets them.
 	answers *answers[string]
@@ -40,8 +41,8 @@ type grantRequest struct {
 	Groups []string `json:"groups"`
 }
 
-func newGrants(member string, dialer Dialer) *grants {
-	g := &grants{member: member, answers: newAnswers[string](grantsPerMember)}
+func newGrants(member string, dialer Dialer, watch vigil) *grants {
+	g := &grants{member: member, vigil: watch, answers: newAnswers[string](grantsPerMember)}
 	g.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -102,7 +103,7 @@ func (g *grants) ask(ctx context.Context, as Impersonation) (string, error) {
 		return "", fmt.Errorf("making the question: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := g.transport.RoundTrip(req)
+	res, err := g.vigil.roundTrip(g.transport, req)
 	if err != nil {
 		return "", err
 	}

@@ -61,6 +61,11 @@ type Config struct {
 	// NotConnected is what the Dialer's errors are if no agent of the member is
 	// connected.
 	NotConnected error
+	// Answers asks a member's agent for a sign of life, and is false if it gave none. A
+	// request whose reply does not come is given up then, with an error that Is Silent,
+	// which dials return too as long as the agent is so. If nil, nobody asks.
+	Answers func(ctx context.Context, member string) bool
+	Silent  error
 	// Connected says whether a dial to the member may succeed. If nil, nobody knows.
 	Connected func(member string) bool
 	// Expected says whether the agent of a member that is not connected may well be back
@@ -104,6 +109,7 @@ type Handler struct {
 	authorizer   authorizer.UnconditionalAuthorizer
 	serializer   runtime.NegotiatedSerializer
 	notConnected error
+	silent       error
 	connected    func(member string) bool
 	expected     func(member string) bool
 	short, long  limits
@@ -126,7 +132,7 @@ func New(c Config) (*Handler, error) {
 	}
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
-		notConnected: c.NotConnected, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
+		notConnected: c.NotConnected, silent: c.Silent, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
 		inner: c.AuthorizeInner, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "ask again",
@@ -154,9 +160,10 @@ func New(c Config) (*Handler, error) {
 		departed = func(string) time.Time { return time.Time{} }
 	}
 	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route {
+		watch := vigil{member: member, answers: c.Answers, silent: c.Silent}
 		made := &route{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer),
-			serverName: h.serverName, grants: newGrants(member, c.Dialer), departed: departed,
+			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), vigil: watch, departed: departed,
 		}
 		made.actions = newActions(h.serverName, made.send)
 		return made

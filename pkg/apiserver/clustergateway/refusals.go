@@ -64,15 +64,25 @@ var errStopping = errors.New("the gateway is stopping")
 // client-go makes ten, one for each second, of what says Retry-After. Who is not is told
 // once, to clients that begin with discovery in a form that they pass on.
 func (h *Handler) away(request *Request) *apierrors.StatusError {
-	err := unavailable(request.Member, fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member))
-	switch {
-	case h.mayComeBack(request.Member):
-	case describesMember(request):
-		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, err.ErrStatus.Message)
-	default:
-		err.ErrStatus.Details.RetryAfterSeconds = 0
+	message := fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member)
+	if h.mayComeBack(request.Member) {
+		return unavailable(request.Member, message)
 	}
-	return err
+	return toldOnce(request, message)
+}
+
+// standsStill answers for a member whose agent has a tunnel, and gave no sign of life when it
+// was asked. Nobody knows when it will.
+func standsStill(request *Request) *apierrors.StatusError {
+	return toldOnce(request, fmt.Sprintf("member %q does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked", request.Member))
+}
+
+// toldOnce answers for who will not come back soon.
+func toldOnce(request *Request, message string) *apierrors.StatusError {
+	if describesMember(request) {
+		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, message)
+	}
+	return failure(request.Member, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, 0, message)
 }
 
 // mayComeBack says that a member without an agent may be back in seconds. A gateway that has
@@ -97,6 +107,8 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	switch {
 	case errors.As(err, &status):
 		return status
+	case h.silent != nil && errors.Is(err, h.silent):
+		return standsStill(request)
 	case h.notConnected != nil && errors.Is(err, h.notConnected):
 		return h.away(request)
 	case errors.Is(context.Cause(ctx), errRightLost):

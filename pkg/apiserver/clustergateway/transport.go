@@ -91,6 +91,7 @@ type route struct {
 	serverName  string
 	grants      *grants
 	actions     *actions
+	vigil       vigil
 	// departed is Config.Departed.
 	departed func(member string) time.Time
 
@@ -236,7 +237,7 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 	case isNarrow(out.Context()):
 		transport = p.narrow
 	}
-	res, err := transport.RoundTrip(authorized(out, credential.Token))
+	res, err := l.vigil.roundTrip(transport, authorized(out, credential.Token))
 	if err != nil {
 		return nil, credential.Token, err
 	}

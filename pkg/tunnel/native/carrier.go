@@ -64,7 +64,9 @@ type Carrier struct {
 	wire    *wire
 	out     *writer
 	budgets budgets
-	max     int
+	// questions are whether the peer lives.
+	questions questions
+	max       int
 	// odd is 1 if the streams that this side opens have odd numbers, 0 if even.
 	odd uint32
 

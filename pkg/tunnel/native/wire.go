@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +36,9 @@ type wire struct {
 	silence, stall time.Duration
 	// readArmed belongs to the goroutine that reads, writeArmed to whoever writes.
 	readArmed, writeArmed time.Time
+	// reads counts what arrived, sent the bytes that were sent or are about to be, answered
+	// those that had been when something last arrived.
+	reads, sent, answered atomic.Int64
 }
 
 func newWire(conn net.Conn) *wire {
@@ -55,6 +59,10 @@ func (w *wire) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.reads.Add(1)
+		w.answered.Store(w.sent.Load())
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w for %s", ErrPeerSilent, w.silence)
 	}
@@ -68,6 +76,9 @@ func (w *wire) send(pieces ...[]byte) error {
 		if err := w.SetWriteDeadline(now.Add(w.stall)); err != nil {
 			return err
 		}
+	}
+	for _, piece := range pieces {
+		w.sent.Add(int64(len(piece)))
 	}
 	err := w.write(pieces)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

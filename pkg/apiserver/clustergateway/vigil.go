@@ -1,0 +1,59 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clustergateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// patience is how long a request waits for the first word of a reply until the member's agent
+// is asked whether it lives. Who lives answers that at once, however long the reply takes.
+const patience = 500 * time.Millisecond
+
+// vigil gives requests up whose member's agent stands still, which its tunnel takes half a
+// minute to find out by itself.
+type vigil struct {
+	member string
+	// answers is Config.Answers, silent Config.Silent.
+	answers func(ctx context.Context, member string) bool
+	silent  error
+}
+
+// The states of a request: its reply has not begun, it has, or it was given up.
+const (
+	waits int32 = iota
+	replied
+	givenUp
+)
+
+// roundTrip is that of a transport, with an error that Is Config.Silent if the agent gave no
+// sign of life while the reply was waited for. Once that has begun nothing ends it.
+func (v vigil) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
+	if v.answers == nil {
+		return transport.RoundTrip(out)
+	}
+	var state atomic.Int32
+	ctx, giveUp := context.WithCancel(out.Context())
+	asking := time.AfterFunc(patience, func() {
+		if !v.answers(ctx, v.member) && state.CompareAndSwap(waits, givenUp) {
+			giveUp()
+		}
+	})
+	defer asking.Stop()
+	res, err := transport.RoundTrip(out.WithContext(ctx))
+	if !state.CompareAndSwap(waits, replied) {
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return nil, fmt.Errorf("waiting for a reply: %w", v.silent)
+	}
+	if err != nil {
+		giveUp()
+	}
+	return res, err
+}

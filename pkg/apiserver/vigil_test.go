@@ -1,0 +1,88 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"fleetgate.io/fleetgate/pkg/apiserver"
+)
+
+// The first request after an agent was stopped waited until its tunnel was found dead, 19 to
+// 33 s, and kubectl with it.
+func TestARequestToAMemberWhoseAgentStandsStillIsGivenUp(t *testing.T) {
+	released := make(chan struct{})
+	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-released:
+			echo(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	silent := errors.New("it is silent")
+	var asked atomic.Int64
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
+		c.Silent = silent
+		c.Answers = func(_ context.Context, name string) bool { asked.Add(1); return name != "m1" }
+	})
+	const sentence = `member "m1" does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked`
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
+	wantCode(t, res, http.StatusBadGateway)
+	if got := text(t, res); got != sentence+"\n" {
+		t.Errorf("got %q", got)
+	}
+	res = g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil)
+	wantCode(t, res, http.StatusServiceUnavailable)
+	if got := statusOf(t, res); got.Message != sentence || res.Header.Get("Retry-After") != "" {
+		t.Errorf("got %q, to be asked again after %q", got.Message, res.Header.Get("Retry-After"))
+	}
+	if asked.Load() != 2 {
+		t.Errorf("the agent was asked for a sign of life %d times, want once for each request", asked.Load())
+	}
+	close(released)
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
+}
+
+func TestAReplyIsWaitedForHoweverLongItTakesIfTheAgentAnswers(t *testing.T) {
+	var asked sync.WaitGroup
+	asked.Add(1)
+	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Wait() // It takes longer than it takes to ask the agent.
+		echo(w, r)
+	}))
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
+		c.Silent = errors.New("it is silent")
+		var once sync.Once
+		c.Answers = func(context.Context, string) bool { once.Do(asked.Done); return true }
+	})
+	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil), http.StatusOK)
+}
+
+func TestAReplyThatHasBegunIsNotGivenUp(t *testing.T) {
+	more := make(chan struct{})
+	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "begun, ")
+		_ = http.NewResponseController(w).Flush()
+		<-more
+		_, _ = io.WriteString(w, "and ended")
+	}))
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
+		c.Silent = errors.New("it is silent")
+		c.Answers = func(context.Context, string) bool { return false }
+	})
+	time.AfterFunc(time.Second, func() { close(more) })
+	res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods/b/log", "jane", nil)
+	wantCode(t, res, http.StatusOK)
+	if got := text(t, res); !strings.HasSuffix(got, "begun, and ended") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// still is a connection that can stand still: nothing is read from it meanwhile.
+type still struct {
+	net.Conn
+	mu sync.Mutex
+}
+
+func (s *still) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return n, err
+}
+
+// standing are the two ends of a session, of which the agent's can stand still. What is sent to
+// it meanwhile is taken by its kernel, as that of a process that was stopped does.
+func standing(t *testing.T) (gateway *Carrier, agent *still) {
+	t.Helper()
+	a, b := tcpPair(t)
+	agent = &still{Conn: b}
+	gateway, far := New(a, Gateway, Options{}), New(agent, Agent, Options{})
+	t.Cleanup(func() { _, _ = gateway.Close(), far.Close() })
+	return gateway, agent
+}
+
+func TestAPeerThatStandsStillIsDoubtedAndTheSessionGoesOn(t *testing.T) {
+	gateway, agent := standing(t)
+	if !gateway.Answers(t.Context()) || gateway.Silent() {
+		t.Fatal("a peer that answers is doubted")
+	}
+	agent.mu.Lock()
+	var asking sync.WaitGroup
+	for range 100 { // More than a peer would answer in a second, were they not asked as one.
+		asking.Go(func() {
+			if gateway.Answers(t.Context()) {
+				t.Error("a peer that stands still is not doubted")
+			}
+		})
+	}
+	asking.Wait()
+	if !gateway.Silent() || gateway.Err() != nil {
+		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Silent(), gateway.Err())
+	}
+	agent.mu.Unlock()
+	eventually(t, func() bool { return !gateway.Silent() }, "a peer that goes on is still doubted")
+	if !gateway.Answers(t.Context()) || gateway.Err() != nil {
+		t.Errorf("after it went on it is doubted, or the session has ended: %v", gateway.Err())
+	}
+}
+
+// deaf takes nothing and says nothing.
+func deaf(t *testing.T) *Carrier {
+	t.Helper()
+	local, remote := net.Pipe()
+	t.Cleanup(func() { _ = remote.Close() })
+	return New(local, Gateway, Options{})
+}
+
+func TestAPeerIsDoubtedAfterASecondAndAHalfAndFromThenOnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := deaf(t)
+		defer c.Close()
+		for _, want := range []time.Duration{answerWithin, 0} {
+			began := time.Now()
+			if c.Answers(t.Context()) {
+				t.Error("it is not doubted")
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("it was doubted after %v, want %v", took, want)
+			}
+		}
+	})
+}
+
+func TestAPeerIsNotDoubtedWhereNobodyCanTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, asks := range map[string]func(*Carrier) bool{
+			"who asks has gone": func(c *Carrier) bool {
+				ctx, cancel := context.WithTimeout(t.Context(), answerWithin/2)
+				defer cancel()
+				return c.Answers(ctx)
+			},
+			"much is on its way": func(c *Carrier) bool {
+				c.wire.sent.Add(tellingBacklog + 1)
+				return c.Answers(t.Context())
+			},
+			"the way is long": func(c *Carrier) bool {
+				c.shortestTrip.Store(int64(answerWithin))
+				ctx, cancel := context.WithTimeout(t.Context(), tripsWithin*answerWithin-1)
+				defer cancel()
+				return c.Answers(ctx)
+			},
+		} {
+			c := deaf(t)
+			if !asks(c) {
+				t.Errorf("%s: it is doubted", name)
+			}
+			_ = c.Close()
+		}
+	})
+}
+
+func TestAskingEndsWithTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := deaf(t)
+		time.AfterFunc(time.Millisecond, func() { _ = c.Close() })
+		began := time.Now()
+		c.Answers(t.Context())
+		if took := time.Since(began); took != time.Millisecond {
+			t.Errorf("who asked waited %v for a session that ended after 1 ms", took)
+		}
+		if !errors.Is(c.Err(), ErrSessionClosed) {
+			t.Errorf("it ended with %v", c.Err())
+		}
+	})
+}

@@ -1,0 +1,104 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tunnel_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
+	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
+)
+
+// joinOver has an agent of the member join through a link that can be cut, and waits for it.
+func joinOver(t *testing.T, r *tunnel.Registry, member string, targets map[string]tunnel.Target) *tunneltest.Link {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { _ = r.Serve(t.Context(), member, conn) })
+		}
+	})
+	link := tunneltest.NewLink(t, listener.Addr().String())
+	connector := &tunnel.Connector{Member: member, Targets: targets, Dial: func(context.Context) (net.Conn, error) {
+		return net.Dial("tcp", link.Address())
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	running.Go(func() { _ = connector.Run(ctx) })
+	eventually(t, func() bool { return r.Connected(member) })
+	return link
+}
+
+func TestAMemberWhoseAgentStandsStillIsRefusedAtOnceUntilItGoesOn(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	link := joinOver(t, r, "one", map[string]tunnel.Target{"a": says("here"), "echo": echo})
+	before, err := r.DialMember(t.Context(), "one", "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
+	link.Cut()
+	if r.Answers(t.Context(), "one") {
+		t.Fatal("it gives a sign of life")
+	}
+	if r.Departed("one").IsZero() {
+		t.Error("connections of before are used on")
+	}
+	if !r.Connected("one") {
+		t.Error("its tunnel has ended")
+	}
+	if _, err := r.DialMember(t.Context(), "one", "a"); !errors.Is(err, tunnel.ErrSilent) || !tunnel.IsNotConnected(err) {
+		t.Errorf("dialing: %v, want ErrSilent and ErrNotConnected", err)
+	}
+	link.Heal()
+	eventually(t, func() bool {
+		conn, err := r.DialMember(t.Context(), "one", "a")
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	if _, err := before.Write([]byte("still here")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("still here"))
+	if _, err := before.Read(answer); err != nil || string(answer) != "still here" {
+		t.Errorf("what was under way went on with %q, %v", answer, err)
+	}
+}
+
+func TestADialPassesOverAnAgentThatStandsStill(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("well")})
+	link := joinOver(t, r, "one", map[string]tunnel.Target{"a": says("still"), "echo": echo})
+	eventually(t, func() bool { return hear(t, r, "one", "a") == "still" })
+	link.Cut()
+	if !r.Answers(t.Context(), "one") {
+		t.Error("a member is doubted of whose two agents one is well")
+	}
+	if got := hear(t, r, "one", "a"); got != "well" {
+		t.Errorf("heard %q, want the agent that is well", got)
+	}
+}
+
+func TestOfAMemberWithoutASessionNothingBadIsThought(t *testing.T) {
+	r := tunneltest.NewRegistry(t, tunnel.Options{})
+	if !r.Answers(t.Context(), "nobody") || !r.Departed("nobody").IsZero() {
+		t.Error("it is doubted")
+	}
+}
