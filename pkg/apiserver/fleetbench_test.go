@@ -222,6 +222,7 @@ func BenchmarkFleetview(b *testing.B) {
 			b.Run("page", func(b *testing.B) { g.paged(b, &read) })
 			b.Run("one-silent", func(b *testing.B) { g.oneSilent(b) })
 			b.Run("cold", func(b *testing.B) { g.cold(b) })
+			b.Run("idle-watches", func(b *testing.B) { idleWatches(b, size.members) })
 		})
 	}
 }
