@@ -21,8 +21,9 @@ import (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
-	// clockSkew lets certificates be valid a little before they were made.
-	clockSkew = 5 * time.Minute
+	// clockSkew lets certificates be valid since before they were made, as those of a cluster
+	// are that is not new, also for programs whose clock is ten minutes behind.
+	clockSkew = 15 * time.Minute
 )
 
 // pair is a certificate and its private key, PEM encoded.

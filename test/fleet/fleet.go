@@ -68,6 +68,8 @@ type Options struct {
 	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
 	// way it and the members are to come there.
 	Way func(hub *env.Cluster) ([]string, error)
+	// Patience is how long a gateway may take until it is ready; 0 is a minute and a half.
+	Patience time.Duration
 	// Progress is told what is being done, a short line each.
 	Progress func(string)
 }

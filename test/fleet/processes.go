@@ -82,7 +82,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 		name = fmt.Sprintf("gateway-%d", replica+1)
 	}
 	options := env.ProcessOptions{
-		Name: name, Dir: f.Dir, Path: cmp.Or(f.GatewayPath, f.binary("gateway")), Detached: f.Detached, Grace: gatewayGrace,
+		Name: name, Dir: f.Dir, Path: cmp.Or(f.GatewayPath, f.binary("gateway")), Detached: f.Detached, Grace: gatewayGrace, StartTimeout: f.Patience,
 		Args: append(f.gatewayTunnelArgs(),
 			"--kubeconfig="+kubeconfig,
 			"--install",

@@ -215,6 +215,19 @@ func (f *Fleet) Remake(ctx context.Context, replica int) error {
 	return gateway.Start(ctx)
 }
 
+// RemakeAgent is Remake of a member's agent.
+func (f *Fleet) RemakeAgent(ctx context.Context, of *Member) error {
+	if err := of.Agent.Stop(ctx); err != nil {
+		return err
+	}
+	agent, err := f.agentProcess(of)
+	if err != nil {
+		return err
+	}
+	of.Agent = agent
+	return agent.Start(ctx)
+}
+
 // MoveAgentsPort gives the gateways that are made from now on another port for agents. The
 // former one stays for the others, and while it is there leads to whoever has it.
 func (f *Fleet) MoveAgentsPort() error {
