@@ -36,7 +36,7 @@ const ClusterStateWaitCheckIn = "WaitCheckIn"
 // +kubebuilder:printcolumn:JSONPath=`.status.display.readyBundles`,name="Bundles-Ready",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.display.readyNodes`,name="Nodes-Ready",type=string
 // +kubebuilder:printcolumn:JSONPath=`.status.display.sampleNode`,name="Sample-Node",type=string
-// +kubebuilder:printcolumn:JSONPath=`.status.agent.lastSeen`,name="Last-Seen",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.agent.lastSeen`,name="Last-Seen",type=string,description="When the agent last reported: exactly, once it is silent; in steps of 15 minutes while it is heard."
 // +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Ready")].message`,name="Status",type=string
 type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -329,7 +329,8 @@ type ClusterDisplay struct {
 
 // ClusterAgentStatus is when an agent last reported, and where it runs.
 type ClusterAgentStatus struct {
-	// lastSeen is when the agent last reported. Null means never.
+	// lastSeen is when the agent last reported: exactly, once it is silent; while it is
+	// heard, in steps of 15 minutes, so that no write is spent on it. Null means never.
 	// +nullable
 	// +optional
 	LastSeen metav1.Time `json:"lastSeen"`
