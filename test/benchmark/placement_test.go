@@ -46,6 +46,8 @@ func placementSizes(b *testing.B) []placementSize {
 //   - scheduled, works, available: from the first placement until the last binding, the
 //     last Work, and the last placement that says Available.
 //   - change: from a write of one ConfigMap until it is in the Works of all members.
+//   - unchanged: from the start of a new gateway, with nothing changed, until it has looked
+//     at everything and has nothing left to do.
 //   - restart: from the start of a new gateway until a change made just then is in them.
 //
 // The baseline is what it costs whoever does it, a client that writes as many at a time with
@@ -127,6 +129,7 @@ func (p *placementBed) measure(b *testing.B) {
 	p.settle(b)
 	changing.end(b)
 
+	p.measureUnchanged(b)
 	if err := p.fleet.Gateway.Stop(b.Context()); err != nil {
 		b.Fatal(err)
 	}

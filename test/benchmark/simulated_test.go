@@ -270,15 +270,7 @@ func (j *joiner) sum(ctx context.Context, lines *regexp.Regexp) (float64, error)
 	if err != nil {
 		return 0, err
 	}
-	sum := 0.0
-	for _, match := range lines.FindAllStringSubmatch(metrics, -1) {
-		count, err := strconv.ParseFloat(match[1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the hub's metrics: %w", err)
-		}
-		sum += count
-	}
-	return sum, nil
+	return sumOf(lines, metrics)
 }
 
 var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
