@@ -15,6 +15,9 @@ import (
 // is asked whether it lives. Who lives answers that at once, however long the reply takes.
 const patience = 500 * time.Millisecond
 
+// askedAgain is how long after an answer the agent is asked again while the reply has not begun.
+const askedAgain = 5 * time.Second
+
 // vigil gives requests up whose member's agent stands still, which its tunnel takes half a
 // minute to find out by itself.
 type vigil struct {
@@ -39,8 +42,17 @@ func (v vigil) roundTrip(transport http.RoundTripper, out *http.Request) (*http.
 	}
 	var state atomic.Int32
 	ctx, giveUp := context.WithCancel(out.Context())
+	done := make(chan struct{})
+	defer close(done)
 	asking := time.AfterFunc(patience, func() {
-		if !v.answers(ctx, v.member) && state.CompareAndSwap(waits, givenUp) {
+		for v.answers(ctx, v.member) {
+			select {
+			case <-time.After(askedAgain):
+			case <-done:
+				return
+			}
+		}
+		if state.CompareAndSwap(waits, givenUp) {
 			giveUp()
 		}
 	})

@@ -46,12 +46,12 @@ func TestAPeerThatStandsStillIsDoubtedAndTheSessionGoesOn(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 100 { // More than a peer would answer in a second, were they not asked as one.
 		asking.Go(func() {
-			if gateway.Answers(t.Context()) {
-				t.Error("a peer that stands still is not doubted")
-			}
+			gateway.Answers(t.Context())
 		})
 	}
 	asking.Wait()
+	// On a machine that is so busy that this side looks late nobody is doubted, until asked again.
+	eventually(t, func() bool { return !gateway.Answers(t.Context()) }, "a peer that stands still is not doubted")
 	if !gateway.Silent() || gateway.Err() != nil {
 		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Silent(), gateway.Err())
 	}
