@@ -5,8 +5,6 @@ package apiserver_test
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"sync"
@@ -48,7 +46,7 @@ func holdWatches(b *testing.B, client *http.Client, urls []string, watches, all 
 		for range watches {
 			for _, url := range urls {
 				reading.Go(func() {
-					if err := follow(ctx, client, url+"?watch=true&memberTimeoutSeconds=30"); err != nil && ctx.Err() == nil {
+					if _, _, err := reads(ctx, client, url+"?watch=true&memberTimeoutSeconds=30", "u", "application/json"); err != nil && ctx.Err() == nil {
 						b.Error(err)
 					}
 				})
@@ -66,25 +64,6 @@ func holdWatches(b *testing.B, client *http.Client, urls []string, watches, all 
 		reading.Wait()
 	}
 	b.ReportMetric(0, "ns/op")
-}
-
-// follow reads a watch until ctx ends.
-func follow(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Remote-User", "u")
-	res, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("watching %s: %s", url, res.Status)
-	}
-	_, err = io.Copy(io.Discard, res.Body)
-	return err
 }
 
 // heldNow is what lives in the heap, and the stacks, once what nobody needs is collected: a stack

@@ -163,11 +163,7 @@ func connectRelayed(t *testing.T, targets ...string) (tunneltest.Dial, *tunnelte
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)
-	agents := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = two.Serve(context.Background(), "one", c) })
-	link := tunneltest.NewLink(t, agents)
-	joinAgent(t, two.Registry, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", link.Address())
-	}, targets)
+	link := joinOver(t, two.Registry, addressed(targets))
 	one.addresses <- []string{two.address}
 	tunneltest.Eventually(t, "the member can be reached", func() bool { return one.Reachable("one") })
 	return func(ctx context.Context, address string) (net.Conn, error) {

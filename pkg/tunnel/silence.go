@@ -18,12 +18,13 @@ import (
 // ask, and of one that has so much to carry that nobody can tell, nothing bad is thought.
 func (r *Registry) Answers(ctx context.Context, member string) bool {
 	var asking sync.WaitGroup
-	var asked, silent atomic.Int64
+	var silent atomic.Int64
+	asked := 0
 	for _, s := range r.sessions(member) {
 		if r.isRetired(s) {
 			continue
 		}
-		asked.Add(1)
+		asked++
 		if own, ok := s.Session.(*nativeSession); ok {
 			asking.Go(func() {
 				if !own.Answers(ctx) {
@@ -33,7 +34,7 @@ func (r *Registry) Answers(ctx context.Context, member string) bool {
 		}
 	}
 	asking.Wait()
-	if asked.Load() == 0 || silent.Load() < asked.Load() {
+	if asked == 0 || int(silent.Load()) < asked {
 		return true
 	}
 	// Connections of before are not used for further requests.

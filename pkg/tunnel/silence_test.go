@@ -4,49 +4,16 @@
 package tunnel_test
 
 import (
-	"context"
 	"errors"
-	"net"
-	"sync"
 	"testing"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-// joinOver has an agent of the member join through a link that can be cut, and waits for it.
-func joinOver(t *testing.T, r *tunnel.Registry, member string, targets map[string]tunnel.Target) *tunneltest.Link {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { _ = r.Serve(t.Context(), member, conn) })
-		}
-	})
-	link := tunneltest.NewLink(t, listener.Addr().String())
-	connector := &tunnel.Connector{Member: member, Targets: targets, Dial: func(context.Context) (net.Conn, error) {
-		return net.Dial("tcp", link.Address())
-	}}
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	t.Cleanup(func() { cancel(); running.Wait() })
-	running.Go(func() { _ = connector.Run(ctx) })
-	eventually(t, func() bool { return r.Connected(member) })
-	return link
-}
-
 func TestAMemberWhoseAgentStandsStillIsRefusedAtOnceUntilItGoesOn(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
-	link := joinOver(t, r, "one", map[string]tunnel.Target{"a": says("here"), "echo": echo})
+	link := joinOver(t, r, map[string]tunnel.Target{"a": says("here"), "echo": echo})
 	before, err := r.DialMember(t.Context(), "one", "echo")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +50,7 @@ func TestAMemberWhoseAgentStandsStillIsRefusedAtOnceUntilItGoesOn(t *testing.T) 
 func TestADialPassesOverAnAgentThatStandsStill(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("well")})
-	link := joinOver(t, r, "one", map[string]tunnel.Target{"a": says("still"), "echo": echo})
+	link := joinOver(t, r, map[string]tunnel.Target{"a": says("still"), "echo": echo})
 	eventually(t, func() bool { return hear(t, r, "one", "a") == "still" })
 	link.Cut()
 	for range 2 {

@@ -66,13 +66,35 @@ func connectPort(t testing.TB, targets []string) (*tunnel.Registry, *tunneltest.
 // joinAgent connects a member whose agent pipes to targets, and waits for it.
 func joinAgent(t testing.TB, r *tunnel.Registry, dial func(context.Context) (net.Conn, error), targets []string) {
 	t.Helper()
+	joinServing(t, r, dial, addressed(targets))
+}
+
+// addressed are targets that are called by their addresses.
+func addressed(targets []string) map[string]tunnel.Target {
 	table := map[string]tunnel.Target{}
 	for _, address := range targets {
 		table[address] = tunnel.TCP(address)
 	}
+	return table
+}
+
+// joinOver has an agent of member "one" join through a link that can be cut, and waits until the
+// member is connected.
+func joinOver(t testing.TB, r *tunnel.Registry, targets map[string]tunnel.Target) *tunneltest.Link {
+	t.Helper()
+	agents := tunneltest.Serve(t, "127.0.0.1", func(c *net.TCPConn) { _ = r.Serve(context.Background(), "one", c) })
+	link := tunneltest.NewLink(t, agents)
+	joinServing(t, r, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", link.Address())
+	}, targets)
+	return link
+}
+
+func joinServing(t testing.TB, r *tunnel.Registry, dial func(context.Context) (net.Conn, error), targets map[string]tunnel.Target) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	connector := &tunnel.Connector{Member: "one", Dial: dial, Targets: table}
+	connector := &tunnel.Connector{Member: "one", Dial: dial, Targets: targets}
 	go func() { ended <- connector.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	tunneltest.Eventually(t, "the member is connected", func() bool { return r.Connected("one") })

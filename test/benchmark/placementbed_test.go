@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -265,12 +266,7 @@ func (p *placementBed) settle(b *testing.B) {
 		now := p.writes(b)
 		more := since(last, now)
 		last = now
-		for _, w := range more {
-			if !strings.HasPrefix(w.resource, "internalmemberclusters") && !strings.HasPrefix(w.resource, "memberclusters") {
-				return false, nil
-			}
-		}
-		return true, nil
+		return !slices.ContainsFunc(more, func(w written) bool { return !w.isReport() }), nil
 	})
 	if err != nil {
 		b.Fatal(err)

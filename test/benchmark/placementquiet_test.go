@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,9 +31,7 @@ func (p *placementBed) measureUnchanged(b *testing.B) {
 	}
 	p.awaitLooked(b)
 	took := time.Since(began)
-	written := slices.DeleteFunc(looking.end(b), func(w written) bool {
-		return strings.HasPrefix(w.resource, "internalmemberclusters") || strings.HasPrefix(w.resource, "memberclusters")
-	})
+	written := slices.DeleteFunc(looking.end(b), written.isReport)
 	p.figure("fleetgate/unchanged", took, map[string]float64{
 		"gateway-MiB": mebibytes(residentOf(b, p.fleet.Gateway.PID())), "writes": float64(total(written)),
 	})

@@ -30,6 +30,11 @@ type written struct {
 // that it took, and their bytes.
 var bodyMetric = regexp.MustCompile(`(?m)^apiserver_request_body_size_bytes_(sum|count)\{group="([^"]*)",resource="([^"]*)",verb="(create|update|patch)"\} (\S+)$`)
 
+// isReport is true for what is written of a member that says how it is.
+func (w written) isReport() bool {
+	return strings.HasPrefix(w.resource, "internalmemberclusters") || strings.HasPrefix(w.resource, "memberclusters")
+}
+
 // uncounted is written all the time, or not stored.
 var uncounted = map[string]bool{
 	"leases.coordination.k8s.io": true,

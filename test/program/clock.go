@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"go/build"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -74,11 +73,9 @@ func WithClock(ctx context.Context, name string, ahead time.Duration) string {
 	overlaid := filepath.Join(dir, "overlay.json")
 	gomega.Expect(os.WriteFile(overlaid, overlay, 0o644)).To(gomega.Succeed())
 
-	built := filepath.Join(home, "clock", name)
-	out, err := exec.CommandContext(ctx, "go", "build", "-overlay="+overlaid, "-o="+built, "fleetgate.io/fleetgate/cmd/"+name).CombinedOutput()
-	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "building %s with another clock: %s", name, out)
+	program := built(ctx, filepath.Join(home, "clock"), name, "-overlay="+overlaid)
 	script := filepath.Join(dir, name)
-	text := fmt.Sprintf("#!/bin/sh\n%s=%d exec %s \"$@\"\n", clockVariable, int(ahead.Seconds()), built)
+	text := fmt.Sprintf("#!/bin/sh\n%s=%d exec %s \"$@\"\n", clockVariable, int(ahead.Seconds()), program)
 	gomega.Expect(os.WriteFile(script, []byte(text), 0o755)).To(gomega.Succeed())
 	return script
 }

@@ -16,9 +16,14 @@ import (
 // another version; what it does is what this source does.
 func OfVersion(ctx context.Context, name, version string) string {
 	ginkgo.GinkgoHelper()
-	built := filepath.Join(ginkgo.GinkgoT().TempDir(), name)
-	out, err := exec.CommandContext(ctx, "go", "build", "-ldflags=-X fleetgate.io/fleetgate/pkg/version.version="+version, "-o="+built,
-		"fleetgate.io/fleetgate/cmd/"+name).CombinedOutput()
-	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "building %s of version %s: %s", name, version, out)
-	return built
+	return built(ctx, ginkgo.GinkgoT().TempDir(), name, "-ldflags=-X fleetgate.io/fleetgate/pkg/version.version="+version)
+}
+
+// built is the path of a program of ours that was built into a folder with a flag of go's.
+func built(ctx context.Context, dir, name, flag string) string {
+	ginkgo.GinkgoHelper()
+	path := filepath.Join(dir, name)
+	out, err := exec.CommandContext(ctx, "go", "build", flag, "-o="+path, "fleetgate.io/fleetgate/cmd/"+name).CombinedOutput()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "building %s with %s: %s", name, flag, out)
+	return path
 }

@@ -27,20 +27,13 @@ type vigil struct {
 	silent  error
 }
 
-// The states of a request: its reply has not begun, it has, or it was given up.
-const (
-	waits int32 = iota
-	replied
-	givenUp
-)
-
 // roundTrip is that of a transport, with an error that Is Config.Silent if the agent gave no
 // sign of life while the reply was waited for. Once that has begun nothing ends it.
 func (v vigil) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
 	if v.answers == nil {
 		return transport.RoundTrip(out)
 	}
-	var state atomic.Int32
+	var decided atomic.Bool // By who is first: the reply has begun, or the request is given up.
 	ctx, giveUp := context.WithCancel(out.Context())
 	done := make(chan struct{})
 	defer close(done)
@@ -52,13 +45,13 @@ func (v vigil) roundTrip(transport http.RoundTripper, out *http.Request) (*http.
 				return
 			}
 		}
-		if state.CompareAndSwap(waits, givenUp) {
+		if decided.CompareAndSwap(false, true) {
 			giveUp()
 		}
 	})
 	defer asking.Stop()
 	res, err := transport.RoundTrip(out.WithContext(ctx))
-	if !state.CompareAndSwap(waits, replied) {
+	if !decided.CompareAndSwap(false, true) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
