@@ -81,7 +81,7 @@ func heldCondition(member string, held hold.Sum, letGo string) *metav1.Condition
 		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsHeld, Status: metav1.ConditionFalse,
 			Reason: clusterv1beta1.ReasonNothingHeld, Message: "all that was placed on the member is known to the hub"}
 	}
-	reason, why := clusterv1beta1.ReasonHubWentBack, "the hub went back to an earlier state"
+	reason, why := clusterv1beta1.ReasonHubWentBack, "the hub went back to an earlier state, or is another one"
 	if !held.WentBack {
 		reason, why = clusterv1beta1.ReasonAnotherWork, "other Works have come in the place of those that were here before"
 	}

@@ -171,7 +171,7 @@ func (c conditions) held(of hold.Mark, entries []engine.Entry) {
 		c.Remove(placementv1beta1.ConditionHeld)
 		return
 	}
-	reason, why := placementv1beta1.ReasonHubWentBack, "The hub went back to an earlier state"
+	reason, why := placementv1beta1.ReasonHubWentBack, "The hub went back to an earlier state, or is another one"
 	if of.Another {
 		reason, why = placementv1beta1.ReasonAnotherWork, "This is another Work than the one that was here before"
 	}

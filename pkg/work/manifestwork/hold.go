@@ -91,7 +91,7 @@ func (c conditions) held(by hold.Mark, entries []engine.Entry) {
 		return
 	}
 	c.Set(conditionHeld, metav1.ConditionTrue, reasonHubWentBack, fmt.Sprintf(
-		"The hub went back to an earlier state: %d objects are on the cluster and not in the ManifestWork any more, and stay. The first is %s. "+
+		"The hub went back to an earlier state, or is another one: %d objects are on the cluster and not in the ManifestWork any more, and stay. The first is %s. "+
 			"Bring them again, or let them go: annotate the MemberCluster with %s=%s",
 		len(entries), manifest.KeyOf(entries[0].Ref), clusterv1beta1.AnnotationLetGo, by.ID))
 }
