@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -113,9 +114,11 @@ func (m *membersBed) serve(ctx context.Context, agent crowdAgent) {
 		if !ok || !statuses.notice(work) {
 			return
 		}
-		if err := statuses.settle(ctx, work); err == nil {
-			m.settled.Add(1)
+		if err := statuses.settle(ctx, work); err != nil {
+			klog.Infof("The benchmark cannot report on a Work: %v", err)
+			return
 		}
+		m.settled.Add(1)
 	}, client.InNamespace(clusterv1beta1.MemberNamespace(agent.member)))
 
 	connector, err := m.connector(agent)

@@ -103,7 +103,15 @@ func newJoiner(b *testing.B, f *fleet.Fleet) *joiner {
 
 // fetchValues makes a registration token and writes what agents need of it to a file.
 func (j *joiner) fetchValues(ctx context.Context) error {
-	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.RegistrationNamespace, Name: "benchmark"}}
+	// A fleet that was started without members has no namespace for them.
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fleet.RegistrationNamespace}}
+	if err := client.IgnoreAlreadyExists(j.hub.Create(ctx, namespace)); err != nil {
+		return fmt.Errorf("making the namespace of registrations: %w", err)
+	}
+	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
+		Namespace: fleet.RegistrationNamespace, Name: "benchmark",
+		Annotations: map[string]string{registrationv1alpha1.AnnotationApproval: registrationv1alpha1.ApprovalAuto},
+	}}
 	if err := j.hub.Create(ctx, token); err != nil {
 		return fmt.Errorf("making a registration token: %w", err)
 	}
