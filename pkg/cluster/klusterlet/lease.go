@@ -11,7 +11,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // LivenessName is the name of the controller that LivenessReconciler is, and of its events'
@@ -70,16 +70,12 @@ var _ reconcile.Reconciler = (*LivenessReconciler)(nil)
 
 // SetupWithManager watches ManagedClusters and their Leases.
 func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return routine.SetUp(LivenessName, ctrl.NewControllerManagedBy(mgr).
 		Named(LivenessName).
 		For(&clusterv1.ManagedCluster{}).
 		WatchesRawSource(source.Kind(r.Leases, &coordinationv1.Lease{}, r.leaseHandler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("setting up controller %s: %w", LivenessName, err)
-	}
-	return nil
+		Complete(r))
 }
 
 // leaseHandler remembers when renewals were seen.
@@ -136,11 +132,8 @@ func (r *LivenessReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	ends, err := r.reconcileCluster(ctx, cluster)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
 	if err != nil || ends.IsZero() {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
 	}
 	// It took a while to write what there was to write. And a cluster that was there when the
 	// gateway began, which is looked at after all others, has its turn as any other then.
@@ -212,29 +205,26 @@ func (r *LivenessReconciler) makeLease(ctx context.Context, cluster string) erro
 
 // writeLife writes what is known of a cluster, if it is news.
 func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.ManagedCluster, life Life) error {
-	base := cluster.DeepCopy()
 	gone := life.Gone && !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ConditionAvailable, metav1.ConditionUnknown)
-	if gone {
-		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-			Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped,
-			Message: "Registration agent stopped updating its lease.",
-		})
-	}
-	clock := life.Judged && meta.SetStatusCondition(&cluster.Status.Conditions, clockCondition(life.Synced))
-	if !gone && !clock {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
-	}
-	if gone {
+	err := routine.ChangeStatus(ctx, r.Client, cluster, func() {
+		if gone {
+			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+				Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped,
+				Message: "Registration agent stopped updating its lease.",
+			})
+		}
+		if life.Judged {
+			meta.SetStatusCondition(&cluster.Status.Conditions, clockCondition(life.Synced))
+		}
+	}, "writing the status of ManagedCluster %q", cluster.Name)
+	if err == nil && gone {
 		// In the namespace of the cluster, where its people look.
 		about := cluster.DeepCopy()
 		about.Namespace = cluster.Name
 		r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, eventUnknown, eventUnknown,
 			"The %s is successfully imported. However, the connection check from the managed cluster to the hub cluster has failed", cluster.Name)
 	}
-	return nil
+	return err
 }
 
 func clockCondition(synced bool) metav1.Condition {
@@ -255,14 +245,7 @@ func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clust
 	if cluster.DeletionTimestamp != nil {
 		return nil
 	}
-	base := cluster.DeepCopy()
-	taints, changed := taintsOf(cluster)
-	if !changed {
-		return nil
-	}
-	cluster.Spec.Taints = taints
-	if err := r.Client.Patch(ctx, cluster, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the taints of ManagedCluster %q: %w", cluster.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, cluster, func() {
+		cluster.Spec.Taints, _ = taintsOf(cluster)
+	}, "writing the taints of ManagedCluster %q", cluster.Name)
 }

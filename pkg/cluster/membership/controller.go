@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +34,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
 	"fleetgate.io/fleetgate/pkg/refusal"
+	"fleetgate.io/fleetgate/pkg/routine"
 )
 
 // JoinControllerName is the name of the controller that Reconciler is.
@@ -183,15 +183,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	result, err := r.reconcile(ctx, &mc)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: retrySoon}, nil
-	}
-	return result, err
+	return routine.Soon.Again(r.reconcile(ctx, &mc))
 }
-
-// retrySoon is the wait after somebody else wrote first.
-const retrySoon = 100 * time.Millisecond
 
 func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberCluster) (ctrl.Result, error) {
 	if !mc.DeletionTimestamp.IsZero() {
@@ -216,15 +209,7 @@ func Mark(mc *clusterv1beta1.MemberCluster) {
 
 // ensureMarks adds the finalizer before anything is made that it must clean up.
 func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	base := mc.DeepCopy()
-	Mark(mc)
-	if equality.Semantic.DeepEqual(base, mc) {
-		return nil
-	}
-	if err := r.Client.Patch(ctx, mc, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("marking MemberCluster %q: %w", mc.Name, err)
-	}
-	return nil
+	return routine.Change(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
 }
 
 func readyToJoin(refused *refusal.Refusal) metav1.Condition {
