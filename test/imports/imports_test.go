@@ -50,7 +50,7 @@ var table = []forbidden{
 		reason: "no client in a strategy"},
 	{from: module + "pkg/placement/strategy", to: "k8s.io/utils/clock",
 		reason: "no clock in a strategy: time is handed in"},
-	{from: module + "pkg/cluster/membership", to: module, except: []string{module + "pkg/apis/cluster", module + "pkg/cluster", module + "pkg/refusal", module + "pkg/routine", module + "pkg/untrusted"},
+	{from: module + "pkg/cluster/membership", to: module, except: []string{module + "pkg/apis/cluster", module + "pkg/cluster", module + "pkg/enqueue", module + "pkg/refusal", module + "pkg/routine", module + "pkg/untrusted"},
 		reason: "members are the fleet's inventory: what they are given to do belongs to families of APIs, and is handed in as kinds"},
 	{from: module + "pkg/tunnel", to: module, except: []string{module + "pkg/tunnel"},
 		reason: "the tunnel carries bytes and knows nothing of what they mean"},

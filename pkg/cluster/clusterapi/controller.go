@@ -206,7 +206,7 @@ func (r *reconciler) update(ctx context.Context, origin *unstructured.Unstructur
 	if equality.Semantic.DeepEqual(base, fleet) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, fleet, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, fleet, routine.Since(base)); err != nil {
 		return fmt.Errorf("writing Cluster %q: %w", fleet.Name, err)
 	}
 	return nil

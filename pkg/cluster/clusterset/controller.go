@@ -172,9 +172,7 @@ func (r *BindingReconciler) bindingsOf(ctx context.Context, set client.Object) [
 
 // labelsChanged tells of clusters that come, go, or may be in other sets than before.
 func labelsChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
-	}}
+	return enqueue.Updates(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
 // comeAndGo leaves out updates.
@@ -196,6 +194,6 @@ func (r *BindingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if !meta.SetStatusCondition(&binding.Status.Conditions, boundCondition(err == nil)) {
 		return ctrl.Result{}, nil
 	}
-	err = r.Client.Status().Patch(ctx, binding, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	err = r.Client.Status().Patch(ctx, binding, routine.Since(base))
 	return routine.Soon.Again(ctrl.Result{}, client.IgnoreNotFound(err))
 }

@@ -20,12 +20,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
@@ -62,12 +62,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // somethingToDo tells of changes of what sets want, and of whether the cluster is let in: all
 // else that a ManagedCluster says is not for this controller.
 func somethingToDo() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, isCluster := e.ObjectOld.(*clusterv1.ManagedCluster)
-		now, isStill := e.ObjectNew.(*clusterv1.ManagedCluster)
-		return isCluster && isStill && (isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
-			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces))
-	}}
+	return enqueue.Updates(func(before, now *clusterv1.ManagedCluster) bool {
+		return isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces)
+	})
 }
 
 // isAccepted is true while the agent has its rights on the hub.

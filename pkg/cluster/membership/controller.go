@@ -33,6 +33,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/refusal"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
@@ -121,23 +122,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // labelsChanged tells of updates that change labels, but for the one by which this
 // controller marks a MemberCluster.
 func labelsChanged() predicate.Predicate {
-	return onUpdate(func(before, after client.Object) bool {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		known := before.GetLabels()
 		if _, marked := known[clusterv1beta1.LabelMemberName]; !marked {
 			known = labels.Merge(known, labels.Set{clusterv1beta1.LabelMemberName: after.GetName()})
 		}
 		return !maps.Equal(known, after.GetLabels())
 	})
-}
-
-// onUpdate tells of updates that a function takes for news, and of nothing else.
-func onUpdate(isNews func(before, after client.Object) bool) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return isNews(e.ObjectOld, e.ObjectNew) },
-	}
 }
 
 // changedOrGone tells of all but what is there for the first time.
@@ -147,7 +138,7 @@ func changedOrGone() predicate.Predicate {
 
 // annotationChanged tells of updates that change one annotation.
 func annotationChanged(name string) predicate.Predicate {
-	return onUpdate(func(before, after client.Object) bool {
+	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return before.GetAnnotations()[name] != after.GetAnnotations()[name]
 	})
 }
@@ -166,15 +157,10 @@ func matters() predicate.Predicate {
 	left := func(imc *clusterv1beta1.InternalMemberCluster) bool {
 		return imc.Spec.State == clusterv1beta1.ClusterStateLeave && hasLeft(imc)
 	}
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.InternalMemberCluster)
-			after, is := e.ObjectNew.(*clusterv1beta1.InternalMemberCluster)
-			return ok && is && (before.Generation != after.Generation || left(before) != left(after) ||
-				clusterRightsOf(before.Status.Properties) != clusterRightsOf(after.Status.Properties))
-		},
-	}
+	return predicate.And(changedOrGone(), enqueue.Updates(func(before, after *clusterv1beta1.InternalMemberCluster) bool {
+		return before.Generation != after.Generation || left(before) != left(after) ||
+			clusterRightsOf(before.Status.Properties) != clusterRightsOf(after.Status.Properties)
+	}))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -21,6 +20,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/enqueue"
 	"fleetgate.io/fleetgate/pkg/routine"
 )
 
@@ -60,12 +60,9 @@ func memberOfProfile(_ context.Context, profile client.Object) []reconcile.Reque
 
 // shownChanged lets heartbeats pass by.
 func shownChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-		after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-		return ok && also && (before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
-			!equality.Semantic.DeepEqual(shownOf(before), shownOf(after)))
-	}}
+	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(shownOf(before), shownOf(after))
+	})
 }
 
 // Reconcile implements reconcile.Reconciler.

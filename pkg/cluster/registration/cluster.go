@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -182,12 +181,8 @@ func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv
 
 func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {
 	var mc clusterv1beta1.MemberCluster
-	err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &mc)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading MemberCluster %q: %w", name, err)
+	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+		return err == nil, err
 	}
 	if !isOrigin(&mc, cluster) {
 		return true, nil

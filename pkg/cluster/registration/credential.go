@@ -10,7 +10,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,14 +24,9 @@ import (
 // is none.
 func (r *GrantReconciler) credentialSecret(ctx context.Context, mc *clusterv1beta1.MemberCluster) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	err := r.Live.Get(ctx, client.ObjectKey{
-		Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret,
-	}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the credential Secret of member %q: %w", mc.Name, err)
+	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(mc.Name), Name: clusterv1beta1.AgentCredentialSecret}
+	if found, err := routine.Found(ctx, r.Live, key, &secret, "reading the credential Secret of member %q", mc.Name); !found {
+		return nil, err
 	}
 	return &secret, nil
 }
@@ -88,7 +82,8 @@ func (r *GrantReconciler) lifetime() time.Duration {
 // cache.
 func (r *GrantReconciler) isRevoked(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
 	var cluster registrationv1alpha1.Cluster
-	if found, err := routine.Found(ctx, r.Live, client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
+	key := client.ObjectKey{Namespace: request.Namespace, Name: request.Status.ClusterName}
+	if found, err := routine.Found(ctx, r.Live, key, &cluster, "reading Cluster %q", request.Status.ClusterName); !found {
 		return err == nil, err
 	}
 	mc, err := r.getMember(ctx, cluster.Annotations[AnnotationMember])

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -93,13 +92,9 @@ func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // readyChanged lets heartbeats pass by: they come every minute from every member.
 func readyChanged() predicate.Predicate {
-	ready := func(obj client.Object) bool {
-		mc, ok := obj.(*clusterv1beta1.MemberCluster)
-		return ok && refuseUnready(mc) == nil
-	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || ready(e.ObjectOld) != ready(e.ObjectNew)
-	}}
+	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return before.Generation != after.Generation || (refuseUnready(before) == nil) != (refuseUnready(after) == nil)
+	})
 }
 
 func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -62,11 +61,7 @@ func (r *GroupReconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func readinessChanged() predicate.Predicate {
-	ready := func(obj client.Object) bool {
-		cluster, ok := obj.(*registrationv1alpha1.Cluster)
-		return ok && isReady(cluster)
-	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return ready(e.ObjectOld) != ready(e.ObjectNew) }}
+	return enqueue.Updates(func(before, after *registrationv1alpha1.Cluster) bool { return isReady(before) != isReady(after) })
 }
 
 // groupsBeside are all groups of the Cluster's namespace: which of them had it before a

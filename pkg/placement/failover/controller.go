@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,15 +77,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func taintChanges() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // The placements come too.
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1beta1.MemberCluster)
-			after, also := e.ObjectNew.(*clusterv1beta1.MemberCluster)
-			return ok && also && !slices.Equal(before.Spec.Taints, after.Spec.Taints)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	// With a member that comes, the placements come too.
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return !slices.Equal(before.Spec.Taints, after.Spec.Taints)
+	})
 }
 
 // withTerms lists the placements that have terms.

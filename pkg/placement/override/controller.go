@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,18 +50,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile brings the snapshots of one override up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
-	err := r.Client.Get(ctx, req.NamespacedName, override)
-	switch {
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("reading override %q: %w", req.NamespacedName, err)
-	case override.GetDeletionTimestamp() != nil:
-		err = r.finalize(ctx, override)
-	default:
-		err = r.keep(ctx, override)
+	if found, err := routine.Found(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName); !found {
+		return ctrl.Result{}, err
 	}
-	return family.Again(ctrl.Result{}, err)
+	if override.GetDeletionTimestamp() != nil {
+		return family.Again(ctrl.Result{}, r.finalize(ctx, override))
+	}
+	return family.Again(ctrl.Result{}, r.keep(ctx, override))
 }
 
 // keep makes a snapshot if the override differs from the newest one, and leaves

@@ -78,11 +78,8 @@ func placementOf(_ context.Context, object client.Object) []reconcile.Request {
 // Reconcile brings the statuses of one placement's resources up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := family.Placement(ctx, r.Client, req.NamespacedName)
-	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
 	if err != nil || placement.GetDeletionTimestamp() != nil || !Wanted(placement.GetSpec()) {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.report(ctx, req.NamespacedName); err != nil {
 		return family.Again(ctrl.Result{}, fmt.Errorf("reporting back for placement %q: %w", klog.KRef(req.Namespace, req.Name), err))

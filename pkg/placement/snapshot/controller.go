@@ -180,7 +180,7 @@ func (r *Reconciler) ensureFinalizers(ctx context.Context, placement placementv1
 	if !controllerutil.AddFinalizer(placement, placementv1beta1.SchedulerCleanupFinalizer) && !added {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, placement, routine.Since(before)); err != nil {
 		return fmt.Errorf("adding finalizers to placement %q: %w", placement.GetName(), err)
 	}
 	return nil
@@ -362,7 +362,7 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	controllerutil.RemoveFinalizer(placement, placementv1beta1.PlacementCleanupFinalizer)
-	err := r.Client.Patch(ctx, placement, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Patch(ctx, placement, routine.Since(before))
 	if apierrors.IsNotFound(err) {
 		return nil // An earlier look let it go, which the cache does not know yet.
 	}

@@ -92,7 +92,8 @@ func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.Service
 // holderRuns reports whether another product's agent holds the accounts.
 func (r *Reconciler) holderRuns(ctx context.Context) (bool, error) {
 	lease := &coordinationv1.Lease{}
-	if found, err := routine.Found(ctx, r.Member, client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}, lease, "reading Lease %s/%s on the member", r.AccountNamespace, holderLease); !found {
+	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: holderLease}
+	if found, err := routine.Found(ctx, r.Member, key, lease, "reading Lease %s/%s on the member", r.AccountNamespace, holderLease); !found {
 		return false, err
 	}
 	renewed := lease.Spec.RenewTime
