@@ -122,8 +122,7 @@ func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWor
 func (r *records) annotate(ctx context.Context, record *placementv1beta1.AppliedWork, mark func()) error {
 	before := record.DeepCopy()
 	mark()
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.member.Patch(ctx, record, patch, client.FieldOwner(FieldManager)); err != nil {
+	if err := r.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(FieldManager)); err != nil {
 		return fmt.Errorf("renewing AppliedWork %q on the member: %w", record.Name, err)
 	}
 	r.kept.Keep(record.Spec.WorkName, record)

@@ -71,8 +71,7 @@ func (k *recordKeeper) ensure(ctx context.Context, work *workv1.ManifestWork) (*
 	if sameRecord(before, record) {
 		return record, k.stopEviction(ctx, record)
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := k.member.Patch(ctx, record, patch, client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
+	if err := k.member.Patch(ctx, record, routine.Since(before), client.FieldOwner(workv1.DefaultFieldManager)); err != nil {
 		return nil, fmt.Errorf("updating AppliedManifestWork %q on the cluster: %w", name, err)
 	}
 	k.kept.Keep(record.Name, record)
