@@ -205,26 +205,29 @@ func (r *LivenessReconciler) makeLease(ctx context.Context, cluster string) erro
 
 // writeLife writes what is known of a cluster, if it is news.
 func (r *LivenessReconciler) writeLife(ctx context.Context, cluster *clusterv1.ManagedCluster, life Life) error {
+	base := cluster.DeepCopy()
 	gone := life.Gone && !meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1.ConditionAvailable, metav1.ConditionUnknown)
-	err := routine.ChangeStatus(ctx, r.Client, cluster, func() {
-		if gone {
-			meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
-				Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped,
-				Message: "Registration agent stopped updating its lease.",
-			})
-		}
-		if life.Judged {
-			meta.SetStatusCondition(&cluster.Status.Conditions, clockCondition(life.Synced))
-		}
-	}, "writing the status of ManagedCluster %q", cluster.Name)
-	if err == nil && gone {
+	if gone {
+		meta.SetStatusCondition(&cluster.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: clusterv1.ReasonLeaseUpdateStopped,
+			Message: "Registration agent stopped updating its lease.",
+		})
+	}
+	clock := life.Judged && meta.SetStatusCondition(&cluster.Status.Conditions, clockCondition(life.Synced))
+	if !gone && !clock {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, cluster, routine.Since(base)); err != nil {
+		return fmt.Errorf("writing the status of ManagedCluster %q: %w", cluster.Name, err)
+	}
+	if gone {
 		// In the namespace of the cluster, where its people look.
 		about := cluster.DeepCopy()
 		about.Namespace = cluster.Name
 		r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, eventUnknown, eventUnknown,
 			"The %s is successfully imported. However, the connection check from the managed cluster to the hub cluster has failed", cluster.Name)
 	}
-	return err
+	return nil
 }
 
 func clockCondition(synced bool) metav1.Condition {
@@ -242,10 +245,9 @@ func clockCondition(synced bool) metav1.Condition {
 
 // reconcileTaints has exactly one of the hub's taints on a cluster that is not available.
 func (r *LivenessReconciler) reconcileTaints(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
-	if cluster.DeletionTimestamp != nil {
+	taints, changed := taintsOf(cluster)
+	if cluster.DeletionTimestamp != nil || !changed {
 		return nil
 	}
-	return routine.Change(ctx, r.Client, cluster, func() {
-		cluster.Spec.Taints, _ = taintsOf(cluster)
-	}, "writing the taints of ManagedCluster %q", cluster.Name)
+	return routine.Change(ctx, r.Client, cluster, func() { cluster.Spec.Taints = taints }, "writing the taints of ManagedCluster %q", cluster.Name)
 }

@@ -322,9 +322,11 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 
 // writeTaint taints a silent member, if that is wanted, and no other.
 func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
-	return routine.Change(ctx, r.Client, mc, func() {
-		mc.Spec.Taints = desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
-	}, "tainting MemberCluster %q", mc.Name)
+	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
+	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
+		return nil
+	}
+	return routine.Change(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
 }
 
 func wasHeard(mc *clusterv1beta1.MemberCluster) bool {
